@@ -37,15 +37,15 @@ function suites() {
 
 export default defineConfig({
   test: {
-    globalSetup: 'test/support/emulators.ts',
-    setupFiles: 'test/support/environment.ts',
+    globalSetup: 'test/support/emulators/emulators.ts',
+    setupFiles: 'test/support/stack/environment.ts',
     testTimeout: 180_000,
     hookTimeout: 600_000,
     // What is polled comes late on a busy machine, and not after the second that Vitest waits by itself.
     expect: { poll: { timeout: 120_000 } },
     // For two cores: a worker and its emulator take turns, and some tests wait more than they compute. A fourth costs more than it brings.
     maxWorkers: 3,
-    // The AWS SDK is loaded once for each worker, not for each file; test/support/environment.ts tidies up between them.
+    // The AWS SDK is loaded once for each worker, not for each file; test/support/stack/environment.ts tidies up between them.
     isolate: false,
     // Requests and answers die young.
     execArgv: ['--max-semi-space-size=64'],

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
-import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/leases/pools/conditions.ts';
-import { leaseIdOf, proofOf, requestName } from '../shared/leases/pools/names.ts';
-import { entryItem, keyOf } from '../shared/leases/pools/record.ts';
-import { remember } from '../shared/leases/pools/ring.ts';
+import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/permits/conditions.ts';
+import { leaseIdOf, proofOf, requestName } from '../shared/permits/names.ts';
+import { entryItem, keyOf } from '../shared/permits/record.ts';
+import { remember } from '../shared/permits/ring.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});

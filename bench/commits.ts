@@ -7,9 +7,9 @@ import type { LambdaHandler } from '../local/lambda.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
 import { s3Client } from '../shared/aws/s3.ts';
-import { systemClock } from '../shared/clock.ts';
-import { post } from '../test/support/adapters.ts';
-import { ObjectStoreWriter } from '../test/support/object-store.ts';
+import { systemClock } from '../shared/surroundings/clock.ts';
+import { post } from '../test/support/stack/adapters.ts';
+import { ObjectStoreWriter } from '../test/support/worlds/object-store.ts';
 import { each, type Figure, inParts, type Measurement, milliseconds, ratio, statistics } from './measurement.ts';
 
 interface CommitsMeasured {

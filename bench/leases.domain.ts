@@ -1,7 +1,7 @@
 import { acquirer } from '../shared/leases/acquire.ts';
-import { leasesFromEnvironment } from '../shared/leases/environment.ts';
 import { heartbeater } from '../shared/leases/heartbeat.ts';
 import { releaser } from '../shared/leases/release.ts';
+import { leasesFromEnvironment } from '../shared/locks/environment.ts';
 
 /** The domain functions, without schema, door, log or metrics. */
 const dependencies = leasesFromEnvironment();

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startStepFunctions } from '../test/support/step-functions.ts';
+import { startStepFunctions } from '../test/support/emulators/step-functions.ts';
 import { builtFunction } from './functions.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 

@@ -1,8 +1,8 @@
-import { leasesFromEnvironment } from '../shared/leases/environment.ts';
-import { permitAcquirer } from '../shared/leases/pools/acquire.ts';
-import { withPools } from '../shared/leases/pools/dependencies.ts';
-import { permitHeartbeater } from '../shared/leases/pools/heartbeat.ts';
-import { permitReleaser } from '../shared/leases/pools/release.ts';
+import { leasesFromEnvironment } from '../shared/locks/environment.ts';
+import { permitAcquirer } from '../shared/permits/acquire.ts';
+import { withPools } from '../shared/permits/dependencies.ts';
+import { permitHeartbeater } from '../shared/permits/heartbeat.ts';
+import { permitReleaser } from '../shared/permits/release.ts';
 
 /** The domain functions of permits, without schema, door, log or metrics. */
 const dependencies = withPools(leasesFromEnvironment());

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { acquirer } from '../shared/leases/acquire.ts';
-import { leasesFromEnvironment } from '../shared/leases/environment.ts';
+import { leasesFromEnvironment } from '../shared/locks/environment.ts';
 import { shuffle } from './measurement.ts';
 import { abandonedLease, seed, seededKey } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';

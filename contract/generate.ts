@@ -11,7 +11,7 @@ const HELP = `node contract/generate.ts (in npm run contract): writes what follo
 
   contract/openapi.json   the OpenAPI document
   contract/calls.json     each route with its scope, for GET /v1/whoami
-  shared/version.ts       the version, which every answer names
+  shared/surroundings/version.ts       the version, which every answer names
   docs/api.md             the table of errors in it
 
   --check     write nothing, and exit with 1 where a file is not what would be written
@@ -44,7 +44,7 @@ async function main(): Promise<boolean> {
     for (const { file, text } of [
       { file: 'contract/openapi.json', text: async () => document() },
       { file: 'contract/calls.json', text: async () => `${JSON.stringify(calls(), null, 2)}\n` },
-      { file: 'shared/version.ts', text: async () => version },
+      { file: 'shared/surroundings/version.ts', text: async () => version },
       { file: 'docs/api.md', text: withTable },
       ...(values.release
         ? [{ file: `contract/released/${packageJson.version}.json`, text: async () => document() }]

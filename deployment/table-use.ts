@@ -1,9 +1,9 @@
 import { type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../shared/aws/dynamodb.ts';
-import { isInstant } from '../shared/clock.ts';
-import { parsePool } from '../shared/leases/pools/record.ts';
 import { parseRecord } from '../shared/leases/record.ts';
 import { stateOf } from '../shared/leases/rules.ts';
+import { parsePool } from '../shared/permits/record.ts';
+import { isInstant } from '../shared/surroundings/clock.ts';
 
 /** A restore takes longer than this, so a restored table that callers do not use yet has no such write. In milliseconds. */
 const RECENT_MS = 300_000;

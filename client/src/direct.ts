@@ -2,14 +2,14 @@ import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
-import { systemIds } from '../../shared/ids.ts';
 import { type Names, namesIn, namesOut } from '../../shared/lambda/names.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
-import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
+import { reader } from '../../shared/leases/read.ts';
+import { releaser } from '../../shared/leases/release.ts';
+import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
 import {
   acquireInput,
   breakInput,
@@ -17,16 +17,16 @@ import {
   readInput,
   releaseInput,
   withdrawInput,
-} from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { acquirePermitOr } from '../../shared/leases/pools/routing/acquire.ts';
-import { breakPermitOr } from '../../shared/leases/pools/routing/break.ts';
-import { extendPermitOr } from '../../shared/leases/pools/routing/heartbeat.ts';
-import { readPoolOr } from '../../shared/leases/pools/routing/read.ts';
-import { releasePermitOr } from '../../shared/leases/pools/routing/release.ts';
-import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
-import { reader } from '../../shared/leases/read.ts';
-import { releaser } from '../../shared/leases/release.ts';
+} from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
+import { breakPermitOr } from '../../shared/locks/routing/break.ts';
+import { extendPermitOr } from '../../shared/locks/routing/heartbeat.ts';
+import { readPoolOr } from '../../shared/locks/routing/read.ts';
+import { releasePermitOr } from '../../shared/locks/routing/release.ts';
+import { withdrawer } from '../../shared/locks/withdraw.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { systemIds } from '../../shared/surroundings/ids.ts';
 import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
 
 export interface DirectOptions {

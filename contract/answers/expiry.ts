@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import type { ExpiredRow, Identity } from '../../shared/expired-rows.ts';
-import type { SpareReason } from '../../shared/expired-source.ts';
-import type { TtlFault } from '../../shared/expired-ttl.ts';
+import type { ExpiredRow, Identity } from '../../shared/expired/rows.ts';
+import type { SpareReason } from '../../shared/expired/source.ts';
+import type { TtlFault } from '../../shared/expired/ttl.ts';
 import type { Cleaned } from '../../shared/expiry/clean.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import type { ReportPage } from '../../shared/expiry/read.ts';

@@ -1,14 +1,14 @@
 import * as z from 'zod/mini';
 import type { Acquired } from '../../shared/leases/acquire.ts';
-import { ENDINGS } from '../../shared/leases/ended.ts';
-import type { Cancelled } from '../../shared/leases/queue/cancel.ts';
-import type { Parked } from '../../shared/leases/queue/park.ts';
-import type { Withdrawn } from '../../shared/leases/queue/withdraw.ts';
+import type { Parked } from '../../shared/leases/in-line/park.ts';
 import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/read.ts';
 import type { Json } from '../../shared/leases/record.ts';
 import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
 import type { Broken, LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
+import type { Cancelled } from '../../shared/line/cancel.ts';
+import { ENDINGS } from '../../shared/line/ended.ts';
+import type { Withdrawn } from '../../shared/locks/withdraw.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { mode, used, weight } from './pools.ts';
 import { waiter } from './waiters.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import { MODES } from '../../shared/leases/pools/modes.ts';
-import type { HolderView, PermitView, PoolView } from '../../shared/leases/pools/views.ts';
 import type { Json } from '../../shared/leases/record.ts';
+import { MODES } from '../../shared/permits/modes.ts';
+import type { HolderView, PermitView, PoolView } from '../../shared/permits/views.ts';
 import { component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { waiter } from './waiters.ts';
 

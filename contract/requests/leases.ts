@@ -6,7 +6,7 @@ import {
   readInput,
   releaseInput,
   withdrawInput,
-} from '../../shared/leases/inputs.ts';
+} from '../../shared/locks/inputs.ts';
 import { bytes, cursor, json, limit, request } from './request.ts';
 
 const key = () => ({ description: 'The name of the lease: any text up to 1,024 bytes of UTF-8.', ...bytes(1024) });

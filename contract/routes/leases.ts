@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import type { breaker } from '../../shared/leases/break.ts';
 import type { heartbeater } from '../../shared/leases/heartbeat.ts';
-import type { acquirePermitOr } from '../../shared/leases/pools/routing/acquire.ts';
-import type { readPoolOr } from '../../shared/leases/pools/routing/read.ts';
 import type { releaser } from '../../shared/leases/release.ts';
+import type { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
+import type { readPoolOr } from '../../shared/locks/routing/read.ts';
 import { acquired, broken, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
 import { pool } from '../answers/pools.ts';
 import {

@@ -1,5 +1,5 @@
-import type { canceller } from '../../shared/leases/queue/cancel.ts';
-import type { withdrawer } from '../../shared/leases/queue/withdraw.ts';
+import type { canceller } from '../../shared/line/cancel.ts';
+import type { withdrawer } from '../../shared/locks/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
-import { VERSION } from '../../shared/version.ts';
+import { VERSION } from '../../shared/surroundings/version.ts';
 
 export const readHealth = () =>
   lambdaFunction({

@@ -4,7 +4,7 @@ import { scopesFromEnvironment } from '../../shared/callers/environment.ts';
 import { whoami as teller } from '../../shared/callers/whoami.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
-import { VERSION } from '../../shared/version.ts';
+import { VERSION } from '../../shared/surroundings/version.ts';
 
 export const whoami = (scopes = scopesFromEnvironment()) =>
   lambdaFunction({

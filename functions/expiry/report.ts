@@ -4,8 +4,8 @@ import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { underLease } from '../../shared/leases/under-lease.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 
 export const report = (dependencies = reportsFromEnvironment(), leases = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { acquirePermitOr } from '../../shared/leases/pools/routing/acquire.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

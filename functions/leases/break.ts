@@ -1,9 +1,9 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { breaker } from '../../shared/leases/break.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { breakInput } from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { breakPermitOr } from '../../shared/leases/pools/routing/break.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { breakInput } from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { breakPermitOr } from '../../shared/locks/routing/break.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { cancelInput } from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { cancelPermitOr } from '../../shared/leases/pools/routing/cancel.ts';
-import { canceller } from '../../shared/leases/queue/cancel.ts';
+import { canceller } from '../../shared/line/cancel.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { cancelInput } from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { cancelPermitOr } from '../../shared/locks/routing/cancel.ts';
 
 export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { executionEndedInput } from '../../shared/leases/inputs.ts';
-import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { executionEnder } from '../../shared/locks/execution-ended.ts';
+import { executionEndedInput } from '../../shared/locks/inputs.ts';
 
 /** Called by the rule at once, and again by the queue that delays the rule's events. */
 export const executionEnded = (dependencies = leasesFromEnvironment()) =>

@@ -1,9 +1,9 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { heartbeatInput } from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { extendPermitOr } from '../../shared/leases/pools/routing/heartbeat.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { heartbeatInput } from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { extendPermitOr } from '../../shared/locks/routing/heartbeat.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

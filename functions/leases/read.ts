@@ -1,9 +1,9 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { readInput } from '../../shared/leases/inputs.ts';
-import { LEASE_LISTS } from '../../shared/leases/names.ts';
-import { readPoolOr } from '../../shared/leases/pools/routing/read.ts';
 import { reader } from '../../shared/leases/read.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { readInput } from '../../shared/locks/inputs.ts';
+import { LEASE_LISTS } from '../../shared/locks/names.ts';
+import { readPoolOr } from '../../shared/locks/routing/read.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

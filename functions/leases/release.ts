@@ -1,9 +1,9 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { releaseInput } from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { releasePermitOr } from '../../shared/leases/pools/routing/release.ts';
 import { releaser } from '../../shared/leases/release.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { releaseInput } from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { releasePermitOr } from '../../shared/locks/routing/release.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -1,9 +1,9 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { repairInput } from '../../shared/leases/inputs.ts';
-import { repairer } from '../../shared/leases/queue/repair.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { repairInput } from '../../shared/locks/inputs.ts';
+import { repairer } from '../../shared/locks/repair.ts';
 
 /** Called by the schedule, and by the queue whose delayed messages each name one key. */
 export const repairQueues = (dependencies = leasesFromEnvironment()) =>

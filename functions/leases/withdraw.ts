@@ -1,8 +1,8 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { withdrawInput } from '../../shared/leases/inputs.ts';
-import { LEASE_NAMES } from '../../shared/leases/names.ts';
-import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { withdrawInput } from '../../shared/locks/inputs.ts';
+import { LEASE_NAMES } from '../../shared/locks/names.ts';
+import { withdrawer } from '../../shared/locks/withdraw.ts';
 
 export const withdraw = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({

@@ -7,9 +7,9 @@ import {
   type TransactWriteItem,
   TransactWriteItemsCommand,
 } from '@aws-sdk/client-dynamodb';
-import type { Clock } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
-import type { Ids } from '../ids.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import type { Ids } from '../surroundings/ids.ts';
 import type { Call } from './call.ts';
 import type { Item } from './dynamodb.ts';
 import { attempt, type Operation, outcomeUnknown, toHoldfastError } from './send.ts';

@@ -1,7 +1,7 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Clock } from '../clock.ts';
-import type { Ids } from '../ids.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import type { Ids } from '../surroundings/ids.ts';
 
 export const PROTOCOLS = ['dynamo', 'native'] as const;
 /** `dynamo` excludes writers that use the commit table; `native` is for buckets that only this service writes. */

@@ -1,5 +1,5 @@
 import type { Item } from '../aws/dynamodb.ts';
-import type { Places } from '../expired-source.ts';
+import type { Places } from '../expired/source.ts';
 import { REPORTS_FOLDER } from '../folders.ts';
 import type { SourceName } from './sources.ts';
 import { addTally, type HeldLeases, noTallies, type Summary, type Tallies } from './summary.ts';

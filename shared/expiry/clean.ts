@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { type ExpiredRow, isRowWithin } from '../expired-rows.ts';
-import type { SpareReason } from '../expired-source.ts';
+import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
+import type { SpareReason } from '../expired/source.ts';
 import type { CleanDependencies } from './dependencies.ts';
 import type { CleanInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';

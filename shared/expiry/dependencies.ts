@@ -1,7 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3';
-import type { Clock } from '../clock.ts';
-import type { Margins, Places, SourceReader, Stores } from '../expired-source.ts';
-import type { Ids } from '../ids.ts';
+import type { Margins, Places, SourceReader, Stores } from '../expired/source.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import type { Ids } from '../surroundings/ids.ts';
 import type { Summary } from './summary.ts';
 
 /** The dependencies of reading a report. */

@@ -1,9 +1,9 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
 import { requiredString, wholeNumber } from '../aws/environment.ts';
 import { s3Client } from '../aws/s3.ts';
-import { systemClock } from '../clock.ts';
-import type { Places } from '../expired-source.ts';
-import { systemIds } from '../ids.ts';
+import type { Places } from '../expired/source.ts';
+import { systemClock } from '../surroundings/clock.ts';
+import { systemIds } from '../surroundings/ids.ts';
 import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
 import { announcer } from './events.ts';
 import { measurer } from './metrics.ts';

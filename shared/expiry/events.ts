@@ -1,5 +1,5 @@
 import type { EventBridgeClient } from '@aws-sdk/client-eventbridge';
-import { logLine } from '../log.ts';
+import { logLine } from '../surroundings/log.ts';
 import type { Summary } from './summary.ts';
 
 /** Subscribers recognise the event by these. */

@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.ts';
-import { count, logMetrics, seconds } from '../log.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import { count, logMetrics, seconds } from '../surroundings/log.ts';
 import type { Summary } from './summary.ts';
 
 /**

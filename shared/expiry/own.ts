@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { type ExpiredRow, isRowWithin } from '../expired-rows.ts';
+import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
 import { type Checkpoint, heldByNamespace } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts';
+import type { Clock } from '../surroundings/clock.ts';
 
 /** Keeps all segments together under a rate: each waits until the rate allows what was read before. */
 export interface Pacer {

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { ExpiredRow } from '../expired-rows.ts';
-import type { Places } from '../expired-source.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import type { Places } from '../expired/source.ts';
 import {
   addHeld,
   CHECKPOINT,

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
-import { type ExpiredRow, isRowWithin } from '../expired-rows.ts';
+import { type ExpiredRow, isRowWithin } from '../expired/rows.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import { Page } from '../pages.ts';
+import { Page } from '../listings/pages.ts';
 import { summaryOf } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';

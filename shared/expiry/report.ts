@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { ExpirySource } from '../expired-source.ts';
+import type { ExpirySource } from '../expired/source.ts';
 import { addHeld, type Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';

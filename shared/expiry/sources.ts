@@ -1,5 +1,5 @@
 import { COMMITS, UPLOADS } from '../commits/expired.ts';
-import type { ExpirySource } from '../expired-source.ts';
+import type { ExpirySource } from '../expired/source.ts';
 import { LEASES, PERMITS, WAITERS } from '../leases/expired.ts';
 import { NAMESERVICE } from '../nameservice/expired.ts';
 import type { Kind } from './kinds.ts';

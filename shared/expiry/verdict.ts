@@ -1,5 +1,5 @@
-import type { ExpiredRow } from '../expired-rows.ts';
-import type { Margins, SpareReason } from '../expired-source.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import type { Margins, SpareReason } from '../expired/source.ts';
 import type { CleanInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
 import { sourceOf } from './sources.ts';

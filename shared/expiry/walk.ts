@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
-import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
-import type { ExpiredRow } from '../expired-rows.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { CHECKPOINT, type Checkpoint, LATEST, parseCheckpoint, partKey, reportKey } from './checkpoint.ts';
 import type { ReportStoreDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';

@@ -1,8 +1,8 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import type { Authorization, Call } from '../aws/call.ts';
-import { systemClock } from '../clock.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
-import { VERSION } from '../version.ts';
+import { systemClock } from '../surroundings/clock.ts';
+import { VERSION } from '../surroundings/version.ts';
 import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
 import { assertToken, httpAuthorization, httpPayload, httpPrincipal, isHttpEvent, type TokenRules } from './http.ts';

@@ -1,7 +1,7 @@
 import type { Context } from 'aws-lambda';
 import { MEASURES, type Measure } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
-import { count, type LogFields, logLine, type Metrics, measured, milliseconds } from '../log.ts';
+import { count, type LogFields, logLine, type Metrics, measured, milliseconds } from '../surroundings/log.ts';
 import type { Invocation } from './adapters.ts';
 import type { Internal, Middleware } from './middleware.ts';
 

@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import type { AcquireInput } from '../locks/inputs.ts';
 import { type Acquired, acquirer } from './acquire.ts';
-import type { LeaseDependencies } from './dependencies.ts';
-import { ANY_EXECUTION, refuseForeignExecutions } from './executions.ts';
-import type { AcquireInput } from './inputs.ts';
-import type { Parked } from './queue/park.ts';
+import type { Parked } from './in-line/park.ts';
 import type { Json } from './record.ts';
 
 /** How long a task waits that names no `parkSeconds`. */
@@ -12,7 +12,7 @@ export const DEFAULT_PARK_SECONDS = 86_400;
 
 /**
  * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.
- * @throws HoldfastError InvalidRequest (executions.ts), and as acquire.ts and queue/park.ts
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and in-line/park.ts
  */
 export function acquireOrPark(dependencies: LeaseDependencies) {
   const acquire = acquirer(dependencies);
@@ -25,7 +25,7 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     const { principal, namespace } = call;
     // The schema has checked that data is JSON.
     const request = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
-    const { park } = await import('./queue/park.ts');
+    const { park } = await import('./in-line/park.ts');
     const parked = await park(dependencies, { ...request, taskToken, parkSeconds }, call).catch(naming({ requestId }));
     if (parked.parked) call.measure?.('Parked', 1);
     return parked;

@@ -1,11 +1,11 @@
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import type { LeaseDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
+import type { AcquireInput } from '../locks/inputs.ts';
+import type { Mode } from '../permits/modes.ts';
 import { type Granted, tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
-import type { AcquireInput } from './inputs.ts';
-import type { Mode } from './pools/modes.ts';
-import { DEFAULT_QUOTAS } from './quotas.ts';
 import { race } from './race.ts';
 import type { Json } from './record.ts';
 import { endsAt } from './rules.ts';
@@ -25,7 +25,7 @@ export interface Acquired extends LeaseGrant, Durations {
   repeated: boolean;
   /** The holder before, and how its lease ended. Null if the record does not tell. */
   previous: Previous | null;
-  /** Only in the answer for a permit (pools/acquire.ts), as the next three. */
+  /** Only in the answer for a permit (permits/acquire.ts), as the next three. */
   mode?: Mode;
   /** How much all holders may weigh together, as this caller asked for it. Null for a caller that has the key alone. */
   limit?: number | null;
@@ -42,7 +42,7 @@ const LAST_WRITE_MS = 500;
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
- * unless another caller is in line for it. With `waitSeconds`, the call waits in line (queue/wait.ts) or beside it (race.ts). It waits no
+ * unless another caller is in line for it. With `waitSeconds`, the call waits in line (in-line/wait.ts) or beside it (race.ts). It waits no
  * longer than the deployment allows (`maxWaitSeconds`), and not at all if it would use up the reserved concurrency (waits.ts).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released, or it was withdrawn), QueueFull, Throttled,
  * OutcomeUnknown, Unavailable (also for a record of another client that no condition fits)
@@ -90,14 +90,14 @@ async function tryAndWait(
   if (isLate && !isBack) throw leaseHeld(outcome.standing, now, clockSkewMs);
   const wait = async (): Promise<Omit<Granted, 'won'>> => {
     if (!fair) return race(dependencies, { request, heldBy: outcome.standing, deadline }, call);
-    const { waitInLine } = await import('./queue/wait.ts');
+    const { waitInLine } = await import('./in-line/wait.ts');
     const joining = { request, ticket, deadline: Math.max(deadline, now) };
     const { standing, repeated } = await waitInLine(dependencies, joining, call);
     return { standing, repeated, previous: standing.previous };
   };
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined || isLate) return wait();
-  const { countedWait } = await import('./waits.ts');
+  const { countedWait } = await import('../line/limits/concurrent-waits.ts');
   const counted = {
     deadline,
     isBack,
@@ -135,11 +135,11 @@ async function leaveLine(
   { request, ticket, granted }: { request: GrantRequest; ticket: string; granted: Granted },
   call: Call,
 ): Promise<void> {
-  const { leaveOwnLine } = await import('./queue/caller-tickets.ts');
+  const { leaveOwnLine } = await import('../line/waiting-calls.ts');
   const { cancelled } = await leaveOwnLine(dependencies, { ticket, asker: request }, call);
   if (!cancelled) return;
   // The grant came by another place, so perhaps another call of the request has returned it.
   if (granted.repeated && granted.standing.ticket !== ticket) throw leaseLost(request.key, 'cancelled', undefined);
-  const { giveUp } = await import('./queue/claim.ts');
+  const { giveUp } = await import('./in-line/claim.ts');
   await giveUp(dependencies, granted.standing, call);
 }

@@ -3,10 +3,10 @@ import type { Call } from '../aws/call.ts';
 import { all, not } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { BreakInput } from '../locks/inputs.ts';
 import { hasFence, hasNoEndMark, isClaimed, isExpired, isHeld, isUnmarked } from './conditions.ts';
-import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
-import type { BreakInput } from './inputs.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endsAt, isEnding, isLeased, takeoverAt } from './rules.ts';
 import { type Broken, holderTerms, leaseView } from './views.ts';
@@ -97,13 +97,13 @@ const breaking = (record: LeaseRecord) => ({ record, ending: 'broken' }) as cons
 
 /** Under the version of the record: it may have been extended, claimed or ended since. */
 async function handOnBroken(dependencies: LeaseDependencies, record: Leased, call: Call) {
-  const { handOff } = await import('./queue/hand-off.ts');
+  const { handOff } = await import('./in-line/hand-off.ts');
   return handOff(dependencies, breaking(record), call);
 }
 
 /** A holder that got the lease from the queue may be a task that was not notified yet. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
-  const { settleTicket } = await import('./queue/hand-off.ts');
+  const { settleTicket } = await import('./in-line/hand-off.ts');
   await settleTicket(dependencies, breaking(record), call);
 }
 
@@ -112,7 +112,7 @@ async function endUnnotifiedTask(
   { key, ticket = '' }: LeaseRecord,
   call: Call,
 ): Promise<boolean> {
-  const { endUnnotified } = await import('./queue/unnotified.ts');
+  const { endUnnotified } = await import('./in-line/unnotified.ts');
   return endUnnotified(dependencies, { key, ticket }, call);
 }
 

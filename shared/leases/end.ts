@@ -4,8 +4,8 @@ import type { Call } from '../aws/call.ts';
 import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import type { LeaseDependencies } from './dependencies.ts';
-import { type Ended, endedItem } from './ended.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { type Ended, endedItem } from '../line/ended.ts';
 
 interface End {
   key: string;

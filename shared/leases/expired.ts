@@ -1,11 +1,11 @@
 import { integer, text } from '../aws/attributes.ts';
 import { aliased, all, any, type Condition } from '../aws/condition.ts';
-import { agedBy, holderNamed, identityOf } from '../expired-rows.ts';
-import type { Margins } from '../expired-source.ts';
-import { tableSource } from '../expired-table.ts';
-import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired-ttl.ts';
+import { agedBy, holderNamed, identityOf } from '../expired/rows.ts';
+import type { Margins } from '../expired/source.ts';
+import { tableSource } from '../expired/table.ts';
+import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
+import { expiredBy, PERMITS } from '../permits/expired.ts';
 import { isFree, isHeld, isUnmarked } from './conditions.ts';
-import { expiredBy, PERMITS } from './pools/expired.ts';
 import { number } from './record.ts';
 import { NAMELESS } from './views.ts';
 

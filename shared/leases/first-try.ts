@@ -4,12 +4,12 @@ import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Ended } from '../line/ended.ts';
 import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
-import type { LeaseDependencies } from './dependencies.ts';
-import type { Ended } from './ended.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
+import type { HandedOff } from './in-line/hand-off.ts';
 import { endedBefore } from './previous.ts';
-import type { HandedOff } from './queue/hand-off.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endReason, isLeased, isOver, isOwnOf, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
@@ -87,12 +87,12 @@ async function repeat(
   call: Call,
 ): Promise<(Partial<Granted> & { standing: Leased }) | undefined> {
   if (standing.ticket === undefined && standing.claimTtlMs === undefined) return { standing };
-  const { repeatFromQueue } = await import('./queue/repeat.ts');
+  const { repeatFromQueue } = await import('./in-line/repeat.ts');
   return repeatFromQueue(dependencies, { request, standing }, call);
 }
 
 /** Gives a free lease to the callers and tasks that came before this call. */
 async function handOn(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {
-  const { handOff } = await import('./queue/hand-off.ts');
+  const { handOff } = await import('./in-line/hand-off.ts');
   return handOff(dependencies, { record, ending: isLeased(record) ? 'expired' : 'free' }, call);
 }

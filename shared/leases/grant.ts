@@ -1,6 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import type { LeaseDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Json, LeaseRecord } from './record.ts';
 import { risingFence } from './rules.ts';
 

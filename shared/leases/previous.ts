@@ -1,5 +1,5 @@
-import { isInstant } from '../clock.ts';
-import type { Ended, Ending } from './ended.ts';
+import type { Ended, Ending } from '../line/ended.ts';
+import { isInstant } from '../surroundings/clock.ts';
 import type { LeaseRecord } from './record.ts';
 import { endsAt, isEnding, isLeased } from './rules.ts';
 

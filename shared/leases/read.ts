@@ -3,13 +3,13 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { reading, send } from '../aws/send.ts';
-import { decodeCursor, encodeCursor } from '../cursor.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import { Page } from '../pages.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { WaiterView } from '../line/list.ts';
+import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
+import { Page } from '../listings/pages.ts';
+import type { ReadInput } from '../locks/inputs.ts';
 import { isInState } from './conditions.ts';
-import type { LeaseDependencies } from './dependencies.ts';
-import type { ReadInput } from './inputs.ts';
-import type { WaiterView } from './queue/waiting.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
 import { type LeaseView, leaseView } from './views.ts';
 
@@ -55,7 +55,7 @@ async function readOne(
   const view = leaseView(key, record, clock.now());
   // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
-  const { readWaiting } = await import('./queue/waiting.ts');
+  const { readWaiting } = await import('../line/list.ts');
   const parked = await readWaiting(dependencies, { record: record ?? { key }, limit: waiters ? limit : 0 }, call);
   return { ...view, waiting: parked.waiting, ...(waiters && { waiters: parked.waiters }) };
 }

@@ -1,7 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Ended, parseEnded } from './ended.ts';
+import { type Ended, parseEnded } from '../line/ended.ts';
 
 /** A JSON value as the caller sent it. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

@@ -1,9 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { ReleaseInput } from '../locks/inputs.ts';
 import { hasLeaseId, isHeld, isUnmarked } from './conditions.ts';
-import type { LeaseDependencies } from './dependencies.ts';
 import { endLease } from './end.ts';
-import type { ReleaseInput } from './inputs.ts';
 import { parseRecord } from './record.ts';
 import { isLeased, type LostReason, lostReason } from './rules.ts';
 
@@ -29,7 +29,7 @@ export function releaser(dependencies: LeaseDependencies) {
       const standing = outcome.old && parseRecord(outcome.old);
       const parked = standing?.waiters !== undefined;
       if (standing && parked && standing.leaseId === leaseId && isLeased(standing)) {
-        const { handOff } = await import('./queue/hand-off.ts');
+        const { handOff } = await import('./in-line/hand-off.ts');
         const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
         if (handed.end !== 'overtaken') return { key, released: true };
         inDoubt ||= handed.unanswered === true;
@@ -45,6 +45,6 @@ export function releaser(dependencies: LeaseDependencies) {
 
 /** Whether others were in line when the lease was granted. */
 async function handOnAtOnce(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
-  const { releaseInLine } = await import('./queue/quick-release.ts');
+  const { releaseInLine } = await import('./in-line/quick-release.ts');
   return releaseInLine(dependencies, input, call);
 }

@@ -1,5 +1,5 @@
-import { isInstant } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
+import { isInstant } from '../surroundings/clock.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 
 export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { acquirer } from './acquire.ts';
-import type { LeaseDependencies } from './dependencies.ts';
 import { heartbeater } from './heartbeat.ts';
 import { releaser } from './release.ts';
 

@@ -1,6 +1,6 @@
-import { isInstant } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
-import type { Ended, Ending } from './ended.ts';
+import type { Ended, Ending } from '../line/ended.ts';
+import { isInstant } from '../surroundings/clock.ts';
 import type { Json, LeaseRecord } from './record.ts';
 import { endsAt, isEnding, isLeased, type LeaseState, type LostReason, stateOf, takeoverAt } from './rules.ts';
 
@@ -50,7 +50,7 @@ export interface LeaseView {
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
-  /** Whether that execution has ended, and the lease goes on as an ordinary lease (queue/grace.ts). */
+  /** Whether that execution has ended, and the lease goes on as an ordinary lease (in-line/grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;

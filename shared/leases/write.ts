@@ -4,7 +4,7 @@ import type { Call } from '../aws/call.ts';
 import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import type { LeaseDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
 
 /** The outcome of a write. */

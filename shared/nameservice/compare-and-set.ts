@@ -1,5 +1,6 @@
 import { all } from '../aws/condition.ts';
 import { HoldfastError } from '../errors.ts';
+import { readRows } from './alias-rows.ts';
 import { isAt, isFirstAtItsT } from './conditions.ts';
 import { putNew, transactOnce } from './create.ts';
 import { writingTable } from './dependencies.ts';
@@ -8,7 +9,6 @@ import { type Pointer, pointerNames, pointerOf, type Ref, samePointer } from './
 import { kindOf, type Rows } from './record.ts';
 import { type RefWrite, raise, replace, setRef, type Target } from './refs.ts';
 import { alreadyExists, conflict, lost, type Published, published } from './results.ts';
-import { readRows } from './rows.ts';
 
 /** Graph sources have an index and no commits. */
 const KINDS_WITH: Record<Ref, readonly Kind[]> = { commit: ['ledger'], index: KINDS };

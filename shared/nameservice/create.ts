@@ -4,10 +4,10 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
+import { readRows } from './alias-rows.ts';
 import { isAbsent, isKnownLayout, isNoRecord, isOfCall } from './conditions.ts';
 import { type AliasWrite, type Request, writingTable } from './dependencies.ts';
 import { kindOf, type Rows, rowsOf } from './record.ts';
-import { readRows } from './rows.ts';
 
 /** `at` is the time of writing; `rows` holds all items under the alias. `repeated`: an earlier call with this request won. */
 type OnceOutcome = { won: true; at: number } | { won: false; repeated: boolean; rows: Rows };

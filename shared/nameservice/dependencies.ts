@@ -1,8 +1,8 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { type Operation, reading, writing } from '../aws/send.ts';
-import type { Clock } from '../clock.ts';
-import type { Ids } from '../ids.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import type { Ids } from '../surroundings/ids.ts';
 import type { Alias } from './alias.ts';
 import type { PointerStyle } from './pointers.ts';
 

@@ -1,7 +1,7 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
 import { requiredString } from '../aws/environment.ts';
-import { systemClock } from '../clock.ts';
-import { systemIds } from '../ids.ts';
+import { systemClock } from '../surroundings/clock.ts';
+import { systemIds } from '../surroundings/ids.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
 import { POINTER_STYLES, type PointerStyle } from './pointers.ts';
 

@@ -3,13 +3,13 @@ import { integer, text } from '../aws/attributes.ts';
 import { all, conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { Alias } from './alias.ts';
+import { readRows } from './alias-rows.ts';
 import { isKnownLayout, isOfKind } from './conditions.ts';
 import { putNew, type Stamp, transactOnce } from './create.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type GraphSource, graphSourceItems, keyOf, SCHEMA, textList } from './items.ts';
 import { type GraphSourceRecord, kindOf, type Rows, rowsOf, shownRecord } from './record.ts';
 import { alreadyExists, notFound, type Published, published, refuseLaterLayout } from './results.ts';
-import { readRows } from './rows.ts';
 import { flag } from './values.ts';
 
 /**

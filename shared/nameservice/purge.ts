@@ -3,6 +3,7 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { transact } from '../aws/transaction.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Alias, aliasText } from './alias.ts';
+import { readRows } from './alias-rows.ts';
 import {
   hasConfigVersion,
   hasNoBranches,
@@ -22,7 +23,6 @@ import { type PointerStyle, pointerNames } from './pointers.ts';
 import { type NameserviceRecord, type Rows, shownRecord } from './record.ts';
 import type { SeenRecord } from './repair-inputs.ts';
 import { conflict, notFound, refuseLaterLayout } from './results.ts';
-import { readRows } from './rows.ts';
 
 /**
  * Deletes all items of a retracted alias in one transaction, each on the condition that it is as the caller saw it. Rows of other

@@ -1,11 +1,11 @@
 import type { Call } from '../aws/call.ts';
 import type { Alias } from './alias.ts';
+import { readRows } from './alias-rows.ts';
 import type { NameserviceDependencies } from './dependencies.ts';
 import type { ReadInput } from './inputs.ts';
 import { listRecords, type RecordPage } from './list.ts';
 import { type NameserviceRecord, shownRecord } from './record.ts';
 import { notFound } from './results.ts';
-import { readRows } from './rows.ts';
 
 /**
  * One alias, strongly consistent, or a page of all of them.

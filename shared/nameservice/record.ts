@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Item } from '../aws/dynamodb.ts';
-import { answerable } from '../pages.ts';
+import { answerable } from '../listings/pages.ts';
 import { CONCERNS, type Concern, INITIAL_STATUS, KINDS, type Kind } from './items.ts';
 import { type Pointer, type PointerStyle, pointerOf } from './pointers.ts';
 import { exactNumber, type Json, type JsonObject, numberOf, objectOf, stringsOf } from './values.ts';

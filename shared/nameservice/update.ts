@@ -4,14 +4,14 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { conflictPauses, transact } from '../aws/transaction.ts';
-import type { Clock } from '../clock.ts';
 import { HoldfastError } from '../errors.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import { readRows } from './alias-rows.ts';
 import { isAbsent, isKnownLayout, isOfKind, isRepairedBefore, isThere, REPAIRED_AT } from './conditions.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import { type Concern, initialItem, type Kind, keyOf } from './items.ts';
 import { kindOf } from './record.ts';
 import { refuseLaterLayout } from './results.ts';
-import { readRows } from './rows.ts';
 import { numberOf } from './values.ts';
 
 /** How far a writer's clock may be ahead of the clock that repairs. */

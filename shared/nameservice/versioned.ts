@@ -1,9 +1,9 @@
 import type { Item } from '../aws/dynamodb.ts';
+import { readRows } from './alias-rows.ts';
 import { type AliasWrite, writingTable } from './dependencies.ts';
 import type { Kind } from './items.ts';
 import { kindOf, type Rows, same } from './record.ts';
 import { conflict, lost, type Published, published } from './results.ts';
-import { readRows } from './rows.ts';
 import { type Update, updateConcern } from './update.ts';
 
 /** A change of a value that has a version: the status, or the config of a ledger. */

@@ -1,6 +1,6 @@
 import { PutItemCommand, TransactWriteItemsCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { expect, it } from 'vitest';
-import { newTable, testClient } from '../support/aws.ts';
+import { newTable, testClient } from '../support/emulators/aws.ts';
 
 const dynamodb = testClient();
 const waiters = await newTable('waiters');

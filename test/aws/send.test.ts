@@ -8,8 +8,8 @@ import { conditionalWrite, dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { headObject, s3Client } from '../../shared/aws/s3.ts';
 import { naming, reading, send, writing } from '../../shared/aws/send.ts';
 import { type ErrorCode, HoldfastError } from '../../shared/errors.ts';
-import { call, type Fault, newBucket, newTable, testClient, testS3, watch } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
+import { call, type Fault, newBucket, newTable, testClient, testS3, watch } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 describe('a client of the functions', () => {
   const server = createServer(() => {}); // takes every request, and answers none

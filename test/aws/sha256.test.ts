@@ -7,8 +7,8 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { Sha256 } from '../../shared/aws/sha256.ts';
-import { testSeed } from '../support/seed.ts';
-import { anyText } from '../support/text.ts';
+import { testSeed } from '../support/chance/seed.ts';
+import { anyText } from '../support/chance/text.ts';
 
 /** As the words of SigV4 say it, with the bytes of each key. */
 class Plain {

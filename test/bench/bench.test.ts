@@ -14,9 +14,9 @@ import { documents } from '../../bench/publish.ts';
 import { readResults } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
 import { overBudget } from '../../build/budget.ts';
-import { newTable, testClient } from '../support/aws.ts';
-import { dynamodbEndpoint } from '../support/endpoint.ts';
-import { isFull } from '../support/rounds.ts';
+import { newTable, testClient } from '../support/emulators/aws.ts';
+import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const results = await readResults();
 const figures = Object.values(results.measurements).flatMap(({ figures }) => figures);

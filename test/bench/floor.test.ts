@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { acquire } from '../../functions/leases/acquire.ts';
 import { heartbeat } from '../../functions/leases/heartbeat.ts';
 import { release } from '../../functions/leases/release.ts';
-import { post } from '../support/adapters.ts';
+import { post } from '../support/stack/adapters.ts';
 
 type Write = Record<string, unknown> & { Item?: object; ExpressionAttributeValues?: object };
 

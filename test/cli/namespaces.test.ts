@@ -4,10 +4,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import packageJson from '../../cli/package.json' with { type: 'json' };
 import { helpOf } from '../../cli/src/help.ts';
 import { VERBS } from '../../cli/src/verbs.ts';
-import { startApi } from '../support/api.ts';
-import { builtCli } from '../support/cli.ts';
-import { namespaceWorld } from '../support/namespaces.ts';
-import { aFew } from '../support/rounds.ts';
+import { builtCli } from '../support/programs/cli.ts';
+import { startApi } from '../support/stack/api.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 let world: Awaited<ReturnType<typeof namespaceWorld>>;
 let api: Awaited<ReturnType<typeof startApi>>;

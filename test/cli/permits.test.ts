@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { living } from '../support/cli.ts';
-import { cliWorld } from '../support/cli-world.ts';
-import { aFew } from '../support/rounds.ts';
-import { until } from '../support/until.ts';
+import { living } from '../support/programs/cli.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { until } from '../support/time/until.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 

@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { living } from '../support/cli.ts';
-import { cliWorld } from '../support/cli-world.ts';
-import { cuttable } from '../support/cuttable.ts';
-import { rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { cuttable } from '../support/faults/cuttable.ts';
+import { living } from '../support/programs/cli.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { cliWorld } from '../support/cli-world.ts';
-import { cuttable } from '../support/cuttable.ts';
+import { cuttable } from '../support/faults/cuttable.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli } = await cliWorld();
 

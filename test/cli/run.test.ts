@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../../cli/src/run/command.ts';
 import { Deadlines } from '../../cli/src/run/deadlines.ts';
-import { living } from '../support/cli.ts';
-import { cliWorld } from '../support/cli-world.ts';
-import { cuttable } from '../support/cuttable.ts';
-import { aFew } from '../support/rounds.ts';
-import { until } from '../support/until.ts';
+import { cuttable } from '../support/faults/cuttable.ts';
+import { living } from '../support/programs/cli.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { until } from '../support/time/until.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast, waitedInVain } = await cliWorld();
 

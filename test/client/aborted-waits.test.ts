@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Holdfast, type Lease } from '../../client/src/index.ts';
-import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/client.ts';
-import { testSeed } from '../support/seed.ts';
+import { testSeed } from '../support/chance/seed.ts';
+import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 
 /** What happens to one request: how long it is under way, whether it is lost, and how long its answer is under way. */
 const fate = fc.record({

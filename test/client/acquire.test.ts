@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AcquireOptions, Holdfast, type HoldfastEvent, isHoldfastError } from '../../client/src/index.ts';
-import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/client.ts';
+import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 
 function world() {
   const by = new ManualSurroundings();

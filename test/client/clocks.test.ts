@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
-import { grantOf, ManualService, ManualSurroundings, settled } from '../support/client.ts';
-import { testSeed } from '../support/seed.ts';
+import { testSeed } from '../support/chance/seed.ts';
+import { grantOf, ManualService, ManualSurroundings, settled } from '../support/time/process-clock.ts';
 
 const TTL_MS = 10_000;
 

@@ -2,11 +2,11 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { type DirectOptions, directTransport } from '../../client/src/direct.ts';
 import { Holdfast, type Transport } from '../../client/src/index.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { systemClock } from '../../shared/clock.ts';
-import type { LeaseDependencies } from '../../shared/leases/dependencies.ts';
-import { testClient } from '../support/aws.ts';
-import { poolLineWorld } from '../support/pool-line.ts';
-import { queueWorld } from '../support/queue.ts';
+import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { testClient } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await queueWorld({ clock: systemClock });
 const pools = await poolLineWorld({ clock: systemClock });

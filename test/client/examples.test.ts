@@ -3,9 +3,9 @@ import { cp, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startApi } from '../support/api.ts';
-import { folderWithClient } from '../support/client-package.ts';
-import { allWorlds } from '../support/client-worlds.ts';
+import { folderWithClient } from '../support/programs/client-package.ts';
+import { startApi } from '../support/stack/api.ts';
+import { allWorlds } from '../support/worlds/client-worlds.ts';
 
 let api: Awaited<ReturnType<typeof startApi>>;
 let client: Awaited<ReturnType<typeof folderWithClient>>;

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { type AcquireOptions, Holdfast, type HoldfastEvent, isHoldfastError } from '../../client/src/index.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
-import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/client.ts';
+import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 
 function world(onEvent?: (event: HoldfastEvent) => void) {
   const by = new ManualSurroundings();

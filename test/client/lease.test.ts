@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type AcquireOptions, Holdfast, type HoldfastEvent, isHoldfastError } from '../../client/src/index.ts';
-import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/client.ts';
+import { grantOf, ManualService, ManualSurroundings, type Sent, settled } from '../support/time/process-clock.ts';
 
 /** A lease that has been acquired without delay, and whose heartbeats the test answers. */
 async function held(options: AcquireOptions = {}) {

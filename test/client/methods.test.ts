@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { ID_OF } from '../../client/src/attempt.ts';
 import { Holdfast, HoldfastError, type Operation, type Transport } from '../../client/src/index.ts';
-import { grantOf, ManualSurroundings } from '../support/client.ts';
+import { grantOf, ManualSurroundings } from '../support/time/process-clock.ts';
 
 /** A client calls the routes of one namespace, which are those of all by another endpoint. */
 const pathsOf = ({ paths }: { paths: Record<string, Record<string, unknown>> }) =>

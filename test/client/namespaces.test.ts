@@ -5,10 +5,10 @@ import { directTransport } from '../../client/src/direct.ts';
 import { Holdfast, type HoldfastOptions, type Operation } from '../../client/src/index.ts';
 import { lambdaTransport } from '../../client/src/lambda.ts';
 import { ROUTES } from '../../client/src/routes.ts';
-import { startApi } from '../support/api.ts';
-import { testClient } from '../support/aws.ts';
-import { startLambdaApi } from '../support/lambda-api.ts';
-import { namespaceWorld } from '../support/namespaces.ts';
+import { testClient } from '../support/emulators/aws.ts';
+import { startLambdaApi } from '../support/emulators/lambda-api.ts';
+import { startApi } from '../support/stack/api.ts';
+import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const world = await namespaceWorld();
 const [api, lambda] = await Promise.all([startApi(world.handlers), startLambdaApi(world.handlers, 'test-')]);

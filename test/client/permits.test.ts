@@ -6,10 +6,10 @@ import {
   type HoldfastOptions,
   isHoldfastError,
 } from '../../client/src/index.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { startApi } from '../support/api.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { until } from '../support/until.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { startApi } from '../support/stack/api.ts';
+import { until } from '../support/time/until.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const api = await apiOf(20);
 /** Where a caller in line soon asks again. */

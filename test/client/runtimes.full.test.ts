@@ -10,12 +10,12 @@ import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
-import { startApi } from '../support/api.ts';
-import { chromiumIn } from '../support/browser.ts';
-import { folderWithClient } from '../support/client-package.ts';
-import { allWorlds } from '../support/client-worlds.ts';
-import { dynamodbEndpoint } from '../support/endpoint.ts';
-import { startLambdaApi } from '../support/lambda-api.ts';
+import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
+import { startLambdaApi } from '../support/emulators/lambda-api.ts';
+import { chromiumIn } from '../support/programs/browser.ts';
+import { folderWithClient } from '../support/programs/client-package.ts';
+import { startApi } from '../support/stack/api.ts';
+import { allWorlds } from '../support/worlds/client-worlds.ts';
 
 const run = promisify(execFile);
 

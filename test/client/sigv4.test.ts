@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { queryOf } from '../../client/src/query.ts';
 import { signed } from '../../client/src/sigv4.ts';
-import { rounds } from '../support/rounds.ts';
-import { testSeed } from '../support/seed.ts';
-import { anyText } from '../support/text.ts';
+import { testSeed } from '../support/chance/seed.ts';
+import { anyText } from '../support/chance/text.ts';
+import { rounds } from '../support/time/rounds.ts';
 
 class Sha256 {
   #hash;

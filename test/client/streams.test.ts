@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { type Listening, listen } from '../../local/listen.ts';
-import { isFull } from '../support/rounds.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const MIB = 1024 ** 2;
 

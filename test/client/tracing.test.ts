@@ -3,7 +3,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
-import { grantOf, ManualService, ManualSurroundings } from '../support/client.ts';
+import { grantOf, ManualService, ManualSurroundings } from '../support/time/process-clock.ts';
 
 afterEach(() => {
   trace.disable();

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { directTransport } from '../../client/src/direct.ts';
 import { Holdfast, type HoldfastOptions, isHoldfastError } from '../../client/src/index.ts';
 import { lambdaTransport } from '../../client/src/lambda.ts';
-import { startApi } from '../support/api.ts';
-import { testClient } from '../support/aws.ts';
-import { allWorlds } from '../support/client-worlds.ts';
-import { startLambdaApi } from '../support/lambda-api.ts';
-import { isFull } from '../support/rounds.ts';
+import { testClient } from '../support/emulators/aws.ts';
+import { startLambdaApi } from '../support/emulators/lambda-api.ts';
+import { startApi } from '../support/stack/api.ts';
+import { isFull } from '../support/time/rounds.ts';
+import { allWorlds } from '../support/worlds/client-worlds.ts';
 import { scenario } from './scenario.ts';
 
 let api: Awaited<ReturnType<typeof startApi>>;

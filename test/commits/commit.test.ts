@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { get, post, throughTask } from '../support/adapters.ts';
-import type { Fault } from '../support/aws.ts';
-import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
+import type { Fault } from '../support/emulators/aws.ts';
+import { get, post, throughTask } from '../support/stack/adapters.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const md5 = { one: '"f97c5d29941bfb1b2fdab0874906ab82"', two: '"b8a9f715dbb64fd5c56e7783c6820a61"' };
 

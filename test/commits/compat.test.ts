@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import type { Fault } from '../support/aws.ts';
-import { call } from '../support/aws.ts';
-import { commitWorld, foreignRecord } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
-import { ObjectStoreWriter } from '../support/object-store.ts';
-import { rounds } from '../support/rounds.ts';
-import { seededIds } from '../support/seed.ts';
+import { seededIds } from '../support/chance/seed.ts';
+import type { Fault } from '../support/emulators/aws.ts';
+import { call } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { commitWorld, foreignRecord } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 /** timeout x rate + 2 x skew, and "more than" makes it one more. */
 const WAIT_MS = 20_000 * 3 + 2 * 500 + 1;

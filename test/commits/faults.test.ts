@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
-import { call, type Fault, type Requests } from '../support/aws.ts';
-import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
-import { ObjectStoreWriter } from '../support/object-store.ts';
-import { aFew } from '../support/rounds.ts';
-import { seededIds } from '../support/seed.ts';
+import { seededIds } from '../support/chance/seed.ts';
+import { call, type Fault, type Requests } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 const LARGE = 'x'.repeat(6 * 1024 ** 2 + 1);
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { commitWorld } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol });

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { inFlightReader } from '../../shared/commits/in-flight.ts';
-import { get } from '../support/adapters.ts';
-import { call, testClient } from '../support/aws.ts';
-import { commitWorld } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
+import { call, testClient } from '../support/emulators/aws.ts';
+import { get } from '../support/stack/adapters.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const CREATE = { ifNoneMatch: '*', body: 'one' };
 

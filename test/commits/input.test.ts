@@ -2,9 +2,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { startGateway } from '../../local/gateway.ts';
 import { commitsFromEnvironment, uploadsFromEnvironment } from '../../shared/commits/environment.ts';
 import { stager } from '../../shared/commits/stage.ts';
-import { get, post, throughTask } from '../support/adapters.ts';
-import { call } from '../support/aws.ts';
-import { commitWorld } from '../support/commits.ts';
+import { call } from '../support/emulators/aws.ts';
+import { get, post, throughTask } from '../support/stack/adapters.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
 
 const MIB = 1024 ** 2;
 const world = await commitWorld();

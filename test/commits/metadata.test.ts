@@ -11,8 +11,8 @@ import {
 } from '../../shared/commits/metadata.ts';
 import { normalEtag, pathFault } from '../../shared/commits/paths.ts';
 import { commitRequest } from '../../shared/commits/request.ts';
-import { ManualClock } from '../support/clock.ts';
-import { seededIds } from '../support/seed.ts';
+import { seededIds } from '../support/chance/seed.ts';
+import { ManualClock } from '../support/time/clock.ts';
 
 const ROLE = 'arn:aws:sts::123456789012:assumed-role/writer';
 const UPLOAD = '0f8fad5b-d9cb-469f-a165-70867728950e';

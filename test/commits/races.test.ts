@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../shared/clock.ts';
-import { post } from '../support/adapters.ts';
-import type { Fault, Requests } from '../support/aws.ts';
-import { type CommitWorld, commitWorld } from '../support/commits.ts';
-import { ObjectStoreWriter } from '../support/object-store.ts';
-import { expectAllHappened, goesOn, type Happened, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import type { Fault, Requests } from '../support/emulators/aws.ts';
+import { post } from '../support/stack/adapters.ts';
+import { expectAllHappened, goesOn, type Happened, rounds } from '../support/time/rounds.ts';
+import { type CommitWorld, commitWorld } from '../support/worlds/commits.ts';
+import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 const all = <T>(count: number, work: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => work(index)));

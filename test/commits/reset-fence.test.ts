@@ -1,16 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { systemClock } from '../../shared/clock.ts';
 import { partCount } from '../../shared/commits/multipart.ts';
-import { httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
-import { call, type Fault } from '../support/aws.ts';
-import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
-import { ObjectStoreWriter } from '../support/object-store.ts';
-import { aFew, expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { httpEvent, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
+import { aFew, expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { ObjectStoreWriter } from '../support/worlds/object-store.ts';
 
 const MIB = 1024 ** 2;
 const job = (token: number) => ({ key: 'job', token });

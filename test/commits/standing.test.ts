@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Fault } from '../support/aws.ts';
-import { type CommitWorld, commitWorld, foreignRecord } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
+import type { Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { type CommitWorld, commitWorld, foreignRecord } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const DENIED: Fault = { name: 'AccessDenied', status: 403 };
 const INPUT = { ifNoneMatch: '*', body: 'mine', commitId: 'mine' };

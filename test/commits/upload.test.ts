@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { systemClock } from '../../shared/clock.ts';
 import { partCount, ranges } from '../../shared/commits/multipart.ts';
 import { stager } from '../../shared/commits/stage.ts';
-import { httpEvent, post, throughHttp } from '../support/adapters.ts';
-import { call, type Fault } from '../support/aws.ts';
-import { ManualClock } from '../support/clock.ts';
-import { commitWorld } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
-import { isPresignedFor } from '../support/signatures.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { isPresignedFor } from '../support/emulators/signatures.ts';
+import { httpEvent, post, throughHttp } from '../support/stack/adapters.ts';
+import { ManualClock } from '../support/time/clock.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const MIB = 1024 ** 2;
 /** Of the fewest bytes that go in parts, because an object of that size takes the emulator as long as fifty small ones. */

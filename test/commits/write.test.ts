@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { s3Client } from '../../shared/aws/s3.ts';
-import { patient } from '../support/aws.ts';
-import { commitWorld } from '../support/commits.ts';
-import { failure } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
+import { patient } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const MIB = 1024 ** 2;
 

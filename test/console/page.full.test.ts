@@ -3,7 +3,7 @@ import { startConsole } from '../../cli/src/console/server.ts';
 import { refusal } from '../../client/src/errors.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import type { Transport } from '../../client/src/transport.ts';
-import { beyond, executablePath, pageTests, picture, violations } from '../support/console-page.ts';
+import { beyond, executablePath, pageTests, picture, violations } from '../support/programs/console-page.ts';
 
 const site = pageTests();
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { builtCli } from '../support/cli.ts';
-import { executablePath, pageTests, picture, violations } from '../support/console-page.ts';
-import { isFull } from '../support/rounds.ts';
-import type { Task } from '../support/step-functions.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
+import { builtCli } from '../support/programs/cli.ts';
+import { executablePath, pageTests, picture, violations } from '../support/programs/console-page.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const site = pageTests({ shareTab: true });
 

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { breakingChanges, unnamed } from '../../contract/compatibility.ts';
-import { aFew } from '../support/rounds.ts';
+import { aFew } from '../support/time/rounds.ts';
 
 const read = async (file: string) => JSON.parse(await readFile(`contract/${file}`, 'utf8'));
 const current = await read('openapi.json');

@@ -5,9 +5,9 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { openapi } from '../../contract/openapi.ts';
 import { ROUTES } from '../../contract/routes.ts';
 import { readContract } from '../../functions/contract/read.ts';
-import { get, post } from '../support/adapters.ts';
-import { startApi } from '../support/api.ts';
-import { isFull } from '../support/rounds.ts';
+import { get, post } from '../support/stack/adapters.ts';
+import { startApi } from '../support/stack/api.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const FILE = 'contract/openapi.json';
 const stored = JSON.parse(await readFile(FILE, 'utf8'));

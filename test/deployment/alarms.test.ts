@@ -8,7 +8,7 @@ import {
   STAGE,
   TABLES,
   withParameters,
-} from '../support/template.ts';
+} from '../support/stack/template.ts';
 
 /** Those with a table of their own. */
 const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;

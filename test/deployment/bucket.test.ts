@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BUCKET, TABLES, template } from '../support/template.ts';
+import { BUCKET, TABLES, template } from '../support/stack/template.ts';
 
 describe('the commits table and the bucket', () => {
   it('are in the format of object_store, and retained', () => {

@@ -5,13 +5,13 @@ import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import { KINDS } from '../../shared/expiry/kinds.ts';
-import { httpEvent } from '../support/adapters.ts';
-import { newTable } from '../support/aws.ts';
-import { startBundle } from '../support/bundles.ts';
-import { eventBus, lease as expiredLease, expiryWorld } from '../support/expiry.ts';
-import type { OutcomeMessage } from '../support/lambda-process.ts';
-import { npmRunRelease } from '../support/packaging.ts';
-import { startStepFunctions } from '../support/step-functions.ts';
+import { newTable } from '../support/emulators/aws.ts';
+import type { OutcomeMessage } from '../support/emulators/lambda-process.ts';
+import { startStepFunctions } from '../support/emulators/step-functions.ts';
+import { httpEvent } from '../support/stack/adapters.ts';
+import { startBundle } from '../support/stack/bundles.ts';
+import { npmRunRelease } from '../support/stack/packaging.ts';
+import { eventBus, lease as expiredLease, expiryWorld } from '../support/worlds/expiry.ts';
 
 const table = await newTable('leases');
 

@@ -4,8 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mergedTags, readRequest } from '../../deployment/request.ts';
-import { aFew } from '../support/rounds.ts';
-import { released } from '../support/template.ts';
+import { released } from '../support/stack/template.ts';
+import { aFew } from '../support/time/rounds.ts';
 
 const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], untag: [], allowedChanges: [] };
 

@@ -2,10 +2,10 @@ import { describe, expect, it, vi } from 'vitest';
 import * as z from 'zod/mini';
 import { ERRORS, type ErrorCode } from '../../shared/errors.ts';
 import { KINDS } from '../../shared/expiry/kinds.ts';
-import { lambdaContext, throughTask } from '../support/adapters.ts';
-import { ManualClock } from '../support/clock.ts';
-import { capturedLog } from '../support/log.ts';
-import { functions, ofType, STAGE, TABLES, withParameters } from '../support/template.ts';
+import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
+import { capturedLog } from '../support/stack/log.ts';
+import { functions, ofType, STAGE, TABLES, withParameters } from '../support/stack/template.ts';
+import { ManualClock } from '../support/time/clock.ts';
 
 interface Drawn {
   title: string;
@@ -131,7 +131,7 @@ async function callEverything(): Promise<void> {
   // As new as the log, which has just read the environment anew.
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const { HoldfastError } = await import('../../shared/errors.ts');
-  const { queueWorld } = await import('../support/queue.ts');
+  const { queueWorld } = await import('../support/worlds/line.ts');
   const { measurer } = await import('../../shared/expiry/metrics.ts');
   const refusing = lambdaFunction({
     name: 'publish',

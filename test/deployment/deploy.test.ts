@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy, type Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
-import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/cloudformation.ts';
-import { released } from '../support/template.ts';
+import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
+import { released } from '../support/stack/template.ts';
 
 const NAME = 'holdfast-prod';
 const ORDER: Order = { stage: 'prod', given: {}, reset: [], tags: [], untag: [], allowedChanges: [] };

@@ -1,8 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { EVENT_SOURCE, EVENT_TYPE } from '../../shared/expiry/events.ts';
-import type { Template } from '../support/packaging.ts';
-import { configured, functions, functionsOf, lambdas, ofType, roles, STAGE, template } from '../support/template.ts';
+import type { Template } from '../support/stack/packaging.ts';
+import {
+  configured,
+  functions,
+  functionsOf,
+  lambdas,
+  ofType,
+  roles,
+  STAGE,
+  template,
+} from '../support/stack/template.ts';
 
 describe('what EventBridge starts', () => {
   const ref = (name: string) => ({ 'Fn::GetAtt': [lambdas().find((one) => one.name === name)?.logicalId, 'Arn'] });

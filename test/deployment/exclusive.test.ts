@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
-import { configured, STAGE, statements, template, withParameters } from '../support/template.ts';
+import { configured, STAGE, statements, template, withParameters } from '../support/stack/template.ts';
 
 describe('the state machine exclusive', () => {
   const arn = (service: string, resource: string) => ({

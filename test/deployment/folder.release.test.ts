@@ -4,8 +4,8 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { describe, expect, it } from 'vitest';
-import { namesInZip, npmRunRelease, readReleased, releaseFolder } from '../support/packaging.ts';
-import { functions, released as withoutCode } from '../support/template.ts';
+import { namesInZip, npmRunRelease, readReleased, releaseFolder } from '../support/stack/packaging.ts';
+import { functions, released as withoutCode } from '../support/stack/template.ts';
 
 const packaged = await npmRunRelease();
 const released = readReleased();

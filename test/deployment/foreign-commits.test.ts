@@ -2,10 +2,10 @@ import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy } from '../../deployment/deploy.ts';
 import type { Values } from '../../deployment/values.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { newTable, testClient } from '../support/aws.ts';
-import { type CloudFormationDouble, startCloudFormation } from '../support/cloudformation.ts';
-import { released } from '../support/template.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { newTable, testClient } from '../support/emulators/aws.ts';
+import { type CloudFormationDouble, startCloudFormation } from '../support/stack/cloudformation.ts';
+import { released } from '../support/stack/template.ts';
 
 const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 

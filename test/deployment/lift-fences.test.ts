@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { useOf } from '../../deployment/table-use.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { poolWorld } from '../support/pools.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+import { poolWorld } from '../support/worlds/permits.ts';
 
 describe('the command that lifts fences', () => {
   /** Says who the caller is, as STS does. */

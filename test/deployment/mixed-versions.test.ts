@@ -39,7 +39,7 @@ it('every function starts with the environment of 0.1.0, and counts its calls in
       const { handler } = await import('./' + path);
       if (typeof handler !== 'function') throw new Error(path);
     }
-    const { logLine, count } = await import('./shared/log.ts');
+    const { logLine, count } = await import('./shared/surroundings/log.ts');
     logLine('INFO', { message: 'started' }, { at: 0, dimensions: [[]], values: { Success: count(1) } });
   `;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {

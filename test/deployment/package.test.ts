@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import type { Template } from '../support/packaging.ts';
-import { BUCKET, configured, lambdas, TABLES, template } from '../support/template.ts';
+import type { Template } from '../support/stack/packaging.ts';
+import { BUCKET, configured, lambdas, TABLES, template } from '../support/stack/template.ts';
 
 it('outputs where the API is, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));

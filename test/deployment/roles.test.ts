@@ -16,7 +16,7 @@ import {
   roles,
   type Statement,
   TABLES,
-} from '../support/template.ts';
+} from '../support/stack/template.ts';
 
 describe('functions', () => {
   it('are those of serverless.yml, on Node 24 and arm64, with logs that end', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { routeScopes } from '../../local/route-scopes.ts';
-import type { Template } from '../support/packaging.ts';
-import { configured, functions, ofType } from '../support/template.ts';
+import type { Template } from '../support/stack/packaging.ts';
+import { configured, functions, ofType } from '../support/stack/template.ts';
 
 describe('the API', () => {
   const routes = (from?: Template) =>

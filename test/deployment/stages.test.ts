@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { Resource, Template } from '../support/packaging.ts';
-import { packageLiterally } from '../support/packaging.ts';
-import { isFull } from '../support/rounds.ts';
-import { withParameters } from '../support/template.ts';
+import type { Resource, Template } from '../support/stack/packaging.ts';
+import { packageLiterally } from '../support/stack/packaging.ts';
+import { withParameters } from '../support/stack/template.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 describe('two stages', () => {
   it('differ in their parameters only', () => {

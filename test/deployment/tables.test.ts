@@ -13,7 +13,7 @@ import {
   roles,
   statements,
   TABLES,
-} from '../support/template.ts';
+} from '../support/stack/template.ts';
 
 describe('the tables', () => {
   it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {

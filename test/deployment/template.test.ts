@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configured, released, template } from '../support/template.ts';
+import { configured, released, template } from '../support/stack/template.ts';
 
 /**
  * What is deployed changes only on purpose: the template must be the one that template.summary.txt describes. When it
@@ -17,7 +17,7 @@ describe('the template', () => {
       '# The template that `npm run release` writes.',
       ...linesOf(released),
       '',
-      '# With the parameters of test/support/template.ts CloudFormation makes of it, instead of:',
+      '# With the parameters of test/support/stack/template.ts CloudFormation makes of it, instead of:',
       ...without(usual, other).map((line) => `- ${line}`),
       '# it makes:',
       ...without(other, usual).map((line) => `+ ${line}`),

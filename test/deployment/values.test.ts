@@ -4,7 +4,7 @@ import { refuseSplit } from '../../deployment/guards.ts';
 import { ownNames } from '../../deployment/storage.ts';
 import { checkPlace, checkValues, parseParameters } from '../../deployment/values.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
-import { released } from '../support/template.ts';
+import { released } from '../support/stack/template.ts';
 
 const REQUIRED = { stage: 'prod', codeBucket: 'code' };
 const PLACE = { account: '111122223333', region: 'eu-west-1', partition: 'aws' };

@@ -1,11 +1,11 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../shared/clock.ts';
-import { startApi } from '../support/api.ts';
-import { languages } from '../support/callers.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { startSignatureCheck } from '../support/signatures.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { startSignatureCheck } from '../support/emulators/signatures.ts';
+import { languages } from '../support/programs/callers.ts';
+import { startApi } from '../support/stack/api.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const caller = {
   accessKeyId: 'AKIDEXAMPLE',

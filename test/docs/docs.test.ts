@@ -5,11 +5,11 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
-import { startApi } from '../support/api.ts';
-import { allWorlds } from '../support/client-worlds.ts';
-import { runExamples } from '../support/examples.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { runExamples } from '../support/programs/examples.ts';
+import { startApi } from '../support/stack/api.ts';
+import { allWorlds } from '../support/worlds/client-worlds.ts';
 
 let stop = async () => {};
 afterEach(() => stop());

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
-import { cliWorld } from '../support/cli-world.ts';
-import { exclusionWorld } from '../support/exclusion.ts';
-import { statesWorld } from '../support/states.ts';
-import { until } from '../support/until.ts';
+import { statesWorld } from '../support/emulators/states.ts';
+import { exclusionWorld } from '../support/stack/exclusion.ts';
+import { until } from '../support/time/until.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 const guide = await readFile('docs/pools.md', 'utf8');

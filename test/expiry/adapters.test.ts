@@ -1,8 +1,8 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Summary } from '../../shared/expiry/summary.ts';
-import { apiContext, get, httpEvent, lambdaContext, post, throughTask } from '../support/adapters.ts';
-import { ManualClock } from '../support/clock.ts';
+import { apiContext, get, httpEvent, lambdaContext, post, throughTask } from '../support/stack/adapters.ts';
+import { ManualClock } from '../support/time/clock.ts';
 import {
   commitRecord,
   commitRow,
@@ -14,7 +14,7 @@ import {
   notedAnnouncer,
   S,
   waiter,
-} from '../support/expiry.ts';
+} from '../support/worlds/expiry.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const HOUR = 3_600_000;

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import type { SpareReason } from '../../shared/expired-source.ts';
-import { call, type Fault } from '../support/aws.ts';
-import { ManualClock } from '../support/clock.ts';
+import type { SpareReason } from '../../shared/expired/source.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { ManualClock } from '../support/time/clock.ts';
 import {
   commitRecord,
   commitRow,
@@ -17,9 +18,8 @@ import {
   rustLease,
   S,
   waiter,
-} from '../support/expiry.ts';
-import { failure } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
+} from '../support/worlds/expiry.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const SECONDS = T / 1000;

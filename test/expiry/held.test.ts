@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { readExpired } from '../../functions/expiry/read.ts';
 import { MAX_TOLD } from '../../shared/expiry/checkpoint.ts';
-import { httpEvent, lambdaContext } from '../support/adapters.ts';
-import { call } from '../support/aws.ts';
-import { expiryWorld, lease, N, newPlaces, releasedLease, rustLease } from '../support/expiry.ts';
-import { poolWorld } from '../support/pools.ts';
+import { call } from '../support/emulators/aws.ts';
+import { httpEvent, lambdaContext } from '../support/stack/adapters.ts';
+import { expiryWorld, lease, N, newPlaces, releasedLease, rustLease } from '../support/worlds/expiry.ts';
+import { poolWorld } from '../support/worlds/permits.ts';
 
 /** Leases that run for an hour yet, of each of these keys. */
 async function worldWith(keys: string[], overrides: Parameters<typeof expiryWorld>[0] = {}) {

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
-import { PERMITS } from '../../shared/leases/pools/expired.ts';
-import { permitHeartbeater } from '../../shared/leases/pools/heartbeat.ts';
-import { permitReleaser } from '../../shared/leases/pools/release.ts';
-import { call, testClient } from '../support/aws.ts';
-import { expiryWorld } from '../support/expiry.ts';
-import { Interleaver } from '../support/interleave.ts';
-import { poolWorld } from '../support/pools.ts';
-import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { PERMITS } from '../../shared/permits/expired.ts';
+import { permitHeartbeater } from '../../shared/permits/heartbeat.ts';
+import { permitReleaser } from '../../shared/permits/release.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call, testClient } from '../support/emulators/aws.ts';
+import { Interleaver } from '../support/faults/interleave.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { expiryWorld } from '../support/worlds/expiry.ts';
+import { poolWorld } from '../support/worlds/permits.ts';
 
 const ROUNDS = rounds(300, 8);
 const pools = await poolWorld();

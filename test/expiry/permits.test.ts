@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { call, type Fault, newBucket } from '../support/aws.ts';
-import { expiryWorld, lease, N, newPlaces, S } from '../support/expiry.ts';
-import { failure } from '../support/leases.ts';
-import { poolLineWorld } from '../support/pool-line.ts';
-import { poolWorld } from '../support/pools.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
+import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolWorld } from '../support/worlds/permits.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const HOUR = 3_600_000;
 const SKEW_MS = 500;

@@ -10,15 +10,15 @@ import { cleanInput } from '../../shared/expiry/inputs.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
 import { releaser } from '../../shared/leases/release.ts';
-import { call, testClient, testS3 } from '../support/aws.ts';
-import { commitRecord, expiryWorld, lease, N, releasedLease, S } from '../support/expiry.ts';
-import { Interleaver } from '../support/interleave.ts';
-import { noStepFunctions } from '../support/leases.ts';
-import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
-import { rustClient } from '../support/rust-lease.ts';
-import { seededIds, seededRandom, testSeed } from '../support/seed.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call, testClient, testS3 } from '../support/emulators/aws.ts';
+import { Interleaver } from '../support/faults/interleave.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { commitRecord, expiryWorld, lease, N, releasedLease, S } from '../support/worlds/expiry.ts';
+import { noStepFunctions } from '../support/worlds/leases.ts';
+import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const ROUNDS = rounds(500, 12);
 /** So many rounds are about records of one report, which stay where they are: each round has keys of its own. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { ExpiredRow } from '../../shared/expired-rows.ts';
+import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
-import { ManualClock } from '../support/clock.ts';
+import { ManualClock } from '../support/time/clock.ts';
 import {
   commitRecord,
   commitRow,
@@ -14,7 +14,7 @@ import {
   rustLease,
   S,
   waiter,
-} from '../support/expiry.ts';
+} from '../support/worlds/expiry.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const SECONDS = T / 1000;

@@ -1,15 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import type { ExpiredRow } from '../../shared/expired-rows.ts';
+import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { CHECKPOINT, LATEST } from '../../shared/expiry/checkpoint.ts';
 import type { Report } from '../../shared/expiry/report.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import { call, newBucket, testClient, testS3 } from '../support/aws.ts';
-import { ManualClock } from '../support/clock.ts';
-import { commitRecord, type ExpiryWorld, expiryWorld, type Item, lease, newPlaces, S } from '../support/expiry.ts';
-import { failure } from '../support/leases.ts';
-import { aFew, isFull, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call, newBucket, testClient, testS3 } from '../support/emulators/aws.ts';
+import { ManualClock } from '../support/time/clock.ts';
+import { aFew, isFull, rounds } from '../support/time/rounds.ts';
+import {
+  commitRecord,
+  type ExpiryWorld,
+  expiryWorld,
+  type Item,
+  lease,
+  newPlaces,
+  S,
+} from '../support/worlds/expiry.ts';
+import { failure } from '../support/worlds/leases.ts';
 
 const T = Date.parse('2026-03-01T00:00:00.000Z');
 const ROWS = 6;

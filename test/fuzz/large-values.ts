@@ -27,7 +27,7 @@ import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import { repairNames } from '../../functions/nameservice/repair.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
+import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { SHAPES } from './shapes.ts';
 
 /** What the process is to send. */

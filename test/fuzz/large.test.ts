@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { aFew, isFull } from '../support/rounds.ts';
+import { aFew, isFull } from '../support/time/rounds.ts';
 import type { LargeCall, Sent } from './large-values.ts';
 import { SHAPES } from './shapes.ts';
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeCursor, encodeCursor } from '../../shared/cursor.ts';
 import { HoldfastError } from '../../shared/errors.ts';
 import { grantItem } from '../../shared/leases/grant.ts';
 import { type Json, parseRecord } from '../../shared/leases/record.ts';
 import { leaseHeld, leaseView } from '../../shared/leases/views.ts';
-import { lambdaContext, throughHttp, throughTask } from '../support/adapters.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { rounds } from '../support/rounds.ts';
-import { anyText } from '../support/text.ts';
+import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
+import { anyText } from '../support/chance/text.ts';
+import { lambdaContext, throughHttp, throughTask } from '../support/stack/adapters.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const { handlers } = await leaseWorld();
 const text = anyText({ minLength: 1, maxLength: 40 });

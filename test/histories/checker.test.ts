@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { report } from './campaign.ts';
-import { entry } from './handmade.ts';
-import { table } from './history.ts';
-import { linearize, type Model, type Timed } from './linearizability.ts';
-import { shrink } from './shrink.ts';
-import { planWorld } from './world.ts';
+import { report } from '../../verification/histories/campaign.ts';
+import { entry } from '../../verification/histories/handmade.ts';
+import { table } from '../../verification/histories/history.ts';
+import { linearize, type Model, type Timed } from '../../verification/histories/linearizability.ts';
+import { shrink } from '../../verification/histories/shrink.ts';
+import { planWorld } from '../../verification/histories/world.ts';
 
 describe('the search for an order', () => {
   interface Op extends Timed {

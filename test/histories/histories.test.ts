@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { aFew, isFull, rounds } from '../support/rounds.ts';
-import { testSeed } from '../support/seed.ts';
-import { missing, run } from './campaign.ts';
-import { noFaults } from './faults.ts';
-import { faultyService } from './service.ts';
-import { type Plan, planWorld, play } from './world.ts';
+import { missing, run } from '../../verification/histories/campaign.ts';
+import { noFaults } from '../../verification/histories/faults.ts';
+import { faultyService } from '../../verification/histories/service.ts';
+import { type Plan, planWorld, play } from '../../verification/histories/world.ts';
+import { testSeed } from '../support/chance/seed.ts';
+import { aFew, isFull, rounds } from '../support/time/rounds.ts';
 
 const HISTORIES = rounds(16, 1);
 const services = await Promise.all([faultyService(), faultyService()]);

@@ -12,7 +12,7 @@ import {
   summary,
   writeLedger,
 } from '../../verification/campaign/ledger.ts';
-import { noFaults } from './faults.ts';
+import { noFaults } from '../../verification/histories/faults.ts';
 
 const played = (seed: number, histories: number, more: Partial<Played> = {}): Played => ({
   seed,

@@ -1,9 +1,11 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { placeOfChange, readProduct } from '../../verification/mutations/mutation.ts';
 import { MUTATIONS } from '../../verification/mutations/mutations.ts';
+
+const product = readProduct('.');
 
 describe('the mutations', () => {
   it.each(MUTATIONS)('can be applied: $name', ({ changes }) => {
-    for (const { file, search } of changes) expect(readFileSync(file, 'utf8').split(search)).toHaveLength(2);
+    for (const change of changes) expect(product.get(placeOfChange(change, product))).toContain(change.search);
   });
 });

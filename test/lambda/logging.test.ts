@@ -1,7 +1,7 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import * as z from 'zod/mini';
-import { post, throughTask } from '../support/adapters.ts';
-import { capturedLog } from '../support/log.ts';
+import { post, throughTask } from '../support/stack/adapters.ts';
+import { capturedLog } from '../support/stack/log.ts';
 
 const lines = capturedLog();
 beforeEach(() => {
@@ -46,7 +46,7 @@ it('a function logs the fields that it declares, of input, result and error, and
 
 it('a plain call is one write to standard output, of at most 600 bytes, with its metrics', async () => {
   vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
-  const { leaseWorld } = await import('../support/leases.ts');
+  const { leaseWorld } = await import('../support/worlds/leases.ts');
   const { handlers } = await leaseWorld();
   const key = 'reports/nightly-aggregation';
   const { body } = await post(handlers.acquire, {
@@ -153,7 +153,7 @@ it('the trace of an invocation is logged where it is sampled', async () => {
 it('a log level that is none keeps the function from starting, with the names of those there are', async () => {
   vi.stubEnv('LOG_LEVEL', 'LOUD');
   vi.resetModules();
-  await expect(import('../../shared/log.ts')).rejects.toThrow(
+  await expect(import('../../shared/surroundings/log.ts')).rejects.toThrow(
     "LOG_LEVEL must be one of DEBUG, INFO, WARN, ERROR, SILENT, not 'LOUD'",
   );
 });

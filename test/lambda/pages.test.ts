@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Page } from '../../shared/pages.ts';
+import { Page } from '../../shared/listings/pages.ts';
 
 /** What Lambda takes for an answer. */
 const MAX_ANSWER_BYTES = 6_291_556;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { httpEvent, throughHttp, throughTask } from '../support/adapters.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const { handlers } = await leaseWorld();
 const names = await nameserviceWorld();

@@ -1,10 +1,10 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { acquirer } from '../../shared/leases/acquire.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { call, type Fault } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { seededIds } from '../support/seed.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { seededIds } from '../support/chance/seed.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const world = await leaseWorld();
 const { acquire, release, clock, requests } = world;

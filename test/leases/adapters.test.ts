@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
-import { get, httpEvent, lambdaContext, post, throughHttp, throughTask } from '../support/adapters.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { capturedLog } from '../support/log.ts';
+import { get, httpEvent, lambdaContext, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
+import { capturedLog } from '../support/stack/log.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const { handlers, clock, rawItem } = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
@@ -114,7 +114,7 @@ describe('the log', () => {
     vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.resetModules(); // the logger reads its level when it is loaded
-    const fresh = (await import('../support/leases.ts')) as typeof import('../support/leases.ts');
+    const fresh = (await import('../support/worlds/leases.ts')) as typeof import('../support/worlds/leases.ts');
     const { handlers: logging } = await fresh.leaseWorld({ clock });
     const requestId = 'request-id-that-is-a-proof';
     const granted = await post(logging.acquire, { key: 'logged-key', holder: 'logged-holder', requestId });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Fault } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
+import type { Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock, requests, rawItem } = world;

@@ -1,17 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Clock } from '../../shared/clock.ts';
 import type { Acquired } from '../../shared/leases/acquire.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { acquirePermitOr } from '../../shared/leases/pools/routing/acquire.ts';
-import { releasePermitOr } from '../../shared/leases/pools/routing/release.ts';
 import { releaser } from '../../shared/leases/release.ts';
-
 import { durations } from '../../shared/leases/views.ts';
-import { call, type Fault } from '../support/aws.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
+import { releasePermitOr } from '../../shared/locks/routing/release.ts';
+import type { Clock } from '../../shared/surroundings/clock.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 /** Half of the margin: two clocks that stand so far from the true time agree within the margin. */
 const AWAY_MS = 250;

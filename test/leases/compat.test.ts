@@ -1,9 +1,9 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { get } from '../support/adapters.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
-import { rustClient } from '../support/rust-lease.ts';
+import { get } from '../support/stack/adapters.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, clock, rawItem, requests } = world;
@@ -294,7 +294,7 @@ describe('what any other client may write', async () => {
           headers: {},
           requestContext: { http: { method: 'GET' } },
         } as never,
-        (await import('../support/adapters.ts')).apiContext(),
+        (await import('../support/stack/adapters.ts')).apiContext(),
       );
       expect(Buffer.byteLength(JSON.stringify(answer))).toBeLessThan(6_291_556);
       const { leases, nextCursor } = JSON.parse((answer as { body: string }).body);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { unitCounter } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
+import { unitCounter } from '../support/emulators/aws.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock } = world;

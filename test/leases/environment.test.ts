@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { SFNClient } from '@aws-sdk/client-sfn';
 import { describe, expect, it, vi } from 'vitest';
-import { leasesFromEnvironment } from '../../shared/leases/environment.ts';
-import { call } from '../support/aws.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { call } from '../support/emulators/aws.ts';
 
 const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };
 

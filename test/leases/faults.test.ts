@@ -6,11 +6,11 @@ import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vites
 import { freePort } from '../../local/ports.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { lambdaContext, post, throughTask } from '../support/adapters.ts';
-import { call, type Fault, testClient } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { networkError } from '../support/network.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { call, type Fault, testClient } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { lambdaContext, post, throughTask } from '../support/stack/adapters.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock, requests, rawItem } = world;

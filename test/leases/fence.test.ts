@@ -1,8 +1,8 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import type { Fault } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { rustClient } from '../support/rust-lease.ts';
+import type { Fault } from '../support/emulators/aws.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const world = await leaseWorld();
 const { acquire, breakLease, release, clock, dynamodb, table, rawItem } = world;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { failure, leaseWorld } from '../support/leases.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, clock, requests, rawItem } = world;

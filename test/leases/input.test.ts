@@ -1,7 +1,7 @@
 import { ScanCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, describe, expect, it } from 'vitest';
-import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
-import { leaseWorld } from '../support/leases.ts';
+import { get, httpEvent, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const { handlers, dynamodb, table } = await leaseWorld();
 const { acquire, heartbeat, release, readLeases } = handlers;

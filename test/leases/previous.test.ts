@@ -1,6 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { leaseWorld } from '../support/leases.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const { acquire, putRaw } = await leaseWorld();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { call } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { call } from '../support/emulators/aws.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const [ann, eve] = [call({ principal: 'ann' }), call({ principal: 'eve' })];
 const asked = { key: 'k', holder: 'worker', requestId: 'run-42' };

@@ -1,8 +1,8 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { readInput } from '../../shared/leases/inputs.ts';
 import type { LeasePage } from '../../shared/leases/read.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
+import { readInput } from '../../shared/locks/inputs.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
 

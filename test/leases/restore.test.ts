@@ -1,9 +1,9 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
-import { newTable } from '../support/aws.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { seededIds, testSeed } from '../support/seed.ts';
+import { seededIds, testSeed } from '../support/chance/seed.ts';
+import { newTable } from '../support/emulators/aws.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 describe('a table of leases that was restored to a point in time', () => {
   /** The lost table, with a grant after the point in time, and the restored one, seen by a clock that stands 20 s behind. */

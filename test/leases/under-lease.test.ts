@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { underLease } from '../../shared/leases/under-lease.ts';
-import { call } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
+import { call } from '../support/emulators/aws.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const { acquire, read, clock, requests, dependencies } = await leaseWorld();
 beforeEach(() => {

@@ -2,16 +2,16 @@ import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it, vi } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { permitAcquirer } from '../../shared/leases/pools/acquire.ts';
-import { withPools } from '../../shared/leases/pools/dependencies.ts';
-import { DEFAULT_QUOTAS, type Quotas } from '../../shared/leases/quotas.ts';
-import { countedWait } from '../../shared/leases/waits.ts';
-import { call } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { capturedLog } from '../support/log.ts';
-import { rounds } from '../support/rounds.ts';
-import { Timeline } from '../support/timeline.ts';
+import { countedWait } from '../../shared/line/limits/concurrent-waits.ts';
+import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { withPools } from '../../shared/permits/dependencies.ts';
+import { call } from '../support/emulators/aws.ts';
+import { capturedLog } from '../support/stack/log.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const RECORD = 'holdfast:waits';
 
@@ -356,7 +356,7 @@ describe('the record of the calls that wait', async () => {
     it('leaves the call its answer, and the log a warning', async () => {
       vi.stubEnv('LOG_LEVEL', 'WARN');
       vi.resetModules(); // the logger reads its level when it is loaded
-      const { countedWait: logging } = await import('../../shared/leases/waits.ts');
+      const { countedWait: logging } = await import('../../shared/line/limits/concurrent-waits.ts');
       await left(0);
       requests.faultsOf.UpdateItem = ['none', throttled, throttled, throttled];
       expect(await asks({}, logging)).toBe('waited');

@@ -15,10 +15,10 @@ const parameters = (count: number) =>
 /** Files that break a rule of the house, with how often each rule is broken; and files that only come close. */
 const FILES: [path: string, source: string, broken?: Record<string, number>][] = [
   ['shared/leases/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
-  ['shared/commits/a.ts', "export * from '../leases/queue/b.ts';", { [IMPORT]: 1 }],
+  ['shared/commits/a.ts', "export * from '../leases/in-line/b.ts';", { [IMPORT]: 1 }],
   ['shared/nameservice/a.ts', "import type { B } from '../expiry/b.ts'; export type A = B;", { [IMPORT]: 1 }],
   ['shared/expiry/a.ts', "export const a = () => import('../leases/expired.ts');", { [IMPORT]: 1 }],
-  ['shared/leases/queue/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
+  ['shared/leases/in-line/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
   ['shared/lambda/a.ts', "import '../leases/b.ts';", { [IMPORT]: 1 }],
   ['shared/a.ts', "import './leases/b.ts';", { [IMPORT]: 1 }],
   ['shared/expiry/sources.ts', "import '../leases/expired.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
@@ -36,10 +36,10 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['shared/leases/time.ts', 'export const a = [Date.now(), new Date(), Date(), performance.now()];', { [PLUGIN]: 4 }],
   ['functions/leases/time.ts', 'export const now = Date.now;', { [PLUGIN]: 1 }],
   ['shared/aws/time.ts', 'export const iso = (ms: number) => new Date(ms).toISOString();'],
-  ['shared/clock.ts', 'export const now = Date.now;'],
+  ['shared/surroundings/clock.ts', 'export const now = Date.now;'],
   ['shared/leases/chance.ts', 'export const a = [Math.random(), crypto.randomUUID()];', { [PLUGIN]: 2 }],
   ['shared/commits/chance.ts', "import { randomUUID as id } from 'node:crypto';\nexport { id };", { [PLUGIN]: 1 }],
-  ['shared/ids.ts', 'export const ids = { random: Math.random };'],
+  ['shared/surroundings/ids.ts', 'export const ids = { random: Math.random };'],
   ['local/chance.ts', 'export const id = crypto.randomUUID();'],
 
   ['shared/leases/chicken.ts', "import { egg } from './egg.ts';\nexport const chicken = egg;", { [CYCLE]: 1 }],

@@ -4,9 +4,9 @@ import { createTables, startDynamodb } from '../../local/dynamodb.ts';
 import { dynamodbCommand } from '../../local/dynamodb-command.ts';
 import { freePort } from '../../local/ports.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
-import { commitWorld } from '../support/commits.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 /** Whether Java and Maven are there, and Maven gets DynamoDB Local. */
 async function hasJava(): Promise<boolean> {

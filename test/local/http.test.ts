@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { startGateway } from '../../local/gateway.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { startApi } from '../support/api.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { rounds } from '../support/rounds.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { startApi } from '../support/stack/api.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
 
 const { handlers } = await leaseWorld({ clock: systemClock });
 const { url, stop } = await startApi(handlers);

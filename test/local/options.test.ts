@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { readOptions } from '../../local/options.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { aFew } from '../support/rounds.ts';
+import { aFew } from '../support/time/rounds.ts';
 
 const { scripts } = manifest;
 const read = (...args: string[]) =>

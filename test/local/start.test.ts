@@ -8,8 +8,8 @@ import { join, resolve } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { freePort, whyNotFree } from '../../local/ports.ts';
 import { readPorts } from '../../local/settings.ts';
-import { living } from '../support/cli.ts';
-import { isFull } from '../support/rounds.ts';
+import { living } from '../support/programs/cli.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 const running = new Set<ChildProcess>();
 /** Of a test that failed. It gets the time to end its emulators. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CONCERNS } from '../../shared/nameservice/items.ts';
 import { recordOf, rowsOf } from '../../shared/nameservice/record.ts';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 /**
  * The tests that Fluree keeps for its own nameservices, one for one and under their names. Where this service answers

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { unitCounter } from '../support/aws.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { unitCounter } from '../support/emulators/aws.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const world = await nameserviceWorld();
 const { publish, repair, lookUp, list } = world;

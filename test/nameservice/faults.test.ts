@@ -5,10 +5,10 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
-import { call, type Requests } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
-import { networkError } from '../support/network.ts';
+import { call, type Requests } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 // A client of its own for each test: the SDK stops trying again once too many of its tries have failed.
 let world: Awaited<ReturnType<typeof nameserviceWorld>>;

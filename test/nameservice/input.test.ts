@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { get, httpEvent, post, throughHttp, throughTask } from '../support/adapters.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { get, httpEvent, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const { handlers, publish, rawItems } = await nameserviceWorld();
 await publish({ op: 'initLedger', alias: 'l' });

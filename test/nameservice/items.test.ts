@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
 import type { PointerStyle } from '../../shared/nameservice/pointers.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 /**
  * Each golden file was written by hand from the table's published format: calls, and the items that they leave, sorted by

@@ -1,13 +1,13 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
-import { encodeCursor } from '../../shared/cursor.ts';
+import { encodeCursor } from '../../shared/listings/cursor.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
-import { isFull } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call } from '../support/emulators/aws.ts';
+import { isFull } from '../support/time/rounds.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 /** Enough for pages of 700, whatever ROUNDS says. */
 const ALIASES = isFull ? 5000 : 1200;

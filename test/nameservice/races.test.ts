@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
-import { rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const seed = testSeed();
 const random = seededRandom(seed);

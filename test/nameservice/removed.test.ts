@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
-import { networkError } from '../support/network.ts';
+import { networkError } from '../support/faults/network.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 // A client of its own for each test: the SDK stops trying again once too many of its tries have failed.
 let world: Awaited<ReturnType<typeof nameserviceWorld>>;

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TRIES } from '../../shared/aws/dynamodb.ts';
-import { post, throughTask } from '../support/adapters.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
-import { networkError } from '../support/network.ts';
+import { call } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { post, throughTask } from '../support/stack/adapters.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 let world: Awaited<ReturnType<typeof nameserviceWorld>>;
 beforeEach(async () => {

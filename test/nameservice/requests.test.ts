@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
-import { get, post, throughTask } from '../support/adapters.ts';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
-import { seededIds } from '../support/seed.ts';
+import { seededIds } from '../support/chance/seed.ts';
+import { get, post, throughTask } from '../support/stack/adapters.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const world = await nameserviceWorld();
 const { publish, lookUp, requests, handlers } = world;
@@ -236,7 +236,9 @@ describe('the log', () => {
     const lines: string[] = [];
     vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.resetModules(); // the logger reads its level when it is loaded
-    const fresh = (await import('../support/nameservice.ts')) as typeof import('../support/nameservice.ts');
+    const fresh = (await import(
+      '../support/worlds/nameservice.ts'
+    )) as typeof import('../support/worlds/nameservice.ts');
     for (const stream of [process.stdout, process.stderr])
       vi.spyOn(stream, 'write').mockImplementation((chunk) => lines.push(String(chunk)) > 0);
     const { handlers: logging } = await fresh.nameserviceWorld();

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { isCid } from '../../shared/nameservice/cid.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
-import { get, post } from '../support/adapters.ts';
-import { failure } from '../support/leases.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { get, post } from '../support/stack/adapters.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const world = await nameserviceWorld();
 const { publish, lookUp, rawItems, putRaw, deleteRaw } = world;

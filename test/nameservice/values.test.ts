@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { exactNumber } from '../../shared/nameservice/values.ts';
-import { nameserviceWorld } from '../support/nameservice.ts';
+import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
 const world = await nameserviceWorld();
 const { publish, lookUp, rawItems, putRaw } = world;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { ANY_EXECUTION, isDescribed } from '../../shared/leases/executions.ts';
-import { repairer } from '../../shared/leases/queue/repair.ts';
-import { lambdaContext, throughTask } from '../support/adapters.ts';
-import { call } from '../support/aws.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { ANY_EXECUTION, isDescribed } from '../../shared/line/executions/allowed.ts';
+import { repairer } from '../../shared/locks/repair.ts';
+import { call } from '../support/emulators/aws.ts';
+import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const arn = (name: string) => `arn:aws:states:us-east-1:000000000000:execution:${name}`;
 const context = lambdaContext();

@@ -1,10 +1,10 @@
 import { afterAll, expect, it } from 'vitest';
 import type { LambdaHandler } from '../../local/lambda.ts';
-import { type Answer, httpEvent, throughHttp } from '../support/adapters.ts';
-import { lease } from '../support/expiry.ts';
-import { namespaceWorld } from '../support/namespaces.ts';
-import { rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { type Answer, httpEvent, throughHttp } from '../support/stack/adapters.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { lease } from '../support/worlds/expiry.ts';
+import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const world = await namespaceWorld();
 afterAll(() => world.stop());

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { type Answered, namespaceWorld } from '../support/namespaces.ts';
+import { type Answered, namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const world = await namespaceWorld();
 afterAll(() => world.stop());

@@ -9,8 +9,8 @@ import { jwtAuthorizer } from '../../local/authorizer.ts';
 import { type Claims, Issuer } from '../../local/issuer.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { routeScopes } from '../../local/route-scopes.ts';
-import { httpEvent, lambdaContext, throughTask } from '../support/adapters.ts';
-import { namespaceWorld } from '../support/namespaces.ts';
+import { httpEvent, lambdaContext, throughTask } from '../support/stack/adapters.ts';
+import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const issuer = await Issuer.of(join(await mkdtemp(join(tmpdir(), 'issuer-')), 'key.pem'));
 const world = await namespaceWorld(jwtAuthorizer(issuer, routeScopes));

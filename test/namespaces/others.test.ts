@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { commitRecord, commitRow, deadPermit, lease, N, waiter } from '../support/expiry.ts';
-import { namespaceWorld } from '../support/namespaces.ts';
+import { commitRecord, commitRow, deadPermit, lease, N, waiter } from '../support/worlds/expiry.ts';
+import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const world = await namespaceWorld();
 afterAll(() => world.stop());

@@ -1,7 +1,7 @@
 import { afterAll, expect, it } from 'vitest';
-import { type Answer, httpEvent, throughHttp } from '../support/adapters.ts';
-import { leaseWorld } from '../support/leases.ts';
-import { namespaceWorld } from '../support/namespaces.ts';
+import { type Answer, httpEvent, throughHttp } from '../support/stack/adapters.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+import { namespaceWorld } from '../support/worlds/namespaces.ts';
 
 const world = await namespaceWorld();
 afterAll(() => world.stop());

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { get, post, throughTask } from '../support/adapters.ts';
-import { commitWorld } from '../support/commits.ts';
-import { queueWorld } from '../support/queue.ts';
+import { get, post, throughTask } from '../support/stack/adapters.ts';
+import { commitWorld } from '../support/worlds/commits.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { handlers, clock, steps, grantOf, rows } = world;
@@ -133,7 +133,7 @@ describe('the functions', () => {
   it('repairQueues stops in time, and says so', async () => {
     await post(acquire, { key: 'in-time', holder: 'first' });
     await park({ key: 'in-time' });
-    const { lambdaContext } = await import('../support/adapters.ts');
+    const { lambdaContext } = await import('../support/stack/adapters.ts');
     const { body } = await throughTask(repairQueues, {}, lambdaContext(5000));
     expect(body).toEqual({ keys: 0, granted: 0, told: 0, unanswered: 0, complete: false });
   });

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
-import { ticketName, ticketsOf } from '../../shared/leases/queue/tickets.ts';
-import { startApi } from '../support/api.ts';
-import { call } from '../support/aws.ts';
-import { failure, leaseWorld } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { ticketName, ticketsOf } from '../../shared/line/waiters.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { startApi } from '../support/stack/api.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 const { now, later, sleep } = timeline;

@@ -1,12 +1,12 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { repairer } from '../../shared/leases/queue/repair.ts';
-import { ticketsOf } from '../../shared/leases/queue/tickets.ts';
-import { DEFAULT_QUOTAS } from '../../shared/leases/quotas.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
+import { ticketsOf } from '../../shared/line/waiters.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { repairer } from '../../shared/locks/repair.ts';
+import { call } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const MAX_PARKED = DEFAULT_QUOTAS.waitersPerKey;
 const world = await queueWorld();

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 const { now, sleep, later } = timeline;
@@ -542,7 +542,7 @@ describe('a withdrawal', () => {
           // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
           requests.faultsOf.DeleteItem = [
             async (send) => {
-              const { flagCancelled } = await import('../../shared/leases/queue/caller-tickets.ts');
+              const { flagCancelled } = await import('../../shared/line/waiting-calls.ts');
               const [row] = await rows(key);
               await flagCancelled(world.dependencies, { name: { key, ticket: row?.ticket?.S ?? '' } }, call());
               return send();

@@ -1,10 +1,10 @@
 import { createServer, type Socket } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { describeExecution } from '../../shared/leases/queue/execution-state.ts';
 import { releaser } from '../../shared/leases/release.ts';
-import { call } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import { describeExecution } from '../../shared/line/executions/state.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 /**
  * A Step Functions that answers one request on each connection and keeps the connection. A second request there meets a reset, as after an idle

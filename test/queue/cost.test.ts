@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { unitCounter } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import { unitCounter } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const { acquire, release, park, grantOf, executionEnded, dynamodb, clock } = await queueWorld();
 const other = await queueWorld();

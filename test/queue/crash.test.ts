@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { dyingAfter } from '../support/mortal.ts';
-import { queueWorld } from '../support/queue.ts';
-import { counting } from '../support/rounds.ts';
-import type { Task } from '../support/step-functions.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { counting } from '../support/time/rounds.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, breakLease, park, cancel, repair, executionEnded, clock, steps, rawItem, rows } = world;

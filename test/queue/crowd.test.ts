@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
-import { rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
-import { Timeline } from '../support/timeline.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { call } from '../support/emulators/aws.ts';
+import { rounds } from '../support/time/rounds.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 // Requests take parts of milliseconds, which a clock does not tell.

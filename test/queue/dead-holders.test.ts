@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { withPools } from '../../shared/leases/pools/dependencies.ts';
-import { readPool } from '../../shared/leases/pools/read.ts';
-import { call } from '../support/aws.ts';
-import { poolLineWorld } from '../support/pool-line.ts';
-import { queueWorld } from '../support/queue.ts';
+import { withPools } from '../../shared/permits/dependencies.ts';
+import { readPool } from '../../shared/permits/read.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await queueWorld();
 const { acquire, park, grantOf, executionEnded, read, rawItem, repair, repairKey, clock, steps } = world;

@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { executionEnder } from '../../shared/leases/queue/execution-ended.ts';
-import { lambdaContext, post } from '../support/adapters.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { queueWorld, redriveBefore } from '../support/queue.ts';
+import { executionEnder } from '../../shared/locks/execution-ended.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { lambdaContext, post } from '../support/stack/adapters.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld, redriveBefore } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const {

@@ -1,9 +1,9 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, expect, it } from 'vitest';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 // So one arrival of four counts the line whatever the record says.
 const QUOTA = 128;

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import type { RepairMessage } from '../../shared/leases/dependencies.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld, redriveBefore } from '../support/queue.ts';
+import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld, redriveBefore } from '../support/worlds/line.ts';
 
 const messages: RepairMessage[] = [];
 const world = await queueWorld({ repairLater: async (message) => void messages.push(message) });

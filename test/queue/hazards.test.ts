@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { handOff } from '../../shared/leases/queue/hand-off.ts';
-import { readRecord } from '../../shared/leases/queue/record.ts';
-import { deleteTicket } from '../../shared/leases/queue/tickets.ts';
-import { call } from '../support/aws.ts';
-import { networkError } from '../support/network.ts';
-import { queueWorld } from '../support/queue.ts';
+import { handOff } from '../../shared/leases/in-line/hand-off.ts';
+import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { deleteTicket } from '../../shared/line/waiters.ts';
+import { call } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, heartbeat, release, breakLease, read, park, cancel, repair, executionEnded } = world;

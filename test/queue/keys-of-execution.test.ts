@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
-import { dynamodbEndpoint } from '../support/endpoint.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, read, executionEnded, requests, steps } = world;

@@ -1,12 +1,12 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { withdrawer } from '../../shared/leases/queue/withdraw.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { networkError } from '../support/network.ts';
-import { queueWorld } from '../support/queue.ts';
-import type { Task } from '../support/step-functions.ts';
-import { Timeline } from '../support/timeline.ts';
+import { withdrawer } from '../../shared/locks/withdraw.ts';
+import { call } from '../support/emulators/aws.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { networkError } from '../support/faults/network.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 const { sleep } = timeline;

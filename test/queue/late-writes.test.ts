@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { networkError } from '../support/network.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { networkError } from '../support/faults/network.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 const { now, later } = timeline;

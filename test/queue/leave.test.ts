@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { leave, refuse } from '../../shared/leases/queue/leave.ts';
-import { readRecord } from '../../shared/leases/queue/record.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { leave, refuse } from '../../shared/leases/in-line/leave.ts';
+import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { call } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { call } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const worlds: { steps: { stop(): Promise<void> } }[] = [];
 const newWorld = async () => {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, expect, it } from 'vitest';
 import type { Measure } from '../../shared/aws/call.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { repairer } from '../../shared/leases/queue/repair.ts';
-import { call } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { repairer } from '../../shared/locks/repair.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, repair, repairKey, breakLease, clock, dependencies, steps, grantOf } = world;

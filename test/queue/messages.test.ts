@@ -1,13 +1,13 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Call } from '../../shared/aws/call.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import type { RepairMessage } from '../../shared/leases/dependencies.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { repairer } from '../../shared/leases/queue/repair.ts';
-import { lineOf, ticketName } from '../../shared/leases/queue/tickets.ts';
 import { releaser } from '../../shared/leases/release.ts';
-import { call } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import { lineOf, ticketName } from '../../shared/line/waiters.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { repairer } from '../../shared/locks/repair.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const messages: RepairMessage[] = [];
 /** Sends while the call has time, as every client does. */

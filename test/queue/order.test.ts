@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { queueWorld } from '../support/queue.ts';
-import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
-import type { Task } from '../support/step-functions.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 /** Each plays one round at a time, with a clock and a Step Functions of its own. */
 const worlds = await Promise.all([queueWorld(), queueWorld(), queueWorld()]);

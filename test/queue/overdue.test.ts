@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { handOff } from '../../shared/leases/queue/hand-off.ts';
-import { readRecord } from '../../shared/leases/queue/record.ts';
-import { repairer } from '../../shared/leases/queue/repair.ts';
-import { call } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import { handOff } from '../../shared/leases/in-line/hand-off.ts';
+import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { repairer } from '../../shared/locks/repair.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, grantOf, dependencies, rawItem, putRaw, putTicket, rows, clock } = world;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { paceAfter, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
-import { ticketName } from '../../shared/leases/queue/tickets.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
-import { seededIds, testSeed } from '../support/seed.ts';
-import { Timeline } from '../support/timeline.ts';
+import { paceAfter, pauseMs, shortName } from '../../shared/line/pace.ts';
+import { ticketName } from '../../shared/line/waiters.ts';
+import { seededIds, testSeed } from '../support/chance/seed.ts';
+import { Timeline } from '../support/time/timeline.ts';
 
 const BEGIN = 1_000_000;
 

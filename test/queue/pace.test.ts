@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { meanOf, paceAfter, patienceMs, pauseMs, shortName } from '../../shared/leases/queue/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
+import { meanOf, paceAfter, patienceMs, pauseMs, shortName } from '../../shared/line/pace.ts';
 
 const NOW = 1_000_000;
 const ids = { uuid: () => '', random: () => 0.5 };

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { LeasePage } from '../../shared/leases/read.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const {

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { call, unitCounter } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { call, unitCounter } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, read, park, repair, repairKey, repairWith } = world;

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { call } from '../support/aws.ts';
-import { networkError } from '../support/network.ts';
-import { queueWorld } from '../support/queue.ts';
+import { call } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, breakLease, park, joinLine, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;

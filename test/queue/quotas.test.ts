@@ -1,12 +1,12 @@
 import { BatchWriteItemCommand, type ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { permitAcquirerOrParker } from '../../shared/leases/pools/acquire-or-park.ts';
-import { withPools } from '../../shared/leases/pools/dependencies.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { permitAcquirerOrParker } from '../../shared/permits/acquire-or-park.ts';
+import { withPools } from '../../shared/permits/dependencies.ts';
+import { call } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const worlds: Awaited<ReturnType<typeof queueWorld>>[] = [];
 afterAll(async () => void (await Promise.all(worlds.map(({ steps }) => steps.stop()))));

@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { testClient } from '../support/aws.ts';
-import { Interleaver } from '../support/interleave.ts';
-import { queueWorld } from '../support/queue.ts';
-import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
-import { startStepFunctions, type Task } from '../support/step-functions.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { testClient } from '../support/emulators/aws.ts';
+import { startStepFunctions, type Task } from '../support/emulators/step-functions.ts';
+import { Interleaver } from '../support/faults/interleave.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const ROUNDS = rounds(30, 4);
 const turns = new AsyncLocalStorage<Interleaver>();

@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { acquireInput } from '../../shared/leases/inputs.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 const { sleep, later } = timeline;

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { lineOf } from '../../shared/leases/queue/tickets.ts';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
-import { rustClient } from '../support/rust-lease.ts';
+import { lineOf } from '../../shared/line/waiters.ts';
+import { call } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { rustClient } from '../support/worlds/rust-lease.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, rawItem, putRaw, grantOf, clock, requests, steps, table, rows, putTicket } = world;

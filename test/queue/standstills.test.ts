@@ -1,11 +1,11 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
-import { renew } from '../../shared/leases/queue/marks.ts';
-import { readRecord } from '../../shared/leases/queue/record.ts';
-import { deleteTicket } from '../../shared/leases/queue/tickets.ts';
+import { renew } from '../../shared/leases/in-line/marks.ts';
+import { readRecord } from '../../shared/leases/in-line/read-record.ts';
 import type { Leased } from '../../shared/leases/record.ts';
-import { call } from '../support/aws.ts';
-import { queueWorld } from '../support/queue.ts';
+import { deleteTicket } from '../../shared/line/waiters.ts';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, handOn, grantOf, rawItem, putRaw, clock, requests, steps } = world;

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { failure } from '../support/leases.ts';
-import { queueWorld } from '../support/queue.ts';
-import { Timeline } from '../support/timeline.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const timeline = new Timeline();
 const { now, sleep, later } = timeline;

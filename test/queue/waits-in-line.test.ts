@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { call } from '../support/aws.ts';
-import { failure } from '../support/leases.ts';
-import { dyingAfter } from '../support/mortal.ts';
-import { steadyLineWorld } from '../support/steady-line.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { steadyLineWorld } from '../support/worlds/steady-line.ts';
 
 const world = await steadyLineWorld();
 const { now, later } = world.timeline;

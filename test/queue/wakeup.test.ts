@@ -4,12 +4,12 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { integer } from '../../shared/aws/attributes.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { grantItem } from '../../shared/leases/grant.ts';
-import { patient, testClient } from '../support/aws.ts';
-import { Interleaver } from '../support/interleave.ts';
-import { queueWorld } from '../support/queue.ts';
-import { expectAllHappened, goesOn, isFull, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
-import { startStepFunctions, type Task } from '../support/step-functions.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import { patient, testClient } from '../support/emulators/aws.ts';
+import { startStepFunctions, type Task } from '../support/emulators/step-functions.ts';
+import { Interleaver } from '../support/faults/interleave.ts';
+import { expectAllHappened, goesOn, isFull, rounds } from '../support/time/rounds.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const ROUNDS = rounds(1000, 8);
 /** Rounds that run side by side, each an interleaving of its own. */

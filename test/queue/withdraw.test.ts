@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { failure } from '../support/leases.ts';
-import { poolLineWorld } from '../support/pool-line.ts';
-import { queueWorld } from '../support/queue.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await queueWorld();
 const pools = await poolLineWorld();

@@ -7,9 +7,9 @@ import aslValidator from 'asl-validator';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import { evaluate } from '../../local/step-functions/jsonata.ts';
-import { boom, EXAMPLES, example, exclusionWorld } from '../support/exclusion.ts';
-import { isFull } from '../support/rounds.ts';
-import { statesWorld } from '../support/states.ts';
+import { statesWorld } from '../support/emulators/states.ts';
+import { boom, EXAMPLES, example, exclusionWorld } from '../support/stack/exclusion.ts';
+import { isFull } from '../support/time/rounds.ts';
 
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());

@@ -13,7 +13,7 @@ import type { LambdaHandler } from '../../local/lambda.ts';
 import type { Execution } from '../../local/step-functions/execution.ts';
 import { performTask } from '../../local/step-functions/integrations.ts';
 import { Tokens } from '../../local/step-functions/tokens.ts';
-import { oneTask, type StatesWorld, statesWorld } from '../support/states.ts';
+import { oneTask, type StatesWorld, statesWorld } from '../support/emulators/states.ts';
 
 let world: StatesWorld;
 afterEach(() => world.stop());

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { StatesError } from '../../local/step-functions/errors.ts';
 import { type Definition, interpret, type State } from '../../local/step-functions/interpreter.ts';
-import { example } from '../support/exclusion.ts';
-import { definition } from '../support/states.ts';
+import { definition } from '../support/emulators/states.ts';
+import { example } from '../support/stack/exclusion.ts';
 
 const arn = (name: string) => `arn:aws:lambda:us-east-1:000000000000:function:${name}`;
 const VALUES = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { boom, example, exclusionWorld } from '../support/exclusion.ts';
-import { hasMoto, motoWorld } from '../support/moto.ts';
+import { hasMoto, motoWorld } from '../support/emulators/moto.ts';
+import { boom, example, exclusionWorld } from '../support/stack/exclusion.ts';
 
 /**
  * The definitions once more, on an interpreter that has nothing in common with the local stack's, in real seconds. Not

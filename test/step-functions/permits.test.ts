@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { boom, exclusionWorld } from '../support/exclusion.ts';
-import { statesWorld } from '../support/states.ts';
+import { statesWorld } from '../support/emulators/states.ts';
+import { boom, exclusionWorld } from '../support/stack/exclusion.ts';
 
 let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());

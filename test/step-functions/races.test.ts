@@ -6,12 +6,12 @@ import { afterAll, expect, it } from 'vitest';
 import { StatesError } from '../../local/step-functions/errors.ts';
 import { interpret, type Task as Performed, timeoutError } from '../../local/step-functions/interpreter.ts';
 import type { Json } from '../../local/step-functions/json.ts';
-import { networkError } from '../support/network.ts';
-import { poolLineWorld } from '../support/pool-line.ts';
-import { queueWorld } from '../support/queue.ts';
-import { expectAllHappened, goesOn, rounds } from '../support/rounds.ts';
-import { seededRandom, testSeed } from '../support/seed.ts';
-import type { Task } from '../support/step-functions.ts';
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
+import { networkError } from '../support/faults/network.ts';
+import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const ROUNDS = rounds(200, 3);
 const leases = await queueWorld();

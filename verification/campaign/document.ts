@@ -1,4 +1,4 @@
-import type { FaultKind } from '../../test/histories/faults.ts';
+import type { FaultKind } from '../histories/faults.ts';
 import type { Ledger } from './ledger.ts';
 
 /** The document that shows the ledger, between the markers. */

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { type FaultCounts, type FaultKind, noFaults } from '../../test/histories/faults.ts';
+import { type FaultCounts, type FaultKind, noFaults } from '../histories/faults.ts';
 
 /** What one process has played, as `npm run faults -- --report` writes it. */
 export interface Played {
@@ -15,7 +15,7 @@ export interface Played {
   beyondBound: number;
   counts: FaultCounts;
   failed: { seed: number; promises: string[] } | null;
-  /** In how many histories each promise was broken that is known to be (test/histories/known-failures.ts). */
+  /** In how many histories each promise was broken that is known to be (verification/histories/known-failures.ts). */
   known?: Record<string, number>;
 }
 

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
-import { asLines, knownFailures } from '../../test/histories/known-failures.ts';
+import { asLines, knownFailures } from '../histories/known-failures.ts';
 import { DOCUMENT, withCampaign } from './document.ts';
 import { entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
 
@@ -119,7 +119,7 @@ async function play({ from, most, seconds, only }: Block, report: string): Promi
     `--${name}`,
     String(value),
   ]);
-  const child = spawn(process.execPath, ['test/histories/run.ts', ...args, '--whole', '--report', report], {
+  const child = spawn(process.execPath, ['verification/histories/run.ts', ...args, '--whole', '--report', report], {
     cwd: ROOT,
     stdio: ['ignore', 'ignore', 'pipe'],
   });

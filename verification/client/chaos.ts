@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Holdfast } from '../../client/src/index.ts';
 import { readOptions } from '../../local/options.ts';
-import { seededRandom } from '../../test/support/seed.ts';
+import { seededRandom } from '../../test/support/chance/seed.ts';
 import { broken, excused, type Left, type Line } from './check.ts';
 import { type FaultyProxy, startProxy } from './proxy.ts';
 import { serveLeases } from './service.ts';

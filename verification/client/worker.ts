@@ -2,7 +2,7 @@ import { openSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
-import { seededRandom } from '../../test/support/seed.ts';
+import { seededRandom } from '../../test/support/chance/seed.ts';
 import type { Line } from './check.ts';
 
 /** What one process of the chaos does: pieces of work under leases, several at once, until SIGTERM; then it must end. */

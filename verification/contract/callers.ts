@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readOptions } from '../../local/options.ts';
-import { languages } from '../../test/support/callers.ts';
+import { languages } from '../../test/support/programs/callers.ts';
 
 const HELP = `npm run contract:callers: builds the examples of docs/callers.md, and runs the test that calls through them.
 

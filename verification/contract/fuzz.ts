@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openapi } from '../../contract/openapi.ts';
 import { readOptions } from '../../local/options.ts';
-import { npmStart } from '../npm-start.ts';
+import { npmStart } from '../start/npm-start.ts';
 
 const HELP = `npm run contract:fuzz: Schemathesis against npm start, with requests that fit the contract and requests that do not.
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { readOptions } from '../../local/options.ts';
-import { seededRandom } from '../../test/support/seed.ts';
-import { npmStart } from '../npm-start.ts';
+import { seededRandom } from '../../test/support/chance/seed.ts';
+import { npmStart } from '../start/npm-start.ts';
 import { ApiClient, Tally } from './client.ts';
 import { Knowledge, MIX } from './workloads.ts';
 

@@ -51,10 +51,10 @@ const TESTS = {
     'test/queue/!(races|wakeup|order)*',
     'test/namespaces/executions*',
     'test/namespaces/leases*',
-    'test/pools/{adapters,callers,park,withdraw}*',
+    'test/permits/{adapters,callers,park,withdraw}*',
   ],
   nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
-  pools: ['test/pools/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
+  pools: ['test/permits/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
 };
 type Room = keyof typeof TESTS;
 

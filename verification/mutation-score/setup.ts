@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, inject, vi } from 'vitest';
-import { beginFile } from '../../test/support/seed.ts';
+import { beginFile } from '../../test/support/chance/seed.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {

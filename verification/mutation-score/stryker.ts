@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { start } from '../../test/support/emulators.ts';
+import { start } from '../../test/support/emulators/emulators.ts';
 
 interface Place {
   line: number;

@@ -10,7 +10,7 @@ export default defineConfig({
   plugins: [lastingWorker()],
   test: {
     globalSetup: here('emulators.ts'),
-    setupFiles: [here('../../test/support/environment.ts'), here('setup.ts')],
+    setupFiles: [here('../../test/support/stack/environment.ts'), here('setup.ts')],
     include: ['test/**/*.test.ts'],
     reporters: [noteKillers],
     sequence: { sequencer: KillersFirst },

@@ -1,7 +1,7 @@
-import type { Change, Mutation } from './mutation.ts';
+import { type Change, change, type Mutation } from './mutation.ts';
 
 const GRACE = 'test/queue/grace.test.ts';
-const PERMITS = 'test/pools/grace.test.ts';
+const PERMITS = 'test/permits/grace.test.ts';
 const HOLDERS = 'test/queue/dead-holders.test.ts';
 
 const shown = (name: string, [file, test]: [file: string, test: string], change: Change): Mutation => ({
@@ -9,83 +9,70 @@ const shown = (name: string, [file, test]: [file: string, test: string], change:
   changes: [change],
   test: { file, name: test },
 });
-const inLeases = (file: string, search: string, replace: string): Change => ({
-  file: `shared/leases/${file}`,
-  search,
-  replace,
-});
 
 /** Ways to break what follows the end of an execution (docs/protocols/queue.md#end-of-an-execution). */
 export const EXECUTIONS: Mutation[] = [
   shown(
     'a lease goes on for its grace after SUCCEEDED too',
     [GRACE, 'ends at once after its execution ended with SUCCEEDED'],
-    inLeases('queue/grace.ts', "if (work !== 'failed' || graceMs", "if (work === 'none' || graceMs"),
+    change("if (work !== 'failed' || graceMs", "if (work === 'none' || graceMs"),
   ),
   shown(
     'an abnormal end frees a lease with a grace at once',
     [GRACE, 'goes on for its grace after its execution ended with ABORTED'],
-    inLeases('queue/grace.ts', "if (work !== 'failed' || graceMs", "if (work === 'failed' || graceMs"),
+    change("if (work !== 'failed' || graceMs", "if (work === 'failed' || graceMs"),
   ),
   shown(
     'the grace lasts beyond the expiry of the lease',
     [GRACE, 'ends no later than its own expiry'],
-    inLeases('queue/grace.ts', 'return Math.min(expiry, now + graceMs);', 'return now + graceMs;'),
+    change('return Math.min(expiry, now + graceMs);', 'return now + graceMs;'),
   ),
   shown(
     'the grace is written over a lease that an execution was answered with since',
     [GRACE, 'stays with an execution that is redriven between the read and the write of the pass'],
-    inLeases(
-      'queue/grace.ts',
+    change(
       'const condition = all(isStillHeld(record), isOfExecution(execution));',
       'const condition = all(isOfExecution(execution), isOfExecution(execution));',
+      'shared/leases/in-line/grace.ts',
     ),
   ),
   shown(
     'the grace is written over a permit that an execution was answered with since',
     [PERMITS, 'stays with an execution that is redriven between the read and the write of the pass'],
-    inLeases(
-      'pools/queue/grace.ts',
+    change(
       'condition: isStill(entry),',
       "condition: { ...isStill(entry), expression: '#h.v = :seen OR attribute_exists(#h.v)' },",
+      'shared/permits/in-line/grace.ts',
     ),
   ),
   shown(
     'the next holder inherits the grace of the one before',
     [GRACE, 'has the grace of its own request, whether a task or a call waited for it'],
-    inLeases('queue/transfer.ts', "'grace_ms', 'ended_execution', ", ''),
+    change("'grace_ms', 'ended_execution', ", ''),
   ),
   shown(
     'the first pass judges what is from after the end of the execution',
     [GRACE, 'the first pass leaves what was granted or parked later'],
-    inLeases('queue/execution-ended.ts', 'again || stopDate === undefined ?', "again || execution !== '' ?"),
+    change('again || stopDate === undefined ?', "again || execution !== '' ?"),
   ),
   shown(
     'the end of an execution asks about it before it reads what the execution holds',
     [PERMITS, 'asks Step Functions nothing at either pass'],
-    inLeases(
-      'queue/execution-ended.ts',
-      'const askedAt = dependencies.clock.now();',
-      'await end();\n    const askedAt = dependencies.clock.now();',
-    ),
+    change('const askedAt = dependencies.clock.now();', 'await end();\n    const askedAt = dependencies.clock.now();'),
   ),
   shown(
     'a run of the schedule asks about as many executions as hold wanted keys',
     [HOLDERS, 'at most a hundred times in a run'],
-    inLeases('queue/holders.ts', 'if (questions.left-- <= 0) break;', 'if (questions.left-- <= -1000) break;'),
+    change('if (questions.left-- <= 0) break;', 'if (questions.left-- <= -1000) break;'),
   ),
   shown(
     'the schedule frees the lease of an execution that is about to start',
     [HOLDERS, 'about an execution that does not exist, and may be about to start'],
-    inLeases(
-      'queue/holders.ts',
-      'findEnd(dependencies, { execution }, call)',
-      'findEnd(dependencies, { execution, orMissing: true }, call)',
-    ),
+    change('findEnd(dependencies, { execution }, call)', 'findEnd(dependencies, { execution, orMissing: true }, call)'),
   ),
   shown(
     'the schedule takes a target for one that never started while its start is on the way',
     [HOLDERS, 'stays while the start of its target may be on the way'],
-    inLeases('queue/execution-state.ts', 'stoppedAt + SETTLED_MS <= askedAt', 'stoppedAt <= askedAt'),
+    change('stoppedAt + SETTLED_MS <= askedAt', 'stoppedAt <= askedAt'),
   ),
 ];

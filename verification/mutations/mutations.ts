@@ -2,7 +2,7 @@
 import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
 import { EXECUTIONS } from './executions.ts';
-import type { Change, Mutation } from './mutation.ts';
+import { change, type Mutation } from './mutation.ts';
 import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 import { QUEUE_LINE } from './queue-line.ts';
@@ -23,71 +23,39 @@ const WHOLE_TTL = 'a task gets its whole ttl';
 const TARGETS_ALONE = 'no two targets run at once';
 const NEVER_DOWN = 'commit_t and index_t never go down';
 
-const change = (file: string, search: string, replace: string): Change => ({ file, search, replace });
-
 export const MUTATIONS: Mutation[] = [
   {
     name: 'the take-over of a lease ignores the clock skew',
     promise: ONE_HOLDER,
-    changes: [
-      change(
-        'shared/leases/first-try.ts',
-        'const cut = grant.acquiredAt - clockSkewMs;',
-        'const cut = grant.acquiredAt;',
-      ),
-    ],
+    changes: [change('const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt;')],
     only: 'leases',
     seed: 86,
   },
   {
     name: 'a lease is taken over a second before its end',
     promise: ONE_HOLDER,
-    changes: [
-      change(
-        'shared/leases/first-try.ts',
-        'const cut = grant.acquiredAt - clockSkewMs;',
-        'const cut = grant.acquiredAt + 1000;',
-      ),
-    ],
+    changes: [change('const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt + 1000;')],
     only: 'leases',
     seed: 1,
   },
   {
     name: 'anybody may release a lease',
     promise: ONE_LOCK,
-    changes: [
-      change(
-        'shared/leases/conditions.ts',
-        "'lease_id = :leaseId'",
-        "'lease_id = :leaseId OR attribute_exists(lease_id)'",
-      ),
-    ],
+    changes: [change("'lease_id = :leaseId'", "'lease_id = :leaseId OR attribute_exists(lease_id)'")],
     only: 'leases',
     seed: 6,
   },
   {
     name: 'a heartbeat shortens a lease',
     promise: ONE_LOCK,
-    changes: [
-      change(
-        'shared/leases/conditions.ts',
-        "'expires_at < :expires'",
-        "'expires_at < :expires OR expires_at >= :expires'",
-      ),
-    ],
+    changes: [change("'expires_at < :expires'", "'expires_at < :expires OR expires_at >= :expires'")],
     only: 'leases',
     seed: 3,
   },
   {
     name: 'a heartbeat revives a lease that was given back',
     promise: ONE_LOCK,
-    changes: [
-      change(
-        'shared/leases/heartbeat.ts',
-        'all(hasLeaseId(input.leaseId), isHeld, hasNoEndMark, condition)',
-        'hasLeaseId(input.leaseId)',
-      ),
-    ],
+    changes: [change('all(hasLeaseId(input.leaseId), isHeld, hasNoEndMark, condition)', 'hasLeaseId(input.leaseId)')],
     only: 'leases',
     seed: 3,
   },
@@ -95,7 +63,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'the fence of a grant need not rise',
     changes: [
       change(
-        'shared/leases/conditions.ts',
         "'attribute_not_exists(fence) OR fence < :fence'",
         "'attribute_not_exists(fence) OR fence < :fence OR fence >= :fence'",
       ),
@@ -110,9 +77,9 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_LOCK,
     changes: [
       change(
-        'shared/leases/end.ts',
         'REMOVE lease_version, expires_at, execution',
         'REMOVE lease_version, expires_at, fence, execution',
+        'shared/leases/end.ts',
       ),
     ],
     only: 'leases',
@@ -123,7 +90,6 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_LOCK,
     changes: [
       change(
-        'shared/leases/rules.ts',
         'return isOwn(record, asker) && record.principal',
         'return record.holder === undefined && record.principal',
       ),
@@ -133,18 +99,12 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a late duplicate of a released request leases again',
-    changes: [change('shared/leases/conditions.ts', 'all(isFree, not(isOf(request)))', 'isFree')],
+    changes: [change('all(isFree, not(isOf(request)))', 'isFree')],
     test: { file: 'test/leases/acquire.test.ts', name: 'refuses the request of a released grant, and locks nothing' },
   },
   {
     name: 'a release that may have landed is told as a lease that was taken',
-    changes: [
-      change(
-        'shared/leases/release.ts',
-        "seen === 'taken' && (outcome.unanswered",
-        "seen === 'broken' && (outcome.unanswered",
-      ),
-    ],
+    changes: [change("seen === 'taken' && (outcome.unanswered", "seen === 'broken' && (outcome.unanswered")],
     test: {
       file: 'test/leases/faults.test.ts',
       name: 'release, and somebody else takes the key before the next try: not said to have been taken from its holder',
@@ -153,32 +113,20 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'an operator breaks whatever lease there is',
     promise: ONE_LOCK,
-    changes: [change('shared/leases/conditions.ts', "'fence = :fence'", "'fence = :fence OR fence > :fence'")],
+    changes: [change("'fence = :fence'", "'fence = :fence OR fence > :fence'")],
     only: 'leases',
     seed: 25,
   },
   {
     name: 'an expired lease is never taken over',
     promise: NO_STUCK_KEY,
-    changes: [
-      change(
-        'shared/leases/first-try.ts',
-        'const cut = grant.acquiredAt - clockSkewMs;',
-        'const cut = grant.acquiredAt - 86_400_000;',
-      ),
-    ],
+    changes: [change('const cut = grant.acquiredAt - clockSkewMs;', 'const cut = grant.acquiredAt - 86_400_000;')],
     only: 'leases',
     seed: 1,
   },
   {
     name: 'a write that got no answer is told as one that was not made',
-    changes: [
-      change(
-        'shared/aws/send.ts',
-        "if (unanswered && operation.kind === 'write')",
-        "if (unanswered && operation.kind === 'read')",
-      ),
-    ],
+    changes: [change("if (unanswered && operation.kind === 'write')", "if (unanswered && operation.kind === 'read')")],
     test: {
       file: 'test/leases/faults.test.ts',
       name: 'acquire, until the SDK gives up: OutcomeUnknown names the id to ask with, which finds the grant',
@@ -187,34 +135,28 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a commit puts without any condition',
     promise: ONE_WINNER,
-    changes: [
-      change(
-        'shared/commits/write.ts',
-        "...(expectedEtag === null ? { IfNoneMatch: '*' } : { IfMatch: expectedEtag }),",
-        '',
-      ),
-    ],
+    changes: [change("...(expectedEtag === null ? { IfNoneMatch: '*' } : { IfMatch: expectedEtag }),", '')],
     only: 'commits',
     seed: 3,
   },
   {
     name: 'a commit drops the If-Match',
     promise: ONE_WINNER,
-    changes: [change('shared/commits/write.ts', '{ IfMatch: expectedEtag }', '{}')],
+    changes: [change('{ IfMatch: expectedEtag }', '{}')],
     only: 'commits',
     seed: 3,
   },
   {
     name: 'a commit drops the If-None-Match',
     promise: NO_LOSS,
-    changes: [change('shared/commits/write.ts', "{ IfNoneMatch: '*' }", '{}')],
+    changes: [change("{ IfNoneMatch: '*' }", '{}', 'shared/commits/write.ts')],
     only: 'commits',
     seed: 3,
   },
   {
     name: 'an older token of a fence commits',
     promise: STALE_FENCE,
-    changes: [change('shared/commits/verdict.ts', 'given.token >= stored.token', 'given.token >= 0')],
+    changes: [change('given.token >= stored.token', 'given.token >= 0')],
     only: 'commits',
     seed: 6,
   },
@@ -223,7 +165,6 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LOSS,
     changes: [
       change(
-        'shared/commits/verdict.ts',
         'return object?.marks?.isReset ? resetBefore(request) : undefined;',
         'return object ? undefined : resetBefore(request);',
       ),
@@ -236,7 +177,6 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LOSS,
     changes: [
       change(
-        'shared/commits/content.ts',
         'return ranges(size, partBytes).length === parts ? 2 * partBytes : partBytes;',
         'return ranges(size, partBytes).length === parts ? 2 * partBytes : undefined;',
       ),
@@ -247,22 +187,14 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the fence is not written with the object',
     promise: NO_LOSS,
-    changes: [
-      change('shared/commits/metadata.ts', '...(fence && { [FENCE]', '...(fence && before === null && { [FENCE]'),
-    ],
+    changes: [change('...(fence && { [FENCE]', '...(fence && before === null && { [FENCE]')],
     only: 'commits',
     seed: 2,
   },
   {
     name: 'an object remembers only the last commit of its chain',
     promise: NO_LOSS,
-    changes: [
-      change(
-        'shared/commits/metadata.ts',
-        'const commits = [...(before?.commits ?? []), entry];',
-        'const commits = [entry];',
-      ),
-    ],
+    changes: [change('const commits = [...(before?.commits ?? []), entry];', 'const commits = [entry];')],
     only: 'commits',
     seed: 2,
   },
@@ -271,7 +203,6 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LOSS,
     changes: [
       change(
-        'shared/commits/verdict.ts',
         'commits.find((entry) => entry.commitId === commitId)',
         'commits.find((entry) => entry.commitId === `${commitId}?`)',
       ),
@@ -281,7 +212,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a commit takes a write that got no answer for one that was not made',
-    changes: [change('shared/aws/send.ts', 'unanswered: tries.unanswered', 'unanswered: false')],
+    changes: [change('unanswered: tries.unanswered', 'unanswered: false')],
     test: {
       file: 'test/commits/faults.test.ts',
       name: 'names the commit id of an unknown outcome, and a repeat with it tells',
@@ -290,7 +221,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: "a foreign writer's record is taken over at once",
     promise: NO_LOSS,
-    changes: [change('shared/commits/dynamo.ts', 'if (clock.now() < takeOverAt)', 'if (takeOverAt < 0)')],
+    changes: [change('if (clock.now() < takeOverAt)', 'if (takeOverAt < 0)')],
     only: 'commits',
     seed: 12,
   },
@@ -299,7 +230,6 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_LOSS,
     changes: [
       change(
-        'shared/commits/conditions.ts',
         "expression: 'attribute_not_exists(#path)'",
         "expression: 'attribute_not_exists(#path) OR attribute_exists(#path)'",
       ),
@@ -310,33 +240,21 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the first observation of a foreign record is forgotten between calls',
     promise: NO_STUCK_PATH,
-    changes: [
-      change(
-        'shared/commits/observations.ts',
-        'outcome.won ? item : (outcome.old ?? item)',
-        'outcome.won ? item : item',
-      ),
-    ],
+    changes: [change('outcome.won ? item : (outcome.old ?? item)', 'outcome.won ? item : item')],
     only: 'commits',
     seed: 12,
   },
   {
     name: 'a publish may lower t',
     promise: REGISTERS,
-    changes: [change('shared/nameservice/conditions.ts', '`${t} < :t`', '`${t} < :t OR ${t} >= :t`')],
+    changes: [change('`${t} < :t`', '`${t} < :t OR ${t} >= :t`')],
     only: 'nameservice',
     seed: 2,
   },
   {
     name: 'a stale publish is told as an update',
     promise: REGISTERS,
-    changes: [
-      change(
-        'shared/nameservice/refs.ts',
-        "published(alias, current, { outcome: 'stale' })",
-        'published(alias, current)',
-      ),
-    ],
+    changes: [change("published(alias, current, { outcome: 'stale' })", 'published(alias, current)')],
     only: 'nameservice',
     seed: 3,
   },
@@ -345,7 +263,6 @@ export const MUTATIONS: Mutation[] = [
     promise: REGISTERS,
     changes: [
       change(
-        'shared/nameservice/compare-and-set.ts',
         'const isExpected = isAt(pointerNames(ref, pointerStyle), expected);',
         "const isExpected = { expression: 'attribute_exists(pk)' };",
       ),
@@ -355,7 +272,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'an index is replaced at its t whatever came between',
-    changes: [change('shared/nameservice/refs.ts', "[written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']", '[t]')],
+    changes: [change("[written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']", '[t]')],
     test: {
       file: 'test/nameservice/faults.test.ts',
       name: 'of a reindex does not undo what others wrote at the same t',
@@ -363,17 +280,17 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a compare-and-set of an index asks for no revision',
-    changes: [change('shared/nameservice/compare-and-set.ts', 'all(isExpected, isFirstAtItsT)', 'isExpected')],
+    changes: [change('all(isExpected, isFirstAtItsT)', 'isExpected')],
     test: { file: 'test/nameservice/faults.test.ts', name: 'of a compare-and-set' },
   },
   {
     name: 'a repair of an index keeps its revision',
-    changes: [change('shared/nameservice/repair.ts', "if (ref === 'index') {", 'if (false) {')],
+    changes: [change("if (ref === 'index') {", 'if (false) {')],
     test: { file: 'test/nameservice/repair.test.ts', name: 'of an index gives it a revision' },
   },
   {
     name: 'a reindex that meets a lower t does not begin again',
-    changes: [change('shared/nameservice/refs.ts', 'if (seen && current.t < target.t) {', 'if (false) {')],
+    changes: [change('if (seen && current.t < target.t) {', 'if (false) {')],
     test: {
       file: 'test/nameservice/between-steps.test.ts',
       name: 'of replacing an index at its t, one that was set back rises to it',
@@ -381,9 +298,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a reindex goes on though its first try may have been replaced',
-    changes: [
-      change('shared/nameservice/refs.ts', 'allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone)', 'false'),
-    ],
+    changes: [change('allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone)', 'false')],
     test: {
       file: 'test/nameservice/faults.test.ts',
       name: 'of a reindex cannot be told from one that others replaced: that is an unknown outcome, and nothing is written',
@@ -391,9 +306,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a reindex goes on though a repair may have undone its first try',
-    changes: [
-      change('shared/nameservice/refs.ts', 'old[INDEX_REVISION] || outcome.mayBeUndone', 'old[INDEX_REVISION]'),
-    ],
+    changes: [change('old[INDEX_REVISION] || outcome.mayBeUndone', 'old[INDEX_REVISION]')],
     test: {
       file: 'test/nameservice/repair.test.ts',
       name: 'where others have raised the ref again: that is an unknown outcome',
@@ -401,7 +314,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a reindex goes on though the item that its first try wrote was lost',
-    changes: [change('shared/nameservice/update.ts', 'second.mayBeUndone || first.unanswered', 'second.mayBeUndone')],
+    changes: [change('second.mayBeUndone || first.unanswered', 'second.mayBeUndone')],
     test: {
       file: 'test/nameservice/repair.test.ts',
       name: 'where the item is gone, and others have restored and raised it by the next try',
@@ -409,31 +322,25 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a repair bears a time before its own',
-    changes: [change('shared/nameservice/update.ts', 'integer(now + MARGIN_MS)', 'integer(now - MARGIN_MS)')],
+    changes: [change('integer(now + MARGIN_MS)', 'integer(now - MARGIN_MS)')],
     test: { file: 'test/nameservice/repair.test.ts', name: 'does not land after one that had to wait for another one' },
   },
   {
     name: 'an update writes into a layout that it does not know',
-    changes: [
-      change('shared/nameservice/update.ts', 'all(isThere, isKnownLayout, condition,', 'all(isThere, condition,'),
-    ],
+    changes: [change('all(isThere, isKnownLayout, condition,', 'all(isThere, condition,')],
     test: { file: 'test/nameservice/layout.test.ts', name: 'refuses publishCommit, names the schema' },
   },
   {
     name: 'a new definition of a graph source writes into a layout that it does not know',
     changes: [
-      change('shared/nameservice/graph-sources.ts', 'conditionFields(isKnownLayout, {', 'conditionFields(isThere, {'),
-      change(
-        'shared/nameservice/graph-sources.ts',
-        'import { isKnownLayout, isOf',
-        'import { isThere, isKnownLayout, isOf',
-      ),
+      change('conditionFields(isKnownLayout, {', 'conditionFields(isThere, {'),
+      change('import { isKnownLayout, isOf', 'import { isThere, isKnownLayout, isOf'),
     ],
     test: { file: 'test/nameservice/layout.test.ts', name: 'of a graph source refuses a new definition' },
   },
   {
     name: 'a purge takes an alias at which branches began',
-    changes: [change('shared/nameservice/purge.ts', 'isRetracted, hasNoBranches)', 'isRetracted)')],
+    changes: [change('isRetracted, hasNoBranches)', 'isRetracted)')],
     test: {
       file: 'test/nameservice/repair.test.ts',
       name: 'by purge takes no alias at which branches of Fluree began',
@@ -441,17 +348,17 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a deployment of native goes on next to the records of other clients',
-    changes: [change('deployment/foreign-commits.ts', 'if (!found) return;', 'return;')],
+    changes: [change('if (!found) return;', 'return;')],
     test: { file: 'test/deployment/foreign-commits.test.ts', name: 'is refused while the record of another client' },
   },
   {
     name: "fences are lifted by the clock of the operator's machine, whatever AWS says",
-    changes: [change('deployment/aws.ts', '> MAX_OFFSET_MS)', '> Number.POSITIVE_INFINITY)')],
+    changes: [change('> MAX_OFFSET_MS)', '> Number.POSITIVE_INFINITY)')],
     test: { file: 'test/deployment/lift-fences.test.ts', name: 'refuses on a machine whose clock is two hours ahead' },
   },
   {
     name: 'a record with a lifted fence keeps its TTL',
-    changes: [change('deployment/lift-fences.ts', 'Number(seen.N) < kept', 'Number(seen.N) < 0')],
+    changes: [change('Number(seen.N) < kept', 'Number(seen.N) < 0')],
     test: { file: 'test/deployment/lift-fences.test.ts', name: 'stays for the retention after the clock has passed' },
   },
   {
@@ -459,7 +366,6 @@ export const MUTATIONS: Mutation[] = [
     promise: REGISTERS,
     changes: [
       change(
-        'shared/nameservice/repair.ts',
         'const condition = isAt(names, expected);',
         "const condition = { expression: expected ? 'attribute_exists(pk)' : '' };",
       ),
@@ -471,7 +377,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a record that was removed after a try without an answer is told as never there',
     changes: [
       change(
-        'shared/nameservice/results.ts',
         'return unanswered ? unknown(notFound(alias, wanted, found), operation) : notFound(alias, wanted, found);',
         'return notFound(alias, wanted, found);',
       ),
@@ -484,11 +389,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a ledger is made anew by a call whose first try may have raised it',
     changes: [
-      change(
-        'shared/nameservice/compare-and-set.ts',
-        'if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);',
-        '',
-      ),
+      change('if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);', ''),
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
@@ -498,26 +399,14 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a status is set whatever it was',
     promise: REGISTERS,
-    changes: [
-      change(
-        'shared/nameservice/status.ts',
-        'condition: hasStatus(expected)',
-        "condition: { expression: 'attribute_exists(pk)' }",
-      ),
-    ],
+    changes: [change('condition: hasStatus(expected)', "condition: { expression: 'attribute_exists(pk)' }")],
     only: 'nameservice',
     seed: 28,
   },
   {
     name: 'a config is set whatever it was',
     promise: REGISTERS,
-    changes: [
-      change(
-        'shared/nameservice/config.ts',
-        'condition: all(isLedgerConfig, hasConfigVersion(expected.v))',
-        'condition: isLedgerConfig',
-      ),
-    ],
+    changes: [change('condition: all(isLedgerConfig, hasConfigVersion(expected.v))', 'condition: isLedgerConfig')],
     only: 'nameservice',
     seed: 6,
   },
@@ -525,16 +414,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a ledger is created over one that is there',
     promise: NEVER_DOWN,
     changes: [
-      change(
-        'shared/nameservice/conditions.ts',
-        "'attribute_not_exists(pk)'",
-        "'attribute_not_exists(pk) OR attribute_exists(pk)'",
-      ),
-      change(
-        'shared/nameservice/conditions.ts',
-        "'attribute_not_exists(kind)'",
-        "'attribute_not_exists(kind) OR attribute_exists(kind)'",
-      ),
+      change("'attribute_not_exists(pk)'", "'attribute_not_exists(pk) OR attribute_exists(pk)'"),
+      change("'attribute_not_exists(kind)'", "'attribute_not_exists(kind) OR attribute_exists(kind)'"),
     ],
     only: 'nameservice',
     seed: 8,
@@ -544,7 +425,6 @@ export const MUTATIONS: Mutation[] = [
     promise: REGISTERS,
     changes: [
       change(
-        'shared/nameservice/results.ts',
         'return unanswered ? unknown(conflict(alias, what, actual), operation) : conflict(alias, what, actual);',
         'return conflict(alias, what, actual);',
       ),
@@ -555,8 +435,8 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a task is told again where the reply was lost',
     changes: [
-      change('shared/aws/step-functions.ts', 'maxAttempts: 1', 'maxAttempts: 3'),
-      change('shared/leases/queue/delivery.ts', 'tries++ > 0', 'false'),
+      change('maxAttempts: 1', 'maxAttempts: 3', 'shared/aws/step-functions.ts'),
+      change('tries++ > 0', 'false'),
     ],
     test: {
       file: 'test/queue/hazards.test.ts',
@@ -565,58 +445,44 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a message to a task goes over a connection that was idle',
-    changes: [change('shared/aws/step-functions.ts', 'keepAlive: false', 'keepAlive: true')],
+    changes: [change('keepAlive: false', 'keepAlive: true', 'shared/aws/step-functions.ts')],
     test: { file: 'test/queue/connections.test.ts', name: 'loses no message to a task' },
   },
   {
     name: 'a question about an execution has a single try',
-    changes: [change('shared/leases/queue/execution-state.ts', '!mayPass(tried.error)', 'tried.error')],
+    changes: [change('!mayPass(tried.error)', 'tried.error')],
     test: { file: 'test/queue/connections.test.ts', name: 'is asked again if the first answer was throttled' },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
     promise: ONE_HOLDER,
-    changes: [change('shared/leases/queue/transfer.ts', "'data', 'execution', 'target',", "'data', 'target',")],
+    changes: [change("'data', 'execution', 'target',", "'data', 'target',")],
     only: 'queue',
     seed: 2,
   },
   {
     name: 'a lease is handed on whatever became of it since it was read',
     promise: ONE_HOLDER,
-    changes: [
-      change('shared/leases/queue/transfer.ts', 'all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)'),
-    ],
+    changes: [change('all(unchanged, isBelow(grant.fence))', 'isBelow(grant.fence)')],
     only: 'queue',
     seed: 10,
   },
   {
     name: 'a plain caller takes an expired lease from those who are parked',
-    changes: [
-      change(
-        'shared/leases/first-try.ts',
-        'all(isUnmarked, canBeHad, isBelow(grant.fence))',
-        'all(canBeHad, isBelow(grant.fence))',
-      ),
-    ],
+    changes: [change('all(isUnmarked, canBeHad, isBelow(grant.fence))', 'all(canBeHad, isBelow(grant.fence))')],
     test: { file: 'test/queue/callers.test.ts', name: 'keep plain callers out, even of an expired lease' },
   },
   {
     name: 'a task that nobody answered for is taken for gone',
     promise: ONE_HOLDER,
-    changes: [
-      change('shared/leases/queue/delivery.ts', "? 'throttled' : 'unanswered';\n}", "? 'throttled' : 'gone';\n}"),
-    ],
+    changes: [change("? 'throttled' : 'unanswered';\n}", "? 'throttled' : 'gone';\n}")],
     only: 'queue',
     seed: 9,
   },
   {
     name: 'a ticket goes although its task could not be told of the grant',
     changes: [
-      change(
-        'shared/leases/queue/hand-off.ts',
-        "if (notified.outcome === 'delivered') await deleteTicket",
-        'if (notified.outcome) await deleteTicket',
-      ),
+      change("if (notified.outcome === 'delivered') await deleteTicket", 'if (notified.outcome) await deleteTicket'),
     ],
     test: {
       file: 'test/queue/hazards.test.ts',
@@ -626,13 +492,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the schedule does not look at what expired',
     promise: NO_STUCK_KEY,
-    changes: [
-      change(
-        'shared/leases/queue/repair.ts',
-        'takeoverAt(record, clockSkewMs) <= clock.now()',
-        'takeoverAt(record, clockSkewMs) < 0',
-      ),
-    ],
+    changes: [change('takeoverAt(record, clockSkewMs) <= clock.now()', 'takeoverAt(record, clockSkewMs) < 0')],
     only: 'queue',
     seed: 5,
   },
@@ -641,7 +501,6 @@ export const MUTATIONS: Mutation[] = [
     promise: IN_ORDER,
     changes: [
       change(
-        'shared/leases/queue/tickets.ts',
         '      ConsistentRead: true,\n      ...(limit',
         '      ConsistentRead: true,\n      ScanIndexForward: false,\n      ...(limit',
       ),
@@ -652,8 +511,8 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a task whose cancelling got no answer is told as cancelled',
     changes: [
-      change('shared/leases/queue/cancel.ts', "if (delivery === 'unanswered')", 'if (delivery !== delivery)'),
-      change('shared/leases/queue/cancel.ts', "if (delivery === 'delivered')", "if (delivery !== 'gone')"),
+      change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/cancel.ts'),
+      change("if (delivery === 'delivered')", "if (delivery !== 'gone')"),
     ],
     test: {
       file: 'test/queue/park.test.ts',
@@ -662,7 +521,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: "another client's lease is taken over in its last second",
-    changes: [change('shared/leases/conditions.ts', 'lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds')],
+    changes: [change('lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds', 'shared/leases/conditions.ts')],
     test: {
       file: 'test/leases/compat.test.ts',
       name: 'are taken over when the crate itself would, plus the skew margin, and not a millisecond before',
@@ -671,11 +530,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the wait of a caller ends at another reading of the clock than the one that its lease counts from',
     changes: [
-      change(
-        'shared/leases/acquire.ts',
-        '...told, repeated',
-        '...told, waitedMs: Math.max(0, (standing.acquiredAt ?? now) - arrivedAt), repeated',
-      ),
+      change('...told, repeated', '...told, waitedMs: Math.max(0, (standing.acquiredAt ?? now) - arrivedAt), repeated'),
     ],
     test: {
       file: 'test/leases/clock-steps.test.ts',
@@ -685,17 +540,13 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the wait of a task ends at another reading of the clock than the one that its lease counts from',
     changes: [
-      change(
-        'shared/leases/queue/delivery.ts',
-        '...told, key',
-        '...told, waitedMs: Math.max(0, grant.expiresAt - grant.ttlMs - ticket.parkedAt), key',
-      ),
+      change('...told, key', '...told, waitedMs: Math.max(0, grant.expiresAt - grant.ttlMs - ticket.parkedAt), key'),
     ],
     test: { file: 'test/leases/clock-steps.test.ts', name: 'is over before another caller has a permit' },
   },
   {
     name: 'a caller whose answer comes after the expiry is told to work on for as long as the clock was set forth',
-    changes: [change('shared/leases/views.ts', 'Math.min(now, expiresAt) - since', 'now - since')],
+    changes: [change('Math.min(now, expiresAt) - since', 'now - since')],
     test: {
       file: 'test/leases/clock-steps.test.ts',
       name: 'a grant whose answer comes after its expiry gives its caller no time',
@@ -705,11 +556,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'an object takes every chain for a whole one',
     promise: NO_LOSS,
     changes: [
-      change(
-        'shared/commits/metadata.ts',
-        'before === null || (before?.complete === true && commits.length <= MAX_COMMITS)',
-        'commits.length > 0',
-      ),
+      change('before === null || (before?.complete === true && commits.length <= MAX_COMMITS)', 'commits.length > 0'),
     ],
     only: 'commits',
     seed: 37,
@@ -717,22 +564,14 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a commit without a fence lands on a fenced object',
     promise: NO_LOSS,
-    changes: [
-      change(
-        'shared/commits/verdict.ts',
-        'return given !== undefined && given.key',
-        'return given === undefined || given.key',
-      ),
-    ],
+    changes: [change('return given !== undefined && given.key', 'return given === undefined || given.key')],
     only: 'commits',
     seed: 2,
   },
   {
     name: 'a record forgets the commits that it took the place of',
     promise: NO_LOSS,
-    changes: [
-      change('shared/commits/record.ts', 'return [commitId, ...kept,', 'return [commitId, ...kept.slice(0, 0),'),
-    ],
+    changes: [change('return [commitId, ...kept,', 'return [commitId, ...kept.slice(0, 0),')],
     only: 'commits',
     seed: 37,
   },
@@ -741,7 +580,6 @@ export const MUTATIONS: Mutation[] = [
     promise: REGISTERS,
     changes: [
       change(
-        'shared/nameservice/update.ts',
         'Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),\n    ...conditionFields(isAbsent),',
         'Item: initialItem(alias, concern, { now: clock.now(), style: pointerStyle }),',
       ),
@@ -754,7 +592,6 @@ export const MUTATIONS: Mutation[] = [
     promise: NONE_FORGOTTEN,
     changes: [
       change(
-        'shared/leases/queue/park.ts',
         'await putTicket(dependencies, ticket, call);\n  const parked = await queueUp(dependencies, ticket, call);',
         'const parked = await queueUp(dependencies, ticket, call);\n  if (parked) await putTicket(dependencies, ticket, call);',
       ),
@@ -766,7 +603,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a ticket goes before its task is told',
     changes: [
       change(
-        'shared/leases/queue/hand-off.ts',
         'const notified = await notifyGranted(dependencies, grant, call);',
         'await deleteTicket(dependencies, ticket, call);\n  const notified = await notifyGranted(dependencies, grant, call);',
       ),
@@ -779,7 +615,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a lease stays with a task that has gone',
     promise: NO_STUCK_KEY,
-    changes: [change('shared/leases/queue/hand-off.ts', "if (outcome !== 'gone') {", 'if (outcome) {')],
+    changes: [change("if (outcome !== 'gone') {", 'if (outcome) {')],
     only: 'queue',
     seed: 1,
   },
@@ -787,7 +623,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'the clean-up deletes whatever has the key by now',
     changes: [
       change(
-        'shared/expired-table.ts',
         'all(isSame(identity), ...(deletable ? [deletable] : []))',
         'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),
@@ -796,13 +631,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the clean-up ends a permit that its holder has extended',
-    changes: [
-      change(
-        'shared/leases/pools/expired.ts',
-        '#f = :fence AND #h.e = :e AND #h.b = :b',
-        '#f = :fence AND :e = :e AND :b = :b',
-      ),
-    ],
+    changes: [change('#f = :fence AND #h.e = :e AND #h.b = :b', '#f = :fence AND :e = :e AND :b = :b')],
     test: {
       file: 'test/expiry/permits.test.ts',
       name: 'whose holder extended it between report and clean: changed, and changed again',
@@ -810,34 +639,26 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the clean-up ends a permit whose place the line is to give',
-    changes: [
-      change('shared/leases/pools/expired.ts', 'all(isReported(identity), isUnmarked)', 'isReported(identity)'),
-    ],
+    changes: [change('all(isReported(identity), isUnmarked)', 'isReported(identity)')],
     test: { file: 'test/expiry/permits.test.ts', name: 'while somebody is in line: the line takes its place' },
   },
   {
     name: 'the clean-up deletes what is younger than fences are kept',
     promise: NO_LIVE_RECORD,
-    changes: [
-      change(
-        'shared/expiry/verdict.ts',
-        'Math.max(asked, fenceRetentionSeconds)',
-        'Math.min(asked, fenceRetentionSeconds)',
-      ),
-    ],
+    changes: [change('Math.max(asked, fenceRetentionSeconds)', 'Math.min(asked, fenceRetentionSeconds)')],
     only: 'expiry',
     seed: 14,
   },
   {
     name: 'a task is told less than its ttl',
     promise: WHOLE_TTL,
-    changes: [change('shared/leases/queue/delivery.ts', '- MAX_SHORTFALL_MS;', '- 20 * MAX_SHORTFALL_MS;')],
+    changes: [change('- MAX_SHORTFALL_MS;', '- 20 * MAX_SHORTFALL_MS;')],
     only: 'queue',
     seed: 3,
   },
   {
     name: 'the request of a grant that nobody got is remembered as released',
-    changes: [change('shared/leases/end.ts', "', request_id, holder, principal, ticket'", "', principal, ticket'")],
+    changes: [change("', request_id, holder, principal, ticket'", "', principal, ticket'")],
     test: { file: 'test/queue/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
   },
   {
@@ -845,7 +666,6 @@ export const MUTATIONS: Mutation[] = [
     promise: TARGETS_ALONE,
     changes: [
       change(
-        'functions/leases/exclusive.asl.json',
         '$min([$states.input.grant.remainingMs, $toMillis($states.input.grant.expiresAt) - $toMillis($states.context.State.EnteredTime)]) - 500',
         '$states.input.request.ttlSeconds * 1000 + 20000',
       ),
@@ -855,20 +675,13 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the wrapper releases its lease after a start that may still land',
-    changes: [
-      change(
-        'functions/leases/exclusive.asl.json',
-        '"Default": "Did the target fail?"',
-        '"Default": "Release after failure"',
-      ),
-    ],
+    changes: [change('"Default": "Did the target fail?"', '"Default": "Release after failure"')],
     test: { file: 'test/step-functions/exits.test.ts', name: 'keeps the lease when its start ended by' },
   },
   {
     name: 'the wrapper releases its lease while functions of a failed target may go on',
     changes: [
       change(
-        'functions/leases/exclusive.asl.json',
         '"Variable": "$.request.graceSeconds", "NumericGreaterThan": 0',
         '"Variable": "$.request.graceSeconds", "NumericGreaterThan": 900',
       ),
@@ -879,7 +692,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a redriven wrapper repeats the request whose grant has ended',
     changes: [
       change(
-        'functions/leases/exclusive.asl.json',
         "States.Format('{}-{}', $.requestId, $$.Execution.RedriveCount)",
         "States.Format('{}-{}', $.requestId, $.requestId)",
       ),
@@ -888,13 +700,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a transfer undoes the lift of a fence',
-    changes: [
-      change(
-        'shared/leases/queue/transfer.ts',
-        'const condition = all(unchanged, isBelow(grant.fence));',
-        'const condition = unchanged;',
-      ),
-    ],
+    changes: [change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;')],
     test: {
       file: 'test/queue/standstills.test.ts',
       name: 'stays: of a lease that is held, lifted by the command for restored tables',
@@ -904,15 +710,10 @@ export const MUTATIONS: Mutation[] = [
     name: 'a free record that others have had since is known by being free, and by a fence that may not rise',
     changes: [
       change(
-        'shared/leases/conditions.ts',
         "      : { expression: 'fence = :free', values: { ':free': fenceValue } },",
         "      : { expression: 'attribute_exists(fence)' },",
       ),
-      change(
-        'shared/leases/queue/transfer.ts',
-        'const condition = all(unchanged, isBelow(grant.fence));',
-        'const condition = unchanged;',
-      ),
+      change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;'),
     ],
     test: {
       file: 'test/queue/hazards.test.ts',
@@ -923,7 +724,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a key without a record is known by being free',
     changes: [
       change(
-        'shared/leases/conditions.ts',
         "      ? { expression: 'attribute_not_exists(fence)' }",
         "      ? { expression: 'attribute_not_exists(lease_version)' }",
       ),
@@ -937,7 +737,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'the mark of a free record that names nobody is known by its count',
     changes: [
       change(
-        'shared/leases/conditions.ts',
         "      ? { expression: 'attribute_not_exists(next_ticket)' }",
         "      ? { expression: 'attribute_exists(waiters)' }",
       ),
@@ -951,7 +750,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'the mark of a lease that stays held is known by its count',
     changes: [
       change(
-        'shared/leases/queue/marks.ts',
         'const condition = all(grantUnchanged(record), queueUnchanged(record));',
         'const condition = queueUnchanged(record);',
       ),
@@ -965,7 +763,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a renewal extends whatever grant stands',
     changes: [
       change(
-        'shared/leases/queue/marks.ts',
         "    condition: isStillHeld(record),\n    values: { ':version'",
         "    condition: set.includes('lease_expiry') ? { expression: 'attribute_exists(lease_version)' } : isStillHeld(record),\n    values: { ':version'",
       ),
@@ -979,7 +776,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a renewal does not know its own first try',
     changes: [
       change(
-        'shared/leases/queue/marks.ts',
         "values: { ':version': text(version), ...values },\n    version,",
         "values: { ':version': text(version), ...values },\n    ...(!set.includes('lease_expiry') && { version }),",
       ),
@@ -988,14 +784,12 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'nobody looks at the clock again after a renewal',
-    changes: [
-      change('shared/leases/queue/delivery.ts', '&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))'),
-    ],
+    changes: [change('&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))')],
     test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, two answers' },
   },
   {
     name: 'a lease is taken over in the millisecond before its margin is over',
-    changes: [change('shared/leases/conditions.ts', "'expires_at < :cut OR", "'expires_at <= :cut OR")],
+    changes: [change("'expires_at < :cut OR", "'expires_at <= :cut OR")],
     test: {
       file: 'test/leases/acquire.test.ts',
       name: 'takes an expired lease over on the first call, and not a millisecond before expiry and skew margin',
@@ -1003,7 +797,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a transfer leaves the mark of a break on the record',
-    changes: [change('shared/leases/queue/transfer.ts', "'released_at', 'broken_at'],", "'released_at'],")],
+    changes: [change("'released_at', 'broken_at'],", "'released_at'],")],
     test: {
       file: 'test/queue/hazards.test.ts',
       name: 'nor of one that was broken: its release, repeated, is told as one',
@@ -1013,12 +807,10 @@ export const MUTATIONS: Mutation[] = [
     name: 'the mark of a queue is cleared though somebody came',
     changes: [
       change(
-        'shared/leases/queue/marks.ts',
         'const condition = all(grantUnchanged(record), queueUnchanged(record));',
         'const condition = grantUnchanged(record);',
       ),
       change(
-        'shared/leases/queue/hand-off.ts',
         'undecided ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));',
         'grantUnchanged(from);',
       ),
@@ -1031,24 +823,19 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a token of another key is taken for that of the fence',
     changes: [
-      change(
-        'shared/commits/verdict.ts',
-        'given !== undefined && given.key === stored.key && given.token',
-        'given !== undefined && given.token',
-      ),
+      change('given !== undefined && given.key === stored.key && given.token', 'given !== undefined && given.token'),
     ],
     test: { file: 'test/commits/fence.test.ts', name: 'refuses another key, and is unchanged' },
   },
   {
     name: 'a status is compared by its version alone',
-    changes: [change('shared/nameservice/conditions.ts', '...all(hasV, hasState)', '...all(hasV)')],
+    changes: [change('...all(hasV, hasState)', '...all(hasV)')],
     test: { file: 'test/nameservice/compat.test.ts', name: 'test_status_push_conflict_wrong_expected' },
   },
   {
     name: 'the schedule tells a grant without giving it a new version',
     changes: [
       change(
-        'shared/leases/queue/marks.ts',
         "values: { ':version': text(version), ...values }",
         "values: { ':version': text(set.includes('lease_expiry') ? record.version : version), ...values }",
       ),
@@ -1060,13 +847,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the end of an execution frees a lease that somebody is parked for',
-    changes: [
-      change(
-        'shared/leases/queue/execution-ended.ts',
-        'isOfExecution(record.execution), isUnmarked);',
-        'isOfExecution(record.execution));',
-      ),
-    ],
+    changes: [change('isOfExecution(record.execution), isUnmarked);', 'isOfExecution(record.execution));')],
     test: {
       file: 'test/queue/execution-ended.test.ts',
       name: 'holding: its lease goes to the next who is parked, or is free',
@@ -1074,7 +855,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a native create takes any landed commit of its id for its own',
-    changes: [change('shared/commits/commit.ts', '!this.#isOwnWrite(verdict.object)', '!this.#unanswered')],
+    changes: [change('!this.#isOwnWrite(verdict.object)', '!this.#unanswered')],
     test: {
       file: 'test/commits/faults.test.ts',
       name: 'a repeat whose first try gets no answer is a repeat all the same',
@@ -1082,7 +863,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'an observation proves what came before it was made',
-    changes: [change('shared/commits/observations.ts', 'foreignFrom === 0 &&', 'foreignFrom >= 0 &&')],
+    changes: [change('foreignFrom === 0 &&', 'foreignFrom >= 0 &&')],
     test: {
       file: 'test/commits/compat.test.ts',
       name: 'say so where the record that was seen had taken the place of one of ours',
@@ -1090,14 +871,12 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'an observation proves what came after it',
-    changes: [change('shared/commits/observations.ts', 'generation >= record.generation - 1 &&', 'generation >= 0 &&')],
+    changes: [change('generation >= record.generation - 1 &&', 'generation >= 0 &&')],
     test: { file: 'test/commits/compat.test.ts', name: 'say so where a record of ours came between' },
   },
   {
     name: 'an observation outlives the record that it is about',
-    changes: [
-      change('shared/commits/observations.ts', 'now + clockSkewMs < endsAt', 'now + clockSkewMs < endsAt + 1e9'),
-    ],
+    changes: [change('now + clockSkewMs < endsAt', 'now + clockSkewMs < endsAt + 1e9')],
     test: {
       file: 'test/commits/compat.test.ts',
       name: 'say so where TTL may have deleted the record that was seen (3601 s later)',
@@ -1105,35 +884,17 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a fence is replaced that nobody saw',
-    changes: [
-      change(
-        'shared/commits/verdict.ts',
-        'if (fence?.key !== seen.key || fence.token !== seen.token)',
-        'if (fence?.key !== seen.key)',
-      ),
-    ],
+    changes: [change('if (fence?.key !== seen.key || fence.token !== seen.token)', 'if (fence?.key !== seen.key)')],
     test: { file: 'test/commits/reset-fence.test.ts', name: 'is left alone where there is a higher token' },
   },
   {
     name: 'a fence is replaced twice between two commits',
-    changes: [
-      change(
-        'shared/commits/verdict.ts',
-        'return object?.marks?.isReset ? resetBefore(request) : undefined;',
-        'return undefined;',
-      ),
-    ],
+    changes: [change('return object?.marks?.isReset ? resetBefore(request) : undefined;', 'return undefined;')],
     test: { file: 'test/commits/reset-fence.test.ts', name: 'is replaced once between two commits' },
   },
   {
     name: 'a fence is replaced under the same ETag',
-    changes: [
-      change(
-        'shared/commits/content.ts',
-        'if (partBytes === undefined) return content;',
-        'if (partBytes !== 0) return content;',
-      ),
-    ],
+    changes: [change('if (partBytes === undefined) return content;', 'if (partBytes !== 0) return content;')],
     test: {
       file: 'test/commits/reset-fence.test.ts',
       name: 'admits nobody whose commit was decided on the fence before',
@@ -1141,24 +902,12 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a fence token may come from the far future',
-    changes: [
-      change(
-        'shared/commits/request.ts',
-        'if (fence.token <= highest) return;',
-        'if (fence.token <= highest * 1e6) return;',
-      ),
-    ],
+    changes: [change('if (fence.token <= highest) return;', 'if (fence.token <= highest * 1e6) return;')],
     test: { file: 'test/commits/input.test.ts', name: 'a fence in microseconds' },
   },
   {
     name: 'a commit takes what was uploaded after its caller looked',
-    changes: [
-      change(
-        'shared/commits/content.ts',
-        'if (expectedEtag !== undefined && etag !== expectedEtag)',
-        "if (expectedEtag === '')",
-      ),
-    ],
+    changes: [change('if (expectedEtag !== undefined && etag !== expectedEtag)', "if (expectedEtag === '')")],
     test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
   },
   ...QUEUE_BOUNDS,
@@ -1170,36 +919,23 @@ export const MUTATIONS: Mutation[] = [
   ...BREAKS,
   {
     name: 'the client trusts its monotonic clock alone',
-    changes: [
-      change(
-        'client/src/surroundings.ts',
-        'Math.max(by.wall() - wall, by.monotonic() - monotonic);',
-        'by.monotonic() - monotonic;',
-      ),
-    ],
+    changes: [change('Math.max(by.wall() - wall, by.monotonic() - monotonic);', 'by.monotonic() - monotonic;')],
     test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
   },
   {
     name: 'the client trusts its wall clock alone',
-    changes: [
-      change(
-        'client/src/surroundings.ts',
-        'Math.max(by.wall() - wall, by.monotonic() - monotonic);',
-        'by.wall() - wall;',
-      ),
-    ],
+    changes: [change('Math.max(by.wall() - wall, by.monotonic() - monotonic);', 'by.wall() - wall;')],
     test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
   },
   {
     name: 'the client counts an extension from its answer',
-    changes: [change('client/src/lease.ts', 'extend(next, at, 0);', 'extend(next, moment(by), 0);')],
+    changes: [change('extend(next, at, 0);', 'extend(next, moment(by), 0);')],
     test: { file: 'test/client/clocks.test.ts', name: 'no lease is held past its true end' },
   },
   {
     name: 'a late heartbeat revives a lease of the client',
     changes: [
       change(
-        'client/src/lease.ts',
         `      if (check()) return;
       extend(next, at, 0);`,
         '      extend(next, at, 0);',
@@ -1212,26 +948,23 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a release of the client overtakes its heartbeat',
-    changes: [
-      change('client/src/lease.ts', 'const underWay = beating;', 'const underWay = undefined as typeof beating;'),
-    ],
+    changes: [change('const underWay = beating;', 'const underWay = undefined as typeof beating;')],
     test: { file: 'test/client/lease.test.ts', name: 'waits for the heartbeat under way, and starts none' },
   },
   {
     name: 'the client sends heartbeats as seldom as a long ttl allows',
-    changes: [change('client/src/lease.ts', 'Math.min(ttlMs / 3, MAX_INTERVAL_MS) *', '(ttlMs / 3) *')],
+    changes: [change('Math.min(ttlMs / 3, MAX_INTERVAL_MS) *', '(ttlMs / 3) *')],
     test: { file: 'test/client/lease.test.ts', name: 'come at least every 20 seconds' },
   },
   {
     name: 'the client does not release a lease that was broken',
-    changes: [change('client/src/lease.ts', "gone = error.reason !== 'broken';", 'gone = true;')],
+    changes: [change("gone = error.reason !== 'broken';", 'gone = true;')],
     test: { file: 'test/client/lease.test.ts', name: 'when the service says that the lease was broken' },
   },
   {
     name: 'the client leaves a broken grant whose answer was lost to its ttl',
     changes: [
       change(
-        'client/src/acquire.ts',
         `      takeBack(0);
       askAnew();`,
         '      askAnew();',
@@ -1241,7 +974,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'withLease of the client forgives a loss',
-    changes: [change('client/src/holdfast.ts', 'if (lease.lost) throw lease.lost;', '')],
+    changes: [change('if (lease.lost) throw lease.lost;', '')],
     test: {
       file: 'test/client/lease.test.ts',
       name: 'throws LeaseLost, and why, where the work succeeds after the loss',
@@ -1251,7 +984,6 @@ export const MUTATIONS: Mutation[] = [
     name: 'a retry of the client is another acquisition',
     changes: [
       change(
-        'client/src/acquire.ts',
         'requestId, ...retryWith, waitSeconds }, { ms })',
         'requestId: by.uuid(), ...retryWith, waitSeconds }, { ms })',
       ),
@@ -1261,14 +993,14 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'an aborted wait of the client keeps what it brings',
     changes: [
-      change('client/src/acquire.ts', 'if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
-      change('client/src/acquire.ts', '(signal?.aborted ? void lease.release() : resolve(lease))', 'resolve(lease)'),
+      change('if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
+      change('(signal?.aborted ? void lease.release() : resolve(lease))', 'resolve(lease)'),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
   },
   {
     name: 'the client leaves a doubtful grant behind',
-    changes: [change('client/src/acquire.ts', 'if (doubt) takeBack(', 'if (doubt && !doubt) takeBack(')],
+    changes: [change('if (doubt) takeBack(', 'if (doubt && !doubt) takeBack(')],
     test: {
       file: 'test/client/acquire.test.ts',
       name: 'is withdrawn at once, and again where the answer of the request is lost',

@@ -1,20 +1,15 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
-import type { Change, Mutation } from './mutation.ts';
+import { type Change, change, type Mutation } from './mutation.ts';
 
 const PAST_LIMIT = 'nobody is granted a permit past its limit';
 
 const TAKES_PLACE = 'const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);\n    ';
 
-const inPools = (file: string, search: string, replace: string): Change => ({
-  file: `shared/leases/pools/${file}`,
-  search,
-  replace,
-});
 const byHistory = (name: string, [promise, seed]: [promise: string, seed: number], ...changes: Change[]): Mutation => ({
   ...{ name, promise, changes, only: 'pools', seed },
 });
 const byTest = (name: string, [file, test]: [file: string, test: string], ...changes: Change[]): Mutation => ({
-  ...{ name, changes, test: { file: `test/pools/${file}.test.ts`, name: test } },
+  ...{ name, changes, test: { file: `test/permits/${file}.test.ts`, name: test } },
 });
 
 /** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
@@ -22,32 +17,27 @@ export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['duplicates', 'is that of the task which comes, whole'],
-    inPools('queue/park.ts', '(own.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat'),
+    change('(own.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
     ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
-    inPools('queue/deliver.ts', 'k: text(ticket.ticket),', 'l: text(ticket.ticket),'),
+    change('k: text(ticket.ticket),', 'l: text(ticket.ticket),'),
   ),
   byHistory(
     'the weight in use is not in the condition of a permit',
     [PAST_LIMIT, 3],
-    inPools('conditions.ts', "{ ':room': integer(room) }", "{ ':room': integer(room + 1e9) }"),
+    change("{ ':room': integer(room) }", "{ ':room': integer(room + 1e9) }"),
   ),
   byHistory(
     'the weight in use is compared by <> limit, as in the sample of AWS',
     [PAST_LIMIT, 3],
-    inPools(
-      'conditions.ts',
-      "'#used <= :room', { ':room': integer(room) }",
-      "'#used <> :room', { ':room': integer(room + 1) }",
-    ),
+    change("'#used <= :room', { ':room': integer(room) }", "'#used <> :room', { ':room': integer(room + 1) }"),
   ),
   byTest(
     'a take-over does not name the versions of those who go',
     ['faults', 'a take-over of one that was extended, released or broken meanwhile looks again'],
-    inPools(
-      'conditions.ts',
+    change(
       'expression: `#h${nth}.v = :v${nth}`',
       'expression: `(#h${nth}.v = :v${nth} OR attribute_exists(#h${nth}.v))`',
     ),
@@ -55,33 +45,32 @@ export const POOLS: Mutation[] = [
   byTest(
     'the take-over of a permit ignores the clock skew',
     ['permits', 'gives an expired permit to the first caller once the margin is over'],
-    inPools('room.ts', 'expiresAt + clockSkewMs + 1', 'expiresAt + 1 + 0 * clockSkewMs'),
+    change('expiresAt + clockSkewMs + 1', 'expiresAt + 1 + 0 * clockSkewMs'),
   ),
   byTest(
     'the line ends permits without the clock skew',
     ['look-again', 'but takes no permit from a holder whose margin is not over'],
-    inPools('queue/advance.ts', 'const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
+    change('const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
   ),
   byTest(
     'a request that has a permit is granted another',
     ['faults', 'acquire: the SDK tries again, and the caller has one permit'],
-    inPools('conditions.ts', 'attribute_not_exists(#g${nth})', 'attribute_not_exists(#g${nth}.none)'),
+    change('attribute_not_exists(#g${nth})', 'attribute_not_exists(#g${nth}.none)'),
   ),
   byTest(
     'a request that gave its permit back is granted another',
     ['faults', 'an acquire whose permit was given back meanwhile takes no other'],
-    inPools('conditions.ts', '{ [`:m${nth}`]: text(name) }', "{ [`:m${nth}`]: text(name && 'nobody') }"),
+    change('{ [`:m${nth}`]: text(name) }', "{ [`:m${nth}`]: text(name && 'nobody') }"),
   ),
   byTest(
     'a call that does not wait takes no notice of the mark',
     ['park', 'of a release that died before it looked at the line: its repeat looks'],
-    inPools('grants.ts', 'conditions: [isUnmarked] }', 'conditions: [] }'),
+    change('conditions: [isUnmarked] }', 'conditions: [] }'),
   ),
   byTest(
     'one that fits passes the first in the line of a pool',
     ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
-    inPools(
-      'queue/line.ts',
+    change(
       '    const isSecond = line.heads',
       '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    const isSecond = line.heads',
     ),
@@ -89,88 +78,83 @@ export const POOLS: Mutation[] = [
   byTest(
     'a take-over does not free the weight of those who go',
     ['permits', 'gives an expired permit to the first caller once the margin is over'],
-    inPools('grants.ts', "':weight': integer(weight - freed)", "':weight': integer(weight)"),
+    change("':weight': integer(weight - freed)", "':weight': integer(weight)"),
   ),
   byTest(
     'a release does not lower the weight in use',
     ['permits', 'gives the weight back, and answers a repeat as it did the first time'],
-    inPools('release.ts', "'#used = #used - #h.w'", "'#used = #used'"),
+    change("'#used = #used - #h.w'", "'#used = #used'"),
   ),
   byTest(
     'a release does not prove its lease id',
     ['compat', 'with a guessed secret, or for another key, proves nothing'],
-    inPools('conditions.ts', "expression: '#h.i = :id'", "expression: '(#h.i = :id OR attribute_exists(#h.i))'"),
+    change("expression: '#h.i = :id'", "expression: '(#h.i = :id OR attribute_exists(#h.i))'"),
   ),
   byTest(
     'an earlier heartbeat of a permit overwrites a later one',
     ['faults', 'a heartbeat from before another one shortens nothing'],
-    inPools('conditions.ts', "'#h.b < :now'", "'#h.b <> :now'"),
+    change("'#h.b < :now'", "'#h.b <> :now'"),
   ),
   byTest(
     'a heartbeat with a ttl of its own shortens a permit',
     ['permits', 'extends a permit by its ttl or another, keeps its fence, and never shortens'],
-    inPools('conditions.ts', "'#h.e < :expires'", "'#h.e <> :expires'"),
+    change("'#h.e < :expires'", "'#h.e <> :expires'"),
   ),
   byTest(
     'a heartbeat by a clock that is behind shortens a permit that was told again',
     ['park', 'a heartbeat by a clock that is behind shortens no permit'],
-    inPools('queue/deliver.ts', "':beat': integer(expiresAt - ttlMs)", "':beat': integer(now)"),
+    change("':beat': integer(expiresAt - ttlMs)", "':beat': integer(now)"),
   ),
   byTest(
     'the mark of a pool counts from 1 again after it went',
     ['callers', 'never has a value twice, though the line is empty in between'],
-    inPools('queue/mark.ts', "const NEXT = 'if_not_exists(#seq,", "const NEXT = 'if_not_exists(#waiters,"),
+    change("const NEXT = 'if_not_exists(#seq,", "const NEXT = 'if_not_exists(#waiters,"),
   ),
   byTest(
     'the mark of a pool is removed whatever its value',
     ['look-again', 'between the look at the line and the grant to the only one in it'],
-    inPools('grants.ts', 'conditions: [markUnchanged(line.seen)] }', 'conditions: [] }'),
-    inPools('grants.ts', '...(unmark ? [markUnchanged(unmark)] : [])', '...(unmark ? [hasUsed] : [])'),
+    change('conditions: [markUnchanged(line.seen)] }', 'conditions: [] }'),
+    change('...(unmark ? [markUnchanged(unmark)] : [])', '...(unmark ? [hasUsed] : [])'),
   ),
   byTest(
     'the mark of a pool is removed after a look at the line from before its value',
     ['look-again', 'between the look at the line and the grant to the only one in it'],
-    inPools('queue/reading.ts', 'return waiters?.N === this.#mark?.N;', 'return waiters?.N === this.#mark?.N || true;'),
+    change('return waiters?.N === this.#mark?.N;', 'return waiters?.N === this.#mark?.N || true;'),
   ),
   byTest(
     'a call takes its look at the line for whole after any write of its own',
     ['look-again', 'between the look at the line and the first of two writes that grant'],
-    inPools(
-      'queue/reading.ts',
-      'Number(waiters?.N) === Number(this.#mark.N) + 1',
-      'Number(waiters?.N) !== Number(this.#mark.N)',
-    ),
+    change('Number(waiters?.N) === Number(this.#mark.N) + 1', 'Number(waiters?.N) !== Number(this.#mark.N)'),
   ),
   byTest(
     'rows are judged again after a standstill',
     ['advance', 'after a standstill of 251 ms'],
-    inPools('queue/reading.ts', 'now - this.#readAt > MAX_AGE_MS', 'now - this.#readAt < -MAX_AGE_MS'),
+    change('now - this.#readAt > MAX_AGE_MS', 'now - this.#readAt < -MAX_AGE_MS'),
   ),
   byTest(
     'a call that has ended a permit does not look at the line again',
     ['look-again', 'where more have expired than one write ends'],
-    inPools('queue/advance.ts', 'if (needed.length === 0 && line.behind &&', 'if (line.behind &&'),
+    change('if (needed.length === 0 && line.behind &&', 'if (line.behind &&'),
   ),
   byTest(
     'a release gives no room to the line',
     ['park', 'parks where there is none, and releases wake as many as fit, in their order'],
-    inPools(
-      'release.ts',
-      'if (record.waiters === undefined && ticket === undefined) return;',
-      'if (record.key) return;',
-    ),
+    change('if (record.waiters === undefined && ticket === undefined) return;', 'if (record.key) return;'),
   ),
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
     ['look-again', 'by a release whose first try got no answer'],
-    inPools('release.ts', "if (won || (unanswered && reason === 'released'))", 'if (won)'),
+    change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
     'the mark of a pool comes before the ticket of a task',
     ['look-again', 'a task whose ticket is written late finds what was released meanwhile'],
-    inPools('queue/park.ts', '  await putTicket(dependencies, ticket, call);\n  const parked', '  const parked'),
-    inPools(
-      'queue/park.ts',
+    change(
+      '  await putTicket(dependencies, ticket, call);\n  const parked',
+      '  const parked',
+      'shared/permits/in-line/park.ts',
+    ),
+    change(
       'await raiseMark(dependencies, raising, call);',
       'await raiseMark(dependencies, raising, call);\n    await putTicket(dependencies, ticket, call);',
     ),
@@ -178,18 +162,17 @@ export const POOLS: Mutation[] = [
   byTest(
     'the mark of a pool comes before the ticket of a call',
     ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
-    inPools(
-      'queue/wait.ts',
+    change(
       `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence };`,
       'const joining = { key, name, ticket: before, fence };',
+      'shared/permits/in-line/wait.ts',
     ),
-    inPools('queue/wait.ts', 'this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`),
+    change('this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`, 'shared/permits/in-line/wait.ts'),
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
     ['park', 'grants a permit at once where there is room'],
-    inPools(
-      'queue/park.ts',
+    change(
       'if (toEnd(standing, request, { now: clock.now(), clockSkewMs })) {',
       'if (!toEnd(standing, request, { now: clock.now(), clockSkewMs })) {',
     ),
@@ -197,7 +180,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a grant of the line that landed without an answer is taken for that of another call',
     ['park', 'of the write that grants: the grant is told all the same, once'],
-    inPools('queue/advance.ts', 'return { ...written, won: written.landed };', 'return written;'),
+    change('return { ...written, won: written.landed };', 'return written;'),
   ),
   byTest(
     'a message to a task that got no answer is sent again by the SDK',
@@ -207,13 +190,12 @@ export const POOLS: Mutation[] = [
   byTest(
     'the schedule tells no task of a permit that it may not have heard of',
     ['park', 'of the message to the task: the schedule renews the permit, and tells it again'],
-    inPools('queue/repair.ts', 'if (read++ === MAX_LATE ||', 'if (read++ >= 0 ||'),
+    change('if (read++ === MAX_LATE ||', 'if (read++ >= 0 ||'),
   ),
   byTest(
     'a grant whose answer was lost is told also where another call has told it since',
     ['park', 'of the write that grants, and the task came again before the next try'],
-    inPools(
-      'queue/advance.ts',
+    change(
       'if (entry.version !== versions.get(permit.name)) return undefined;',
       'if (!versions.has(permit.name)) return undefined;',
     ),
@@ -221,48 +203,51 @@ export const POOLS: Mutation[] = [
   byTest(
     'the schedule does not put back the mark of a pool',
     ['park', 'of a call that died after its row: the schedule marks the record and grants'],
-    inPools('queue/repair.ts', 'if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&'),
+    change(
+      'if (record.waiters === undefined &&',
+      'if (record.waiters !== undefined &&',
+      'shared/permits/in-line/repair.ts',
+    ),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it received while it looked at the line',
     ['duplicates', 'while the first one looks at the line, to which another comes'],
-    inPools('first-try.ts', 'if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
+    change('if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it claimed first',
     ['duplicates', 'between its first write and its claim, with a line behind that is'],
-    inPools('first-try.ts', 'clock.now()) && mayMeetAgain())', 'clock.now()) && meetings < 0)'),
-    inPools('first-try.ts', 'if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
+    change('clock.now()) && mayMeetAgain())', 'clock.now()) && meetings < 0)'),
+    change('if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
   ),
   byTest(
     'a call that leaves the line is refused for the permit that a duplicate of it claimed first',
     ['duplicates', 'between its last look and its claim, where its time in line is over'],
-    inPools('queue/wait.ts', 'own && tries < MAX_MEETINGS;', 'own && tries < MAX_MEETINGS - 19;'),
+    change('own && tries < MAX_MEETINGS;', 'own && tries < MAX_MEETINGS - 19;'),
   ),
   byTest(
     'a call in line that is refused for another weight stays in line',
     ['duplicates', 'a call in line whose request receives a permit of another weight is refused'],
-    inPools('queue/leave.ts', 'own.weight !== request.weight)', 'own.weight < 0)'),
+    change('own.weight !== request.weight)', 'own.weight < 0)'),
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
     ['callers', 'and die in line leave their turn to the next one after the window'],
-    inPools('queue/line.ts', '{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
+    change('{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
   ),
   byTest(
     'the event of an end believes what Step Functions said before the record of a pool was read',
     ['executions', 'and is redriven before the pass reads the record'],
-    inPools(
-      'queue/execution-ended.ts',
+    change(
       'const end = await endOf(dependencies, held, call);',
       "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
+      'shared/permits/in-line/execution-ended.ts',
     ),
   ),
   byTest(
     'an overdue task is refused by the record of the pool from before its ticket',
     ['overdue', 'names the holders of now'],
-    inPools(
-      'queue/line.ts',
+    change(
       'const record = await readPool(dependencies, seen.key, call);',
       "const record = seen.key === '' ? await readPool(dependencies, seen.key, call) : seen;",
     ),
@@ -270,39 +255,31 @@ export const POOLS: Mutation[] = [
   byTest(
     'an overdue task is refused that another call has just granted a permit',
     ['overdue', 'leaves it alone where it has just received a permit'],
-    inPools('queue/line.ts', 'if (isNew && entry.expiresAt > now) return', 'if (isNew && entry.expiresAt <= 0) return'),
+    change('if (isNew && entry.expiresAt > now) return', 'if (isNew && entry.expiresAt <= 0) return'),
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
     ['callers', 'and die in line leave their turn to the next one after the window'],
-    inPools('queue/line.ts', 'if (gone?.entry.ticket === ticket.ticket) {', 'if (!gone && granted.length < 0) {'),
+    change('if (gone?.entry.ticket === ticket.ticket) {', 'if (!gone && granted.length < 0) {'),
   ),
   byTest(
     'no more expired holders make room than go in one write',
     ['permits', 'makes room by the end of'],
-    inPools(
-      'first-try.ts',
-      'if (!next || tries > MAX_TRIES)',
-      'if (!next || next.length > MOST_ENDED || tries > MAX_TRIES)',
-    ),
+    change('if (!next || tries > MAX_TRIES)', 'if (!next || next.length > MOST_ENDED || tries > MAX_TRIES)'),
   ),
   byTest(
     'the fences of a pool begin at 0 where the record has gone',
     ['look-again', 'fences rise also where TTL has deleted the record of a pool'],
-    inPools('grants.ts', "':first': integer(now)", "':first': integer(0 * now)"),
+    change("':first': integer(now)", "':first': integer(0 * now)", 'shared/permits/grants.ts'),
   ),
   byTest(
     'the record of a pool lives as long as the retention alone',
     ['permits', 'keeps the record a day and the retention past its last write'],
-    inPools(
-      'write.ts',
-      'LONGEST_TTL_SECONDS + fenceRetentionSeconds',
-      '0 * LONGEST_TTL_SECONDS + fenceRetentionSeconds',
-    ),
+    change('LONGEST_TTL_SECONDS + fenceRetentionSeconds', '0 * LONGEST_TTL_SECONDS + fenceRetentionSeconds'),
   ),
   byTest(
     'a write that grants several permits does not count those before them',
     ['advance', 'to a caller that passed a removed mark grants no more than the limit has left'],
-    inPools('grants.ts', 'Math.min(least, room - before)', 'Math.min(least, room)'),
+    change('Math.min(least, room - before)', 'Math.min(least, room)'),
   ),
 ];

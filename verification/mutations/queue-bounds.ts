@@ -6,7 +6,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a holder keeps the lease that it gives back where the line cannot be read',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: 'if (error instanceof HoldfastError && GIVEN_BACK',
         replace: "if (search.record.key === '' && error instanceof HoldfastError && GIVEN_BACK",
       },
@@ -17,7 +16,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a grant that expired ends where the line cannot be read',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: 'error instanceof HoldfastError && GIVEN_BACK.has(search.ending) && isLeased(search.record)',
         replace: 'error instanceof HoldfastError',
       },
@@ -28,7 +26,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a release in line fails with its first look',
     changes: [
       {
-        file: 'shared/leases/queue/quick-release.ts',
         search: ', call).catch(ifUnread);',
         replace: ', call);',
       },
@@ -39,7 +36,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a message that was throttled is left to the schedule',
     changes: [
       {
-        file: 'shared/leases/queue/delivery.ts',
         search: 'if (pauseMs !== undefined && call',
         replace: 'if (pauseMs === 0 && call',
       },
@@ -50,7 +46,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a message that was throttled is sent again without a look at the ttl',
     changes: [
       {
-        file: 'shared/leases/queue/delivery.ts',
         search: 'if (isFresh && !isShort(grant, now)) {',
         replace: 'if (isFresh && (renewals === 0 || !isShort(grant, now))) {',
       },
@@ -61,7 +56,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'no message looks at the end of a plain grant with a task behind it',
     changes: [
       {
-        file: 'shared/leases/queue/park.ts',
         search: 'if (isFirst || standing.claimTtlMs !== undefined)',
         replace: 'if (standing.claimTtlMs !== undefined)',
       },
@@ -72,7 +66,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'each task that parks sends a message',
     changes: [
       {
-        file: 'shared/leases/queue/park.ts',
         search: 'const isFirst = Number(standing.waiters?.N) === 1;',
         replace: 'const isFirst = Number(standing.waiters?.N) > 0;',
       },
@@ -83,12 +76,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a message about a grant that has ended goes on with the one that stands',
     changes: [
       {
-        file: 'shared/leases/queue/repair.ts',
         search: 'record.fence !== fence && !canBeHad(dependencies, record)) return false;',
         replace: 'record.fence === undefined && !canBeHad(dependencies, record)) return false;',
       },
       {
-        file: 'shared/leases/queue/repair.ts',
         search: 'if (fence !== undefined && standing.fence === fence) await',
         replace: 'if (fence !== undefined) await',
       },
@@ -99,7 +90,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a grant to a task in front of another sends no message',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: "if (outcome !== 'gone') {\n        if (line.taskWaits) await",
         replace: "if (outcome !== 'gone') {\n        if (line.taskWaits && !isTask(oldest)) await",
       },
@@ -110,7 +100,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the event of an end believes what Step Functions said before the record was read',
     changes: [
       {
-        file: 'shared/leases/queue/execution-ended.ts',
+        file: 'shared/locks/execution-ended.ts',
         search: 'const end = await endOf(dependencies, held, call);',
         replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },
@@ -121,7 +111,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'an overdue task is refused by the record from before its ticket',
     changes: [
       {
-        file: 'shared/leases/queue/line.ts',
         search: 'const record = await readRecord(dependencies, seen.key, call);',
         replace: "const record = seen.key === '' ? await readRecord(dependencies, seen.key, call) : seen;",
       },
@@ -132,7 +121,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'an overdue task is refused that another call has just granted the lease',
     changes: [
       {
-        file: 'shared/leases/queue/line.ts',
         search: 'record.ticket === ticket.ticket && record.fence !== seen.fence) return',
         replace: 'record.ticket === ticket.ticket && record.fence === undefined) return',
       },
@@ -143,7 +131,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a hand-off passes any number of dead tickets',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: 'moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;',
         replace: 'call.timeLeftMs() < TRANSFER_MS;',
       },
@@ -154,7 +141,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a hand-off grants whatever time is left',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: 'moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;',
         replace: 'moved.length >= MAX_GONE;',
       },
@@ -165,7 +151,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a grant that leaves no time to notify is kept',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: 'const sent = call.timeLeftMs() >= NOTIFY_MS;',
         replace: 'const sent = call.timeLeftMs() >= 0;',
       },
@@ -179,7 +164,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a hand-off that runs out of time clears the mark',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: '...{ oldest: undefined, next: undefined, others: true,',
         replace: '...{ oldest: undefined, next: undefined, others: false,',
       },
@@ -190,7 +174,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'an execution of our own account that is denied counts as missing',
     changes: [
       {
-        file: 'shared/leases/queue/execution-state.ts',
         search: "name === 'AccessDeniedException' && !isDescribed(executions, executionArn, call);",
         replace: "name === 'AccessDeniedException';",
       },
@@ -201,7 +184,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a grant is freed though nobody can tell whether its execution runs',
     changes: [
       {
-        file: 'shared/leases/queue/execution-state.ts',
         search: "if (state !== 'ended' && !(orMissing && state === 'missing')) return undefined;",
         replace: "if (state === 'running') return undefined;",
       },
@@ -212,7 +194,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a mark that is no counter is raised like one',
     changes: [
       {
-        file: 'shared/leases/queue/marks.ts',
         search: "  waiters === undefined || /^\\d{1,30}$/.test(waiters.N ?? '');",
         replace: "  waiters === undefined || waiters.N !== 'never';",
       },
@@ -226,7 +207,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair leaves what a hundred callers and more left to the next runs',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;',
         replace: 'if (over++ >= MIN_OVER) break;',
       },
@@ -237,7 +217,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair clears a pile for one key as long as its run lasts',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;',
         replace: 'if (over++ >= MIN_OVER && call.timeLeftMs() < 0) break;',
       },
@@ -248,7 +227,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair clears no row of a caller with half of its run over',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (over++ >= MIN_OVER && call',
         replace: 'if (over++ >= 0 && call',
       },
@@ -259,7 +237,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a message clears a whole pile',
     changes: [
       {
-        file: 'shared/leases/queue/repair.ts',
         search: 'only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY',
         replace: "only === '' ? 0 : call.timeLeftMs() / 2",
       },
@@ -270,7 +247,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair deletes a pile by one request for each row at once',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (going.length === DELETES_AT_ONCE) await clear();',
         replace: 'if (going.length === -1) await clear();',
       },
@@ -281,7 +257,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'overdue tasks and rows of callers share a bound',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (tries++ < MAX_OVERDUE && (await',
         replace: 'if (over++ < MAX_OVERDUE && (await',
       },
@@ -292,7 +267,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'one run ends any number of overdue tasks of a key',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (tries++ < MAX_OVERDUE && (await',
         replace: 'if (tries++ >= 0 && (await',
       },
@@ -303,7 +277,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look that stopped at a pile takes the line for empty',
     changes: [
       {
-        file: 'shared/leases/queue/line.ts',
         search: 'if (stops) undecided = true;',
         replace: 'if (stops) undecided = false;',
       },
@@ -314,7 +287,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look reads past any pile',
     changes: [
       {
-        file: 'shared/leases/queue/line.ts',
         search: 'const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);',
         replace: 'const isPile = pileMet(clock.now(), Number.POSITIVE_INFINITY);',
       },
@@ -325,7 +297,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look that stopped at a pile counts the line as whole',
     changes: [
       {
-        file: 'shared/leases/queue/line.ts',
         search: '      isWhole = false;\n      break;',
         replace: '      isWhole = stops;\n      break;',
       },
@@ -336,7 +307,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a pile begins a row early',
     changes: [
       {
-        file: 'shared/leases/queue/tickets.ts',
         search: '++over >= size;',
         replace: '++over >= size - 1;',
       },
@@ -347,7 +317,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'rows of callers that keep their places make a pile',
     changes: [
       {
-        file: 'shared/leases/queue/tickets.ts',
         search: '!isTask(ticket) && ticket.keepUntil <= now && ++over',
         replace: '!isTask(ticket) && ticket.deadline <= now && ++over',
       },
@@ -358,7 +327,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a task whose hand-off stopped at a pile is taken for notified',
     changes: [
       {
-        file: 'shared/leases/queue/park.ts',
         search: "return end === 'empty' && !(await",
         replace: "return end === 'empty' || !(await",
       },
@@ -369,7 +337,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a reader counts past any pile',
     changes: [
       {
-        file: 'shared/leases/queue/waiting.ts',
         search: 'if (isPile(ticket)) return;',
         replace: 'if (isPile(ticket)) continue;',
       },
@@ -380,7 +347,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair takes a line for empty that begins with a pile',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (isPile(ticket)) return true;',
         replace: 'if (isPile(ticket)) return false;',
       },
@@ -391,7 +357,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair asks past any pile whether somebody waits',
     changes: [
       {
-        file: 'shared/leases/queue/repair-rows.ts',
         search: 'if (isPile(ticket)) return true;',
         replace: 'if (isPile(ticket)) continue;',
       },
@@ -402,40 +367,36 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look at the line of a pool reads past any pile',
     changes: [
       {
-        file: 'shared/leases/pools/queue/line.ts',
         search: 'if (isPile(ticket)) return { ...line, others: true };',
         replace: 'if (isPile(ticket)) continue;',
       },
     ],
-    test: { file: 'test/pools/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look that stopped at a pile takes the line of a pool for empty',
     changes: [
       {
-        file: 'shared/leases/pools/queue/line.ts',
         search: 'if (isPile(ticket)) return { ...line, others: true };',
         replace: 'if (isPile(ticket)) return line;',
       },
     ],
-    test: { file: 'test/pools/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a pile in the line of a pool waits for many runs',
     changes: [
       {
-        file: 'shared/leases/pools/queue/repair.ts',
         search: '{ ...line, fail, spareMs }',
         replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY }',
       },
     ],
-    test: { file: 'test/pools/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
+    test: { file: 'test/permits/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
   },
   {
     name: 'a write that counts waiting calls is sent again after a lost answer',
     changes: [
       {
-        file: 'shared/aws/send.ts',
         search: '(landsOnce && tries.unanswered)',
         replace: 'false',
       },
@@ -446,7 +407,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a release grants a task the lease that this process cannot tell the task of',
     changes: [
       {
-        file: 'shared/leases/queue/hand-off.ts',
         search: '!(await canTellTasks(dependencies)) ? UNREAD : line',
         replace: '!(await canTellTasks(dependencies)) ? line : line',
       },
@@ -457,7 +417,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'directTransport takes the time of a try for a minute',
     changes: [
       {
-        file: 'client/src/direct.ts',
         search: 'timeoutMs - (systemClock',
         replace: 'NO_LIMIT_MS - (systemClock',
       },
@@ -468,7 +427,6 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a withdrawal believes that the ticket it names was the only one',
     changes: [
       {
-        file: 'shared/leases/queue/caller-tickets.ts',
         search: 'if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))',
         replace: 'if (ticket !== undefined && ((await flagCancelled(dependencies, { name, asker }, call)) || true))',
       },
@@ -479,12 +437,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'each copy of a message sends the next one',
     changes: [
       {
-        file: 'shared/leases/queue/repair-later.ts',
         search: '(attribute_not_exists(look_at) OR look_at <= :soon)',
         replace: '(attribute_not_exists(look_at) OR look_at <= :soon OR look_at > :soon)',
       },
       {
-        file: 'shared/leases/queue/repair-later.ts',
         search: '(record.lookAt ?? 0) > now + EARLY_MS',
         replace: 'false',
       },
@@ -493,7 +449,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
   },
   {
     name: 'a grant inherits the note of the last message of the one before',
-    changes: [{ file: 'shared/leases/queue/transfer.ts', search: ", 'look_at'],", replace: '],' }],
+    changes: [{ search: ", 'look_at'],", replace: '],' }],
     test: {
       file: 'test/queue/messages.test.ts',
       name: 'are the last ones about a grant, and the next grant has messages of its own',
@@ -501,14 +457,13 @@ export const QUEUE_BOUNDS: Mutation[] = [
   },
   {
     name: 'the schedule works on one key after the other',
-    changes: [{ file: 'shared/leases/queue/repair.ts', search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
+    changes: [{ search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
     test: { file: 'test/queue/many-keys.test.ts', name: 'sees 150 keys with a line' },
   },
   {
     name: "keys that are worked on at once undo each other's counts",
     changes: [
       {
-        file: 'shared/leases/queue/repair.ts',
         search: 'const own = { ...repaired, granted: 0, told: 0, unanswered: 0 };',
         replace: 'const own = { ...repaired };',
       },
@@ -517,14 +472,13 @@ export const QUEUE_BOUNDS: Mutation[] = [
   },
   {
     name: 'a run that is cut short raises no alarm',
-    changes: [{ file: 'shared/leases/queue/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
+    changes: [{ file: 'shared/locks/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
     test: { file: 'test/queue/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
   },
   {
     name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',
     changes: [
       {
-        file: 'shared/leases/queue/grace.ts',
         search: 'return Math.min(expiry, now + graceMs);',
         replace: 'return now;',
       },

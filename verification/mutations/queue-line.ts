@@ -1,4 +1,4 @@
-import type { Change, Mutation } from './mutation.ts';
+import { type Change, change, type Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
 const CROWD = 'test/queue/crowd.test.ts';
@@ -16,39 +16,33 @@ const shown = (
   changes,
   test: { file, name: test },
 });
-const inQueue = (file: string, search: string, replace: string): Change => ({
-  file: `shared/leases/queue/${file}`,
-  search,
-  replace,
-});
 
 /** Ways to break the line of callers and tasks: each condition of docs/protocols/queue.md that concerns callers. */
 export const QUEUE_LINE: Mutation[] = [
   shown(
     'a hand-off that took its grant back too late has moved nothing',
-    [inQueue('hand-off.ts', "const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
+    [change("const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
     ...['after the transfer, and another has the lease before the grant ends', 'test/queue/bounds.test.ts'],
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
-    [inQueue('line.ts', 'if (ENDS_UNHEARD.has(ending))', 'if (ENDS_UNHEARD.size === 0)')],
+    [change('if (ENDS_UNHEARD.has(ending))', 'if (ENDS_UNHEARD.size === 0)')],
     ...['is over for the task, which is told that', REQUESTS],
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
-    [inQueue('park.ts', '(standing.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat')],
+    [change('(standing.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat')],
     ...['is that of the task which comes, whole', REQUESTS],
   ),
   shown(
     'an unclaimed grant that a task takes over stays that of the call’s ticket',
-    [inQueue('marks.ts', "', ticket = :ticket, acquired_at = :now,", "', answered_by = :ticket, acquired_at = :now,")],
+    [change("', ticket = :ticket, acquired_at = :now,", "', answered_by = :ticket, acquired_at = :now,")],
     ...['is that of the task which comes, though nobody can tell it at once: the schedule does', REQUESTS],
   ),
   shown(
     'a lease that has come free takes no mark',
     [
       {
-        file: 'shared/leases/conditions.ts',
         search: "all(any(isHeld, { expression: 'attribute_exists(fence)' }), not(isOf(request)))",
         replace: 'all(isHeld, not(isOf(request)))',
       },
@@ -59,7 +53,6 @@ export const QUEUE_LINE: Mutation[] = [
     'the mark of a free lease is known by its count alone',
     [
       {
-        file: 'shared/leases/conditions.ts',
         search: 'if (isLeased(record)) return isSame;',
         replace: 'if (record) return isSame;',
       },
@@ -68,48 +61,41 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a crowd that finds the lease free waits as if its turns were long',
-    [inQueue('pace.ts', ': betweenMs(sight);\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
+    [change(': betweenMs(sight);\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
     ...['where the lease is free, and about to be handed on', PACE],
   ),
   shown(
     'a claim does not name the version that it saw',
     [
-      inQueue('claim.ts', 'condition: isStillHeld(record), values, version }', 'condition: isHeld, values, version }'),
-      inQueue('claim.ts', 'import { isStillHeld } from', 'import { isHeld } from'),
+      change('condition: isStillHeld(record), values, version }', 'condition: isHeld, values, version }'),
+      change('import { isStillHeld } from', 'import { isHeld } from'),
     ],
     'that comes when another has the lease is none: the call is told so',
   ),
   shown(
     'nobody looks at the clock after a claim',
-    [inQueue('claim.ts', 'isWorthIt(standing, clock.now())', 'isWorthIt(standing, 0)')],
+    [change('isWorthIt(standing, clock.now())', 'isWorthIt(standing, 0)')],
     'that is answered late is renewed, so that the caller gets more than half of its ttl',
   ),
   shown(
     'a claim does not know its own first try',
-    [
-      inQueue(
-        'claim.ts',
-        'condition: isStillHeld(record), values, version }',
-        'condition: isStillHeld(record), values }',
-      ),
-    ],
+    [change('condition: isStillHeld(record), values, version }', 'condition: isStillHeld(record), values }')],
     'whose answer is lost is known by its version',
   ),
   shown(
     'a claim does not look whether it was withdrawn',
-    [inQueue('caller-tickets.ts', 'condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
+    [change('condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
     'that crosses a claim is seen by it: the lease is given back',
   ),
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
-    [inQueue('transfer.ts', 'ttlSeconds: WINDOW_SECONDS, claimTtlSeconds', 'ttlSeconds, claimTtlSeconds')],
+    [change('ttlSeconds: WINDOW_SECONDS, claimTtlSeconds', 'ttlSeconds, claimTtlSeconds')],
     'alone in line leaves no grant for its ttl: the next caller has it after the window',
   ),
   shown(
     'a plain caller overwrites a grant that was not claimed',
     [
       {
-        file: 'shared/leases/first-try.ts',
         search: 'all(isExpired(cut), isClaimed, isNotEndingFor',
         replace: 'all(isExpired(cut), isNotEndingFor',
       },
@@ -118,63 +104,56 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a grant that was not claimed in time keeps its place',
-    [inQueue('line.ts', 'ticket.ticket === record.ticket || (ending', 'false || (ending')],
+    [change('ticket.ticket === record.ticket || (ending', 'false || (ending')],
     'in line costs the next one the window, the margin, and a look',
   ),
   shown(
     'a caller that has left is granted the lease',
-    [inQueue('line.ts', "return isCancelled || isOverdue(ticket, now) ? 'passed'", "return isCancelled ? 'passed'")],
+    [change("return isCancelled || isOverdue(ticket, now) ? 'passed'", "return isCancelled ? 'passed'")],
     'is no place for another: a crowd that has left costs the next one nothing',
   ),
   shown(
     'a call that asks again takes a new place',
-    [inQueue('join.ts', 'if (kept) return', 'if (false) return')],
+    [change('if (kept) return', 'if (false) return')],
     'a call that asks again keeps its place in a line that is more than full',
     'test/queue/full-line.test.ts',
   ),
   shown(
     'a ticket is kept for any request that names it',
-    [inQueue('caller-tickets.ts', 'all(isOf(asker), isCaller)', 'isCaller')],
+    [change('all(isOf(asker), isCaller)', 'isCaller')],
     'asks again with the ticket of another request in vain, and leaves that in line',
   ),
   shown(
     'no message looks again in front of a task',
-    [inQueue('hand-off.ts', 'ticket);\n        if (line.taskWaits) await', 'ticket);\n        if (!oldest) await')],
+    [change('ticket);\n        if (line.taskWaits) await', 'ticket);\n        if (!oldest) await')],
     'in front of a task: a message has the queue looked at again',
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
-    [inQueue('park.ts', 'if (isFirst || standing.claimTtlMs !== undefined) await', 'if (isFirst) await')],
+    [change('if (isFirst || standing.claimTtlMs !== undefined) await', 'if (isFirst) await')],
     'with its grant unclaimed: a task that parks then sends the message',
   ),
   shown(
     'the holder before is one that never claimed',
-    [{ file: 'shared/leases/previous.ts', search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
+    [{ search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
     'in line costs the next one the window, the margin, and a look',
   ),
   shown(
     'the holder before is never a task whose execution ended before its ticket was deleted',
-    [inQueue('execution-ended.ts', "? 'perhapsUnheard' : 'executionEnded'", "? 'undelivered' : 'executionEnded'")],
+    [change("? 'perhapsUnheard' : 'executionEnded'", "? 'undelivered' : 'executionEnded'")],
     'and the event of its end ends its execution: `previous` names it all the same to',
     'test/queue/undelivered.test.ts',
   ),
   shown(
     'the end of an execution remembers the request of a grant that is over and that nobody heard of',
-    [
-      inQueue(
-        'execution-ended.ts',
-        'if (endsAt(record) <= dependencies.clock.now()) return true;',
-        'if (endsAt(record) <= 0) return true;',
-      ),
-    ],
+    [change('if (endsAt(record) <= dependencies.clock.now()) return true;', 'if (endsAt(record) <= 0) return true;')],
     'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
     'test/queue/undelivered.test.ts',
   ),
   shown(
     'a withdrawal does not read the record',
     [
-      inQueue(
-        'withdraw.ts',
+      change(
         'const end = await endGrant(dependencies, { asker, seen }, call);',
         "const end = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : 'none';",
       ),
@@ -183,7 +162,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the mark goes from a record that stays held without a new version',
-    [inQueue('marks.ts', 'if (!isLeased(record)) return', 'if (record || !isLeased(record)) return')],
+    [change('if (!isLeased(record)) return', 'if (record || !isLeased(record)) return')],
     'does not clear the mark of a newcomer, by the mark of a record that stays held',
     HAZARDS,
   ),
@@ -191,7 +170,6 @@ export const QUEUE_LINE: Mutation[] = [
     'a record that was seen free is known by being free alone',
     [
       {
-        file: 'shared/leases/conditions.ts',
         search: 'isLeased(record) ? isStillHeld(record) : isStillFree(record);',
         replace: 'isLeased(record) ? isStillHeld(record) : all(isFree, any(isFree, isStillFree(record)));',
       },
@@ -202,12 +180,15 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a quick release does not prove its lease id',
     [
-      inQueue(
-        'transfer.ts',
+      change(
         'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
-      inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
+      change(
+        'import { all, type Condition }',
+        'import { all, any, type Condition }',
+        'shared/leases/in-line/transfer.ts',
+      ),
     ],
     'with the ticket of another proves nothing, and changes nothing',
     QUICK,
@@ -215,12 +196,15 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a quick release grants the lease to the very request that gives it back',
     [
-      inQueue(
-        'transfer.ts',
+      change(
         'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(hasLeaseId(leaseId), any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
-      inQueue('transfer.ts', 'import { all, type Condition }', 'import { all, any, type Condition }'),
+      change(
+        'import { all, type Condition }',
+        'import { all, any, type Condition }',
+        'shared/leases/in-line/transfer.ts',
+      ),
     ],
     'a second ticket of the request whose lease ends: a request has one grant',
     QUICK,
@@ -228,8 +212,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a quick release puts a lower fence on the key',
     [
-      inQueue(
-        'transfer.ts',
+      change(
         "'attribute_exists(holder) AND fence < :fence AND",
         "'attribute_exists(holder) AND attribute_exists(fence) AND",
       ),
@@ -240,8 +223,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a quick release counts on from any mark',
     [
-      inQueue(
-        'transfer.ts',
+      change(
         'AND waiters BETWEEN :least AND :most ',
         'AND (attribute_exists(waiters) OR waiters BETWEEN :least AND :most) ',
       ),
@@ -251,15 +233,14 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a quick release passes over its own ticket',
-    [inQueue('line.ts', 'if (ticket.ticket === own || (isTask', 'if ((ticket.ticket === own && read < 0) || (isTask')],
+    [change('if (ticket.ticket === own || (isTask', 'if ((ticket.ticket === own && read < 0) || (isTask')],
     'a ticket that is still there: its task is not granted the lease a second time',
     QUICK,
   ),
   shown(
     'a quick release grants the lease to a task that is overdue',
     [
-      inQueue(
-        'line.ts',
+      change(
         '(isTask(ticket) && isOverdue(ticket, clock.now()))) return undefined',
         '(isTask(ticket) && isOverdue(ticket, 0))) return undefined',
       ),
@@ -269,51 +250,44 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a quick release whose answer was lost is told as a lease that was taken',
-    [{ file: 'shared/leases/release.ts', search: "inLine === 'unanswered'", replace: "inLine === 'handedOn'" }],
+    [{ search: "inLine === 'unanswered'", replace: "inLine === 'handedOn'" }],
     'whose answer is lost, and whose next holder has gone on since: not said to have been taken',
     QUICK,
   ),
   shown(
     'a quick release does not know its own first try',
-    [inQueue('transfer.ts', '{ key, version, ...update, values, condition }', '{ key, ...update, values, condition }')],
+    [change('{ key, version, ...update, values, condition }', '{ key, ...update, values, condition }')],
     'whose answer is lost knows its own transfer',
     QUICK,
   ),
   shown(
     'the average turn follows a single long one',
-    [inQueue('pace.ts', '(Math.min(turnMs, 2 * paceMs) - paceMs) / 8', 'turnMs - paceMs')],
+    [change('(Math.min(turnMs, 2 * paceMs) - paceMs) / 8', 'turnMs - paceMs')],
     'falls at once, and rises slowly',
     PACE,
   ),
   shown(
     'a crowd that came at once trusts the order of its marks',
-    [inQueue('pace.ts', 'millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
+    [change('millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
     'a crowd that came at once: by the names alone, because its marks have another order',
     PACE,
   ),
   shown(
     'a call that lost one place of its request gives back the lease of the other',
-    [
-      inQueue(
-        'claim.ts',
-        'if (cancelled && row !== standing.ticket) throw',
-        'if (cancelled && row === undefined) throw',
-      ),
-    ],
+    [change('if (cancelled && row !== standing.ticket) throw', 'if (cancelled && row === undefined) throw')],
     'and loses its own place right then: it leaves the lease to the other call',
     REQUESTS,
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
-    [inQueue('caller-tickets.ts', 'cancelled: !won && old?.task_token === undefined', 'cancelled: !won')],
+    [change('cancelled: !won && old?.task_token === undefined', 'cancelled: !won')],
     'that a call stands in line for too: the call ends no lease of the task, and shares it',
     REQUESTS,
   ),
   shown(
     'a call shares the lease of a task under the version of the call that notifies it',
     [
-      inQueue(
-        'claim.ts',
+      change(
         'if (tries === MAX_TRIES || (isWhole',
         'if (isWhole && endsAt(standing) > clock.now()) return { standing, repeated: true };\n    if (tries === MAX_TRIES || (isWhole',
       ),
@@ -323,13 +297,19 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a withdrawal leaves a task waiting that was not told of its grant',
-    [inQueue('withdraw-place.ts', 'if (!row || !isTask(row)) return false;', 'if (!row || isTask(row)) return false;')],
+    [
+      change(
+        'if (!row || !isTask(row)) return false;',
+        'if (!row || isTask(row)) return false;',
+        'shared/line/withdraw.ts',
+      ),
+    ],
     'that is withdrawn before the task was told of its grant: the task is told that',
     REQUESTS,
   ),
   shown(
     'a withdrawal does not count the place of a call that came after its look at the line',
-    [inQueue('withdraw-place.ts', 'asker }, call)) return true;', 'asker }, call)) return false;')],
+    [change('asker }, call)) return true;', 'asker }, call)) return false;')],
     'a withdrawal whose call comes in line, is granted the lease, and gives that up by the flag: it is withdrawn',
     'test/queue/landed.test.ts',
   ),

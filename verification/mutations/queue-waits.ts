@@ -1,4 +1,4 @@
-import type { Change, Mutation } from './mutation.ts';
+import { type Change, change, type Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
 const AGAIN = 'test/queue/asking-again.test.ts';
@@ -13,11 +13,6 @@ const UNDELIVERED = 'test/queue/undelivered.test.ts';
 const ENDED = 'test/queue/execution-ended.test.ts';
 const LANDED = 'test/queue/landed.test.ts';
 
-const inQueue = (file: string, search: string, replace: string): Change => ({
-  file: `shared/leases/queue/${file}`,
-  search,
-  replace,
-});
 const shown = (name: string, changes: Change[], ...[file, test]: [file: string, test: string]): Mutation => ({
   name,
   changes,
@@ -28,7 +23,7 @@ const shown = (name: string, changes: Change[], ...[file, test]: [file: string, 
 export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a claim takes the ttl on record, which may be that of another caller',
-    [inQueue('claim.ts', 'ttlSeconds: asker.ttlSeconds }', 'ttlSeconds: (standing.claimTtlMs ?? 0) / 1000 }')],
+    [change('ttlSeconds: asker.ttlSeconds }', 'ttlSeconds: (standing.claimTtlMs ?? 0) / 1000 }')],
     ...[
       'test/leases/compat.test.ts',
       'a grant on which version 0.1.0 left the ttl of the waiter before: its request gets the ttl that it asks for',
@@ -41,17 +36,16 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that asks again for a permit is refused before it keeps its place, if its first try was slow',
-    [{ file: 'shared/leases/pools/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
+    [{ file: 'shared/permits/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
     ...[
-      'test/pools/duplicates.test.ts',
+      'test/permits/duplicates.test.ts',
       'a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait',
     ],
   ),
   {
     name: 'a quick release passes over the first in line',
     changes: [
-      inQueue(
-        'line.ts',
+      change(
         'const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
         'const [next, oldest = next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
       ),
@@ -63,8 +57,7 @@ export const QUEUE_WAITS: Mutation[] = [
   {
     name: 'tasks go before callers',
     changes: [
-      inQueue(
-        'line.ts',
+      change(
         'if (waiting.every((ticket) => !isTask(ticket))) return',
         'if (waiting.some(isTask)) return [waiting.find(isTask), waiting.find((one) => !isTask(one))];\n  if (waiting) return',
       ),
@@ -77,7 +70,6 @@ export const QUEUE_WAITS: Mutation[] = [
     'a plain caller takes a lease past the callers in line',
     [
       {
-        file: 'shared/leases/first-try.ts',
         search: 'conditionFields(all(isUnmarked, canBeHad,',
         replace: 'conditionFields(all(any(isUnmarked, canBeHad), canBeHad,',
       },
@@ -87,21 +79,20 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call takes the lease that it has taken over itself for one that another call of its request has claimed',
-    [inQueue('wait.ts', 'record.version === this.#ownVersion', "record.version === ''")],
+    [change('record.version === this.#ownVersion', "record.version === ''")],
     TAKE_OVER,
     'has the whole lease by that write: it neither looks again nor claims',
   ),
   shown(
     'a call looks again before it takes an expired lease over',
-    [inQueue('wait.ts', 'if (this.#isTurnByExpiry) return;', 'if (this.#isTurnByExpiry && !this.#ticket) return;')],
+    [change('if (this.#isTurnByExpiry) return;', 'if (this.#isTurnByExpiry && !this.#ticket) return;')],
     TAKE_OVER,
     'does so by what it saw last, which need not be of that moment',
   ),
   shown(
     'a quick release takes the mark along where nobody else was seen',
     [
-      inQueue(
-        'transfer.ts',
+      change(
         'replacing({ set, computed, values: counted })',
         "replacing({ set, computed, values: counted, removed: others ? [] : ['waiters'] })",
       ),
@@ -112,8 +103,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a quick release leaves its task to the schedule',
     [
-      inQueue(
-        'quick-release.ts',
+      change(
         "if (!won) return unanswered ? 'unanswered' : undefined;\n  await",
         "if (!won) return unanswered ? 'unanswered' : undefined;\n  if (!line) await",
       ),
@@ -123,70 +113,62 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a quick release names its successor as the holder before',
-    [inQueue('transfer.ts', "prev_holder: '#holder'", "prev_holder: ':holder'")],
+    [change("prev_holder: '#holder'", "prev_holder: ':holder'")],
     QUICK,
     'looks at the line at once, and writes no release that is bound to lose',
   ),
   shown(
     'a quick release tells a wrong number of arrivals that are in line no more',
-    [inQueue('transfer.ts', "'waiters - :others'", "'waiters + :others'")],
+    [change("'waiters - :others'", "'waiters + :others'")],
     QUICK,
     'says how many of the arrivals are in line no more',
   ),
   shown(
     'a call in line takes itself for one place further ahead',
-    [inQueue('pace.ts', 'index < 0 ? undefined : index + 1;', 'index < 0 ? undefined : index;')],
+    [change('index < 0 ? undefined : index + 1;', 'index < 0 ? undefined : index;')],
     PACE,
     'the others: by the turns before them, a second and a half at most',
   ),
   shown(
     'a call far behind sleeps for longer than the window',
-    [inQueue('pace.ts', 'const MAX_OTHERS_MS = 1500;', 'const MAX_OTHERS_MS = 15_000;')],
+    [change('const MAX_OTHERS_MS = 1500;', 'const MAX_OTHERS_MS = 15_000;')],
     PACE,
     'the others: by the turns before them, a second and a half at most',
   ),
   shown(
     'the next in line sleeps past the end of the holder’s lease',
-    [inQueue('pace.ts', 'return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
+    [change('return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
     CALLERS,
     'take an abandoned lease over in the moment they may',
   ),
   shown(
     'a withdrawal reaches the requests of others',
     [
-      inQueue(
-        'caller-tickets.ts',
+      change(
         'if (isTask(row) || !isOwnOf(row, asker)) continue;',
         'if (isTask(row) || row.requestId !== asker.requestId) continue;',
       ),
-      inQueue('caller-tickets.ts', 'asker ? isTicketOf(asker) : isThere', 'asker ? isThere : isThere'),
+      change('asker ? isTicketOf(asker) : isThere', 'asker ? isThere : isThere'),
     ],
     CALLERS,
     'reaches only requests of its own caller and holder',
   ),
   shown(
     'a withdrawal gives up where the grant is extended in that moment',
-    [
-      inQueue(
-        'withdraw.ts',
-        "return outcome.unanswered ? 'inDoubt' : 'none';",
-        "return outcome.unanswered ? 'inDoubt' : 'ended';",
-      ),
-    ],
+    [change("return outcome.unanswered ? 'inDoubt' : 'none';", "return outcome.unanswered ? 'inDoubt' : 'ended';")],
     REQUESTS,
     'of a grant that is extended in that moment ends it all the same',
   ),
   shown(
     'a withdrawal hands the lease to nobody',
-    [inQueue('withdraw.ts', 'all(isStillHeld(record), isUnmarked) }', 'isStillHeld(record) }')],
+    [change('all(isStillHeld(record), isUnmarked) }', 'isStillHeld(record) }')],
     CALLERS,
     'ends a grant, claimed or not, and hands it on',
   ),
   shown(
     'a call that was withdrawn comes back by asking again',
     [
-      inQueue(
-        'caller-tickets.ts',
+      change(
         'const isSameRequest = all(isTicketOf(asker), isNotCancelled, ...',
         'const isSameRequest = all(isTicketOf(asker), ...',
       ),
@@ -196,19 +178,19 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that asks again keeps its place for no longer than before',
-    [inQueue('caller-tickets.ts', 'keep_until = :keep, #ttl', 'keep_until = if_not_exists(keep_until, :keep), #ttl')],
+    [change('keep_until = :keep, #ttl', 'keep_until = if_not_exists(keep_until, :keep), #ttl')],
     AGAIN,
     'keeps its place for as long as it waits then, and five seconds',
   ),
   shown(
     'the row of a call that asks again goes by its old TTL',
-    [inQueue('caller-tickets.ts', '#ttl = :ttl', '#ttl = if_not_exists(#ttl, :ttl)')],
+    [change('#ttl = :ttl', '#ttl = if_not_exists(#ttl, :ttl)')],
     AGAIN,
     'keeps its place for as long as it waits then, and five seconds',
   ),
   shown(
     'a call that asks again counts as another arrival',
-    [inQueue('join.ts', 'isOfAnother(joining.request), ticket, again };', 'isOfAnother(joining.request), ticket };')],
+    [change('isOfAnother(joining.request), ticket, again };', 'isOfAnother(joining.request), ticket };')],
     AGAIN,
     'is no new arrival',
   ),
@@ -226,7 +208,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a hand-off takes its own grant for that of another once its holder has gone on',
-    [inQueue('transfer.ts', 'written.standing.leaseId === leaseId &&', "written.standing.leaseId === '' &&")],
+    [change('written.standing.leaseId === leaseId &&', "written.standing.leaseId === '' &&")],
     'test/queue/landed.test.ts',
     'to a caller that has claimed it since: the lease was broken',
   ),
@@ -234,7 +216,6 @@ export const QUEUE_WAITS: Mutation[] = [
     'a break whose hand-off may have landed answers Conflict',
     [
       {
-        file: 'shared/leases/break.ts',
         search: 'inDoubt || (!outcome.won && outcome.unanswered)',
         replace: '!outcome.won && outcome.unanswered',
       },
@@ -244,15 +225,14 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
-    [inQueue('line.ts', "? 'untold' : 'gone'", "? 'gone' : 'gone'")],
+    [change("? 'untold' : 'gone'", "? 'gone' : 'gone'")],
     'test/queue/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
   ),
   shown(
     'a quick release grants the lease to a caller that may be leaving in front of a task',
     [
-      inQueue(
-        'line.ts',
+      change(
         'const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
         'const [oldest, next] = firstOf(waiting, clock.now() + 0 * clockSkewMs);\n  const isWhole',
       ),
@@ -262,69 +242,62 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a quick release hands on whatever time is left',
-    [inQueue('quick-release.ts', 'call.timeLeftMs() < TRANSFER_MS)', 'call.timeLeftMs() < TRANSFER_MS - TRANSFER_MS)')],
+    [
+      change(
+        'call.timeLeftMs() < TRANSFER_MS)',
+        'call.timeLeftMs() < TRANSFER_MS - TRANSFER_MS)',
+        'shared/leases/in-line/quick-release.ts',
+      ),
+    ],
     QUICK,
     'an invocation whose time is nearly up: the lease is given to nobody, and the queue grants it',
   ),
   shown(
     'a withdrawal gives up where its hand-off is overtaken',
-    [
-      inQueue(
-        'withdraw.ts',
-        "if (handed.end !== 'overtaken') return 'ended';",
-        "if (handed.end !== 'nothing') return 'ended';",
-      ),
-    ],
+    [change("if (handed.end !== 'overtaken') return 'ended';", "if (handed.end !== 'nothing') return 'ended';")],
     REQUESTS,
     'by an extension, of a grant with others behind it: it hands the lease on all the same',
   ),
   shown(
     'a withdrawal whose own write had no answer says that there was nothing to withdraw',
-    [inQueue('withdraw.ts', "if (end === 'inDoubt' && !flagged)", "if (end === 'inDoubt' && flagged)")],
+    [change("if (end === 'inDoubt' && !flagged)", "if (end === 'inDoubt' && flagged)")],
     'test/queue/landed.test.ts',
     'of a lease that another caller has taken since: nobody knows',
   ),
   shown(
     'a withdrawal takes a lease that another gave back for its own',
-    [inQueue('withdraw.ts', '&& standing.leaseId === leaseId) return', "&& leaseId !== '') return")],
+    [change('&& standing.leaseId === leaseId) return', "&& leaseId !== '') return")],
     REQUESTS,
     'by a release, and another has come and gone since: there is nothing to withdraw',
   ),
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
-    [inQueue('join.ts', 'if (!seemsFull && !isSample) return;', 'if (!isSample) return;')],
+    [change('if (!seemsFull && !isSample) return;', 'if (!isSample) return;')],
     FULL,
     'a line that is full refuses every caller that comes after',
   ),
   shown(
     'a call that asks again is put out of a full line',
-    [inQueue('join.ts', 'if (won && !again)', 'if (won)')],
+    [change('if (won && !again)', 'if (won)')],
     FULL,
     'a call that asks again keeps its place in a line that is more than full',
   ),
   shown(
     'a line that seems full is counted again and again',
-    [inQueue('join.ts', 'isFull !== seemsFull)', 'isFull && !seemsFull)')],
+    [change('isFull !== seemsFull)', 'isFull && !seemsFull)')],
     FULL,
     'a crowd of which most have left is counted once, and the record says how many are gone',
   ),
   shown(
     'a late try of a ticket writes it anew',
-    [
-      inQueue(
-        'tickets.ts',
-        "'attribute_not_exists(ticket)' }",
-        "'attribute_exists(ticket) OR attribute_not_exists(ticket)' }",
-      ),
-    ],
+    [change("'attribute_not_exists(ticket)' }", "'attribute_exists(ticket) OR attribute_not_exists(ticket)' }")],
     LATE,
     'that arrives after a withdrawal does not undo it',
   ),
   shown(
     'a call whose ticket is gone joins again',
     [
-      inQueue(
-        'wait.ts',
+      change(
         'this.#isGone = true;',
         'this.joined(await join(this.#dependencies, { request: this.#request, deadline: this.#deadline }, this.#call));',
       ),
@@ -335,8 +308,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that was cancelled does not look at the record',
     [
-      inQueue(
-        'wait.ts',
+      change(
         'if (stands && isOwnOf(record, this.#request)) return true;',
         'if (!isCancelled && stands && isOwnOf(record, this.#request)) return true;',
       ),
@@ -346,33 +318,26 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a task that took LeaseHeld is named as the holder before',
-    [inQueue('hand-off.ts', "endedBefore(from, isUntold ? 'undelivered' : how,", 'endedBefore(from, how,')],
+    [change("endedBefore(from, isUntold ? 'undelivered' : how,", 'endedBefore(from, how,')],
     UNDELIVERED,
     'never held: the next in line learns of the holder before it',
   ),
   shown(
     'a hand-off that begins again forgets that the task was never told',
-    [inQueue('hand-off.ts', 'isUntold ||= line.isUntold;', 'isUntold = line.isUntold;')],
+    [change('isUntold ||= line.isUntold;', 'isUntold = line.isUntold;')],
     UNDELIVERED,
     'never held, also where a caller joins while the lease is handed on',
   ),
   shown(
     'a call of the request that was answered with the grant of its task does not count',
-    [
-      inQueue(
-        'line.ts',
-        'ticket.ticket === record.ticket && record.answeredAt === undefined;',
-        'ticket.ticket === record.ticket;',
-      ),
-    ],
+    [change('ticket.ticket === record.ticket && record.answeredAt === undefined;', 'ticket.ticket === record.ticket;')],
     UNDELIVERED,
     'may stand beside a call of its request that was answered with the grant: that one is named',
   ),
   shown(
     'a call leaves a free lease to those who stay',
     [
-      inQueue(
-        'leave.ts',
+      change(
         'if (hasHandedOn || isLeased(record) || record.waiters === undefined) break;',
         'if (!hasHandedOn || isLeased(record) || record.waiters === undefined) break;',
       ),
@@ -383,8 +348,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call in line believes an old look',
     [
-      inQueue(
-        'claim.ts',
+      change(
         'if (!isStillOwn(written.standing, asker)) return undefined;',
         'if (!isStillOwn(written.standing, asker)) return isWhole ? { standing, repeated: true } : undefined;',
       ),
@@ -395,8 +359,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a claim that is over by the time it is told is left to itself',
     [
-      inQueue(
-        'claim.ts',
+      change(
         'if (!claimed.repeated && endsAt(standing) <= dependencies.clock.now()) {',
         'if (claimed.repeated && !claimed.repeated) {',
       ),
@@ -406,27 +369,20 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that leaves goes by what it saw before its claim was lost',
-    [inQueue('leave.ts', '      record = await readRecord(dependencies, key, call);\n    }', '    }')],
+    [change('      record = await readRecord(dependencies, key, call);\n    }', '    }')],
     REQUESTS,
     'that a call leaves with in the moment in which its lease moves on',
   ),
   shown(
     'a call that leaves takes the end of its own grant for the lease of another',
-    [
-      inQueue(
-        'leave.ts',
-        'if (isOwnOf(record, request) && isOver(record)) return',
-        'if (call.timeLeftMs() < 0) return',
-      ),
-    ],
+    [change('if (isOwnOf(record, request) && isOver(record)) return', 'if (call.timeLeftMs() < 0) return')],
     WAITS,
     'broken right before its claim learns that also where its time in line is over by then',
   ),
   shown(
     'a call that leaves does not judge what its hand-off shows',
     [
-      inQueue(
-        'leave.ts',
+      change(
         "record = (await handOff(dependencies, { record, ending: 'free' }, call)).standing;",
         "await handOff(dependencies, { record, ending: 'free' }, call);",
       ),
@@ -436,43 +392,37 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that has lost its grant leaves a free lease to those who stay',
-    [inQueue('leave.ts', 'if (!isLeased(record) && record.waiters !== undefined)', 'if (call.timeLeftMs() < 0)')],
+    [change('if (!isLeased(record) && record.waiters !== undefined)', 'if (call.timeLeftMs() < 0)')],
     WAITS,
     'hands a free lease on, though its own grant has just been given back',
   ),
   shown(
     'a call whose grant a withdrawal has ended goes by its look from before',
-    [
-      inQueue(
-        'leave.ts',
-        'const isWithdrawn = await isCancelled(dependencies, name, call);',
-        'const isWithdrawn = false;',
-      ),
-    ],
+    [change('const isWithdrawn = await isCancelled(dependencies, name, call);', 'const isWithdrawn = false;')],
     WAITS,
     'withdrawn while it leaves learns that',
   ),
   shown(
     'the end of a grant with an empty line forgets a try without an answer',
-    [inQueue('hand-off.ts', 'return { won, standing, unanswered: outcome.unanswered };', 'return { won, standing };')],
+    [change('return { won, standing, unanswered: outcome.unanswered };', 'return { won, standing };')],
     LANDED,
     'by a release whose answer was lost, and another has the lease since',
   ),
   shown(
     'the end of an execution forgets the request of a call that had the grant',
-    [inQueue('execution-ended.ts', 'ticket === undefined || answeredAt !== undefined', 'ticket === undefined')],
+    [change('ticket === undefined || answeredAt !== undefined', 'ticket === undefined')],
     ENDED,
     'leases nothing where a call was answered with the grant in place of the task, whose ticket is there',
   ),
   shown(
     'a claim does not note that a call had the grant',
-    [inQueue('claim.ts', 'answered_at = :now, heartbeat_at', 'heartbeat_at')],
+    [change('answered_at = :now, heartbeat_at', 'heartbeat_at')],
     ENDED,
     'leases nothing where the call that waited for it was granted it by another',
   ),
   shown(
     'a call that hands the lease to itself does not note that it had the grant',
-    [inQueue('transfer.ts', '...grantItem(grant), ...answered,', '...grantItem(grant),')],
+    [change('...grantItem(grant), ...answered,', '...grantItem(grant),')],
     ENDED,
     'leases nothing where the call that waited for it took it over from a holder that died',
   ),

@@ -3,9 +3,9 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
-import { startStores } from '../../test/histories/service.ts';
-import { seededRandom } from '../../test/support/seed.ts';
-import type { Mutation, ShownByHistory, ShownByTest } from './mutation.ts';
+import { seededRandom } from '../../test/support/chance/seed.ts';
+import { startStores } from '../histories/service.ts';
+import { type Mutation, placeOfChange, readProduct, type ShownByHistory, type ShownByTest } from './mutation.ts';
 import { MUTATIONS } from './mutations.ts';
 
 const HELP = `npm run mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless the history
@@ -28,6 +28,7 @@ const PARTS = [
   'local',
   'shared',
   'test',
+  'verification/histories',
   'package.json',
   'serverless.yml',
   'tsconfig.json',
@@ -110,11 +111,17 @@ async function missed(mutation: Mutation, find: boolean): Promise<string | undef
 
 /** @returns why it cannot be applied */
 async function apply({ changes }: Mutation, copy: string): Promise<string | undefined> {
-  for (const { file, search, replace } of changes) {
-    const path = join(copy, file);
-    const parts = (await readFile(path, 'utf8')).split(search);
-    if (parts.length !== 2) return `${file} has ${parts.length - 1} times: ${search}`;
-    await writeFile(path, parts.join(replace));
+  try {
+    for (const change of changes) {
+      const product = readProduct(copy);
+      const path = placeOfChange(change, product);
+      await writeFile(
+        join(copy, path),
+        String(product.get(path)).replace(change.search, () => change.replace),
+      );
+    }
+  } catch (error) {
+    return (error as Error).message;
   }
   return undefined;
 }
@@ -194,7 +201,7 @@ async function search(copy: string, promise: string, where: string[]): Promise<s
   return `no seed found; others break ${[...broken].join('; ')}`;
 }
 
-const faults = (folder: string, args: string[]) => execute(folder, ['test/histories/run.ts', ...args]);
+const faults = (folder: string, args: string[]) => execute(folder, ['verification/histories/run.ts', ...args]);
 
 function execute(
   folder: string,

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConditionalCheckFailedException } from '@aws-sdk/client-dynamodb';
 import { dynamodbClient } from '../../../shared/aws/dynamodb.ts';
-import { systemIds } from '../../../shared/ids.ts';
 import { jitteredPauses } from '../../../shared/leases/race.ts';
+import { systemIds } from '../../../shared/surroundings/ids.ts';
 
 // What the other algorithms share. They have the client and the pauses of the product, so that the algorithms alone differ.
 

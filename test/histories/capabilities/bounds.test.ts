@@ -1,8 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { BEGIN } from '../clocks.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import type { Landed } from '../landed.ts';
 import {
   atWork,
   freedByEvent,
@@ -12,9 +8,17 @@ import {
   toldWholeToCallers,
   WHOLE_LEASE,
   windowKept,
-} from './bounds.model.ts';
-import { deadTaskCostsNothing, freeLeaseIsHad, roomBesideLine } from './free.model.ts';
-import { nameOf } from './pools.record.ts';
+} from '../../../verification/histories/capabilities/bounds.model.ts';
+import {
+  deadTaskCostsNothing,
+  freeLeaseIsHad,
+  roomBesideLine,
+} from '../../../verification/histories/capabilities/free.model.ts';
+import { nameOf } from '../../../verification/histories/capabilities/pools.record.ts';
+import { BEGIN } from '../../../verification/histories/clocks.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
+import type { Landed } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
 const minute = (nth: number) => nth * 60_000;

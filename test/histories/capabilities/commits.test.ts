@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { WorldFacts } from '../caller.ts';
-import { AFTERWARDS } from '../capability.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { etagInParts, etagOf } from './commits.model.ts';
-import { commits, oneWinner, repeatsSaySo, staleFences } from './commits.ts';
+import type { WorldFacts } from '../../../verification/histories/caller.ts';
+import { etagInParts, etagOf } from '../../../verification/histories/capabilities/commits.model.ts';
+import { commits, oneWinner, repeatsSaySo, staleFences } from '../../../verification/histories/capabilities/commits.ts';
+import { AFTERWARDS } from '../../../verification/histories/capability.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
 
 describe('commits', () => {
   const put = (

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { AFTERWARDS } from '../capability.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { expiry } from './expiry.ts';
+import { expiry } from '../../../verification/histories/capabilities/expiry.ts';
+import { AFTERWARDS } from '../../../verification/histories/capability.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
 
 describe('the clean-up', () => {
   const T0 = 1_767_225_600_123;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { AFTERWARDS } from '../capability.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { exclusive, fencesRise, leases } from './leases.ts';
+import { exclusive, fencesRise, leases } from '../../../verification/histories/capabilities/leases.ts';
+import { AFTERWARDS } from '../../../verification/histories/capability.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
 
 describe('leases', () => {
   const T0 = 1_767_225_600_000;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { BEGIN } from '../clocks.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { effectOf, type Landed } from '../landed.ts';
-import { leases } from './leases.ts';
-import { overtaken } from './line.model.ts';
-import { queue } from './queue.ts';
+import { leases } from '../../../verification/histories/capabilities/leases.ts';
+import { overtaken } from '../../../verification/histories/capabilities/line.model.ts';
+import { queue } from '../../../verification/histories/capabilities/queue.ts';
+import { BEGIN } from '../../../verification/histories/clocks.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
+import { effectOf, type Landed } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
 const promise = 'nobody in line is overtaken';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { AFTERWARDS } from '../capability.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { nameservice } from './nameservice.ts';
+import { nameservice } from '../../../verification/histories/capabilities/nameservice.ts';
+import { AFTERWARDS } from '../../../verification/histories/capability.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
 
 describe('the nameservice', () => {
   const publish = (input: object, from: [number, number?], outcome?: string, body: Record<string, unknown> = {}) =>

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { requestName } from '../../../shared/leases/pools/names.ts';
-import type { PoolEntry } from '../../../shared/leases/pools/record.ts';
-import { BEGIN } from '../clocks.ts';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { effectOf, effectsOnPool, type Landed } from '../landed.ts';
-import { pools } from './pools.ts';
+import { requestName } from '../../../shared/permits/names.ts';
+import type { PoolEntry } from '../../../shared/permits/record.ts';
+import { pools } from '../../../verification/histories/capabilities/pools.ts';
+import { BEGIN } from '../../../verification/histories/clocks.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
+import { effectOf, effectsOnPool, type Landed } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-p0';
 const HEAVY = 'never more weight than a holder allowed when it came in';

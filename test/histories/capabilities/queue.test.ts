@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { entry, facts, promises } from '../handmade.ts';
-import type { Entry } from '../history.ts';
-import { queue } from './queue.ts';
+import { queue } from '../../../verification/histories/capabilities/queue.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
 
 describe('parked tasks', () => {
   const T0 = 1_767_225_600_123;

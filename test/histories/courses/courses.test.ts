@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { aFew } from '../../support/rounds.ts';
-import { KNOWN_FAILURES } from '../known-failures.ts';
-import { faultyService } from '../service.ts';
-import { COURSES, verdictOf } from './courses.ts';
+import { COURSES, verdictOf } from '../../../verification/histories/courses/courses.ts';
+import { KNOWN_FAILURES } from '../../../verification/histories/known-failures.ts';
+import { faultyService } from '../../../verification/histories/service.ts';
+import { aFew } from '../../support/time/rounds.ts';
 
 const service = await faultyService();
 

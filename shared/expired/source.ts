@@ -1,0 +1,108 @@
+import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { S3Client } from '@aws-sdk/client-s3';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { Clock } from '../surroundings/clock.ts';
+import type { ExpiredRow } from './rows.ts';
+
+/** The tables and the bucket in which the report looks. */
+export interface Places {
+  leasesTable: string;
+  commitsTable: string;
+  nameserviceTable: string;
+  /** Undefined in a deployment without a queue. */
+  waitersTable: string | undefined;
+  /** Undefined in a deployment without permits. */
+  poolsTable: string | undefined;
+  bucket: string;
+}
+
+/** The limits by which the age of a record is judged. */
+export interface Margins {
+  /** The largest difference between two clocks of the service. */
+  clockSkewMs: number;
+  /** How long a released lease record stays. The clean-up deletes nothing that expired more recently. */
+  fenceRetentionSeconds: number;
+  /** How much faster the fastest writer of commits counts than the slowest. */
+  maxClockSkewRate: number;
+}
+
+/** Why a reported record was left alone. */
+export type SpareReason =
+  /** It expired too recently: the caller asked for older records, or its fence is still kept. */
+  | 'tooYoung'
+  /** The record does not say when it expired. */
+  | 'ageUnknown'
+  /** Its TTL is faulty, so DynamoDB never deletes it, and the caller did not ask for such records by `neverDeletable`. */
+  | 'neverDeletable'
+  /** The queue's own repair wakes or fails parked tasks. A task whose ticket vanished would wait for ever. */
+  | 'leftToQueue'
+  /** It is a part of a ledger's record. The other parts are of no use without it. */
+  | 'partOfRecord'
+  /** Without this record the fence of the next grant might not be higher. */
+  | 'fenceAhead'
+  /** Its attributes cannot be compared, so the clean-up could not tell it from another record. */
+  | 'unrecognisable'
+  /** The record has changed since the report, or somebody is in line for it. */
+  | 'changed'
+  /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder gave it back, or others took its place. */
+  | 'gone';
+
+/** The dependencies of deleting a record. */
+export interface Stores {
+  dynamodb: DynamoDBClient;
+  s3: S3Client;
+  places: Places;
+}
+
+/** The dependencies of finding records. */
+export interface SourceReader extends Stores {
+  clock: Clock;
+  margins: Margins;
+  /** How many records one request reads. */
+  pageRows: number;
+}
+
+/** Where one page of a source begins. */
+export interface PageStart {
+  /** Of the `of` segments that the source is read in. */
+  segment: number;
+  of: number;
+  /** The page begins after this key. Undefined at the start. */
+  after: Item | string | undefined;
+}
+
+interface SourcePage<Kind extends string = string> {
+  rows: ExpiredRow<Kind>[];
+  /** How many records were read, expired or not. */
+  scanned: number;
+  readUnits: number;
+  /** How many leases and permits each namespace holds in it. */
+  held?: Readonly<Record<string, number>>;
+  /** The next page begins after this key. Undefined after the last page. */
+  after: Item | string | undefined;
+}
+
+/**
+ * How the report and the clean-up know the records in one table or folder (docs/protocols/expired.md#sources). Each
+ * capability describes its own records in its `expired.ts`.
+ */
+export interface ExpirySource<Kind extends string = string> {
+  kinds: readonly Kind[];
+  /** The table or bucket. Undefined if the deployment has none. */
+  place(places: Places): string | undefined;
+  /** Whether several segments can be read at once. */
+  segmented: boolean;
+  /** Reads one page and returns the expired records. It changes nothing. @throws HoldfastError Throttled, Unavailable */
+  page(reader: SourceReader, start: PageStart, call: Call): Promise<SourcePage<Kind>>;
+  /** Why the clean-up never deletes this record, whatever its age and whatever the caller asks for. */
+  untouchable?(row: ExpiredRow<Kind>): SpareReason | undefined;
+  /** Why the clean-up spares a record that is old enough for the caller. */
+  reasonToSpare?(row: ExpiredRow<Kind>, margins: Margins, now: number): SpareReason | undefined;
+  /**
+   * Deletes a record if it is unchanged since the report.
+   * @returns why it was spared, or undefined if it was deleted
+   * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+   */
+  remove(stores: Stores, row: ExpiredRow<Kind>, call: Call): Promise<SpareReason | undefined>;
+}

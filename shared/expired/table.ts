@@ -1,0 +1,138 @@
+import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { reading, send, writing } from '../aws/send.ts';
+import { namespaceOfName } from '../namespace.ts';
+import type { ExpiredRow, Identity } from './rows.ts';
+import type { ExpirySource, Margins, PageStart, SourceReader, SpareReason } from './source.ts';
+
+/** How expired records of one table are found, reported and recognised. */
+export interface TableSource<Kind extends string = string>
+  extends Pick<ExpirySource<Kind>, 'kinds' | 'place' | 'untouchable' | 'reasonToSpare'> {
+  /** The key's attributes. */
+  key: readonly string[];
+  /** The attributes that are read besides the key. Never a secret. */
+  attributes: readonly string[];
+  /** Lets expired records through, so that DynamoDB sends no others. */
+  filter(now: number, margins: Margins): Condition;
+  /** Records that are only counted, by the namespaces of their keys. */
+  counted?: {
+    filter(now: number, margins: Margins): Condition;
+    /** Whether a record that either filter let through is one to be counted. */
+    is(item: Item, now: number, margins: Margins): boolean;
+  };
+  /** @param item a record that the filter let through */
+  row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
+  /** The condition, besides the record's identity, under which a deletion is safe. */
+  deletable?(kind: Kind): Condition;
+}
+
+/** Adds reading and deleting to the description of a table. */
+export const tableSource = <Kind extends string>(
+  source: TableSource<Kind>,
+): TableSource<Kind> & ExpirySource<Kind> => ({
+  ...source,
+  segmented: true,
+  page: scanner(source),
+  remove: remover(source),
+});
+
+function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['page'] {
+  return async (reader, start, call) => {
+    const { places, clock, margins } = reader;
+    const now = clock.now();
+    const { counted } = source;
+    const expired = source.filter(now, margins);
+    const filter = counted ? any(expired, counted.filter(now, margins)) : expired;
+    const read = [...source.key, ...source.attributes];
+    const { items, ...page } = await scan(reader, { ...start, table: source.place(places), filter, read }, call);
+    const isCounted = (item: Item) => counted?.is(item, now, margins) ?? false;
+    const nameOf = (item: Item) => item[source.key[0] ?? '']?.S ?? '';
+    return {
+      ...page,
+      rows: items.filter((item) => !isCounted(item)).map((item) => source.row(item, now, margins)),
+      ...(counted && { held: byNamespace(items.filter(isCounted).map(nameOf)) }),
+    };
+  };
+}
+
+interface Scan extends PageStart {
+  table: string | undefined;
+  filter: Condition;
+  /** The attributes that are read. All of them if undefined. */
+  read?: readonly string[];
+}
+
+/** Reads one page of a table. @throws HoldfastError Throttled, Unavailable */
+export async function scan(
+  { dynamodb, pageRows }: SourceReader,
+  { table, filter, read, segment, of, after }: Scan,
+  call: Call,
+) {
+  const ProjectionExpression = read?.map((name) => `#${name}`).join(', ');
+  const { ConditionExpression, ...fields } = conditionFields(filter, aliased(ProjectionExpression ?? ''));
+  const command = new ScanCommand({
+    TableName: table,
+    // A single segment is a plain scan, because the local emulator is slow with segments.
+    ...(of > 1 && { Segment: segment, TotalSegments: of }),
+    Limit: pageRows,
+    FilterExpression: ConditionExpression,
+    ...fields,
+    ...(ProjectionExpression && { ProjectionExpression }),
+    ReturnConsumedCapacity: 'TOTAL',
+    ...(typeof after === 'object' && { ExclusiveStartKey: after }),
+  });
+  const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return {
+    items: output.Items ?? [],
+    scanned: output.ScannedCount ?? 0,
+    readUnits: output.ConsumedCapacity?.CapacityUnits ?? 0,
+    after: output.LastEvaluatedKey,
+  };
+}
+
+/** How many of the names belong to each namespace. */
+export function byNamespace(names: readonly string[]): Record<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) {
+    const namespace = namespaceOfName(name);
+    if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+  }
+  return Object.fromEntries(counts);
+}
+
+function remover<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['remove'] {
+  return async ({ dynamodb, places }, { kind, key, identity }, call) => {
+    const table = source.place(places);
+    if (!table || !identity) return 'unrecognisable';
+    const deletable = source.deletable?.(kind);
+    const command = new DeleteItemCommand({
+      TableName: table,
+      Key: Object.fromEntries(source.key.map((name) => [name, text(key[name] ?? '')])),
+      ...conditionFields(all(isSame(identity), ...(deletable ? [deletable] : []))),
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+    return outcome.won ? undefined : whySpared({ isThere: outcome.old !== undefined, ...outcome });
+  };
+}
+
+/** What a lost deletion says of the record. @param standing `unanswered` as in ./aws/dynamodb.ts */
+export function whySpared(standing: { isThere: boolean; unanswered: boolean }): SpareReason | undefined {
+  if (standing.isThere) return 'changed';
+  // If an earlier try got no answer, that try deleted the record.
+  return standing.unanswered ? undefined : 'gone';
+}
+
+/** Each attribute of the identity has its reported value, or is still absent. */
+function isSame(identity: Identity): Condition {
+  const [first, ...others] = Object.entries(identity).map(([name, value]) =>
+    value === null
+      ? aliased(`attribute_not_exists(#${name})`)
+      : aliased(`#${name} = :${name}`, { [`:${name}`]: value }),
+  );
+  if (!first) throw new TypeError('an identity names at least one attribute');
+  return all(first, ...others);
+}

@@ -1,0 +1,183 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition } from '../../aws/condition.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../../line/dependencies.ts';
+import type { TaskTicket } from '../../line/waiters.ts';
+import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from '../conditions.ts';
+import type { Leased, LeaseRecord } from '../record.ts';
+import { isLeased } from '../rules.ts';
+import { updateLease, type Written } from '../write.ts';
+
+/**
+ * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
+ * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
+ */
+const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+  writeAnew(dependencies, { record }, call);
+
+/**
+ * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that
+ * grant would hand the lease on if the task is gone.
+ */
+export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+  writeAnew(
+    dependencies,
+    { record, set: ', answered_at = :now', values: { ':now': integer(dependencies.clock.now()) } },
+    call,
+  );
+
+/** A counter and not a flag, so that a call that found the queue empty clears it only if nothing has joined since. */
+const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
+const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
+
+/** Whether DynamoDB can count on from the mark. Another client may have written anything in its place. */
+export const isCounter = ({ waiters }: LeaseRecord): boolean =>
+  waiters === undefined || /^\d{1,30}$/.test(waiters.N ?? '');
+
+/**
+ * The part of a transfer that keeps the mark, and puts it there where another client has dropped it. A mark that is no counter is
+ * replaced, on condition that nothing has joined since.
+ */
+export function keeping(record: LeaseRecord): { computed?: Record<string, string>; values?: Item } {
+  const values = { ':one': integer(1) };
+  if (!isCounter(record)) return { computed: { waiters: ':one' }, values };
+  return record.waiters === undefined ? { computed: { waiters: 'if_not_exists(waiters, :one)' }, values } : {};
+}
+
+/** The mark, and the hints that go with it. */
+export const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_ms', 'pace_ms', 'line_out'];
+
+interface Mark {
+  key: string;
+  condition: Condition;
+  /** The next in line, if no other is noted. */
+  ticket: string | undefined;
+  /** Whether the mark has counted it among the arrivals before. */
+  again?: boolean;
+}
+
+/** Notes on the record that the key has a line. */
+export function mark(
+  dependencies: LeaseDependencies,
+  { key, condition, ticket, again }: Mark,
+  call: Call,
+): Promise<Written> {
+  const next = ticket === undefined ? '' : ', next_ticket = if_not_exists(next_ticket, :ticket)';
+  const counted = again ? ', line_out = if_not_exists(line_out, :zero) + :one' : '';
+  const values = { ...raisedMark, ...(ticket !== undefined && { ':ticket': text(ticket) }) };
+  return updateLease(dependencies, { key, expression: `SET ${RAISE_MARK}${next}${counted}`, condition, values }, call);
+}
+
+/** Puts back the mark of a lease that is held, if another client or TTL has dropped it. */
+export const markAgain = (
+  dependencies: LeaseDependencies,
+  { record, ticket }: { record: LeaseRecord; ticket?: string },
+  call: Call,
+): Promise<Written> =>
+  mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
+
+/** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
+export const correctLineOut = (
+  dependencies: LeaseDependencies,
+  { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
+  call: Call,
+): Promise<Written> => {
+  const values = { ':out': integer(Math.max(0, arrivals - inLine)), ':arrivals': integer(arrivals) };
+  const condition = { expression: 'waiters >= :arrivals', values: { ':arrivals': integer(arrivals) } };
+  return updateLease(dependencies, { key, expression: 'SET line_out = :out', condition, values }, call);
+};
+
+/**
+ * A record that stays held gets a new version with it. Its counter begins at 1 again, and a call that stood still may have seen
+ * that 1 before: it must not find the version that it knows beside it.
+ * @param record as it was read before the queue was seen empty
+ */
+export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+  const { key } = record;
+  const condition = all(grantUnchanged(record), queueUnchanged(record));
+  const removal = `REMOVE ${MARK_ATTRIBUTES.join(', ')}`;
+  if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
+  const version = dependencies.ids.uuid();
+  const update = {
+    expression: `SET lease_version = :version ${removal}`,
+    values: { ':version': text(version) },
+    version,
+  };
+  return updateLease(dependencies, { key, ...update, condition }, call);
+}
+
+/**
+ * Does the same as `rotate` for a grant that was written a while ago, and gives it its whole ttl from now on: a task measures
+ * its work by the ttl, and begins when it is notified. Never shortens.
+ */
+export function renew(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
+  const { ttlMs, expiresAt = 0 } = record;
+  const now = dependencies.clock.now();
+  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
+  const values = lasting(now, ttlMs);
+  const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
+  return writeAnew(dependencies, { record, set, values }, call);
+}
+
+/**
+ * Passes a grant that no call has claimed to a task of the same request, whole. From now on it is that of the task's ticket, so that the schedule
+ * notifies the task if this call dies, and that of its execution.
+ */
+export function passToTask(
+  dependencies: LeaseDependencies,
+  { record, ticket }: { record: Leased; ticket: TaskTicket },
+  call: Call,
+): Promise<Written> {
+  const { ttlSeconds, execution, target, graceSeconds } = ticket;
+  const named = {
+    ...(execution !== undefined && { execution: text(execution) }),
+    ...(target !== undefined && { target: text(target) }),
+    ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
+  };
+  const values = {
+    ...lasting(dependencies.clock.now(), ttlSeconds * 1000),
+    ':ticket': text(ticket.ticket),
+    ':ttlMs': integer(ttlSeconds * 1000),
+    ':ttlSeconds': integer(ttlSeconds),
+    ...Object.fromEntries(Object.entries(named).map(([name, value]) => [`:${name}`, value])),
+  };
+  const forgotten = execution !== undefined && !graceSeconds ? ', grace_ms' : '';
+  const set =
+    ', ticket = :ticket, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds, ' +
+    `ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${Object.keys(named)
+      .map((name) => `, ${name} = :${name}`)
+      .join('')} ` +
+    `REMOVE claim_ttl_ms${forgotten}`;
+  return writeAnew(dependencies, { record, set, values }, call);
+}
+
+const lasting = (now: number, ttlMs: number): Item => ({
+  ':now': integer(now),
+  ':expires': integer(now + ttlMs),
+  ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
+});
+
+interface Anew {
+  record: Leased;
+  /** What the write sets besides. */
+  set?: string;
+  values?: Item;
+}
+
+/** A write on the standing grant under a new version, as long as it has the one that was seen. */
+function writeAnew(
+  dependencies: LeaseDependencies,
+  { record, set = '', values = {} }: Anew,
+  call: Call,
+): Promise<Written> {
+  const version = dependencies.ids.uuid();
+  const update = {
+    key: record.key,
+    expression: `SET lease_version = :version${set}`,
+    condition: isStillHeld(record),
+    values: { ':version': text(version), ...values },
+    version,
+  };
+  return updateLease(dependencies, update, call);
+}

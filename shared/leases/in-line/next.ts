@@ -1,0 +1,216 @@
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../../line/dependencies.ts';
+import type { Ending as Ended } from '../../line/ended.ts';
+import { type Delivery, failTask } from '../../line/notify.ts';
+import {
+  type CallTicket,
+  deleteTicket,
+  isOverdue,
+  isTask,
+  isWaiting,
+  PILE_IN_HAND_OFF,
+  pileMet,
+  type TaskTicket,
+  type Ticket,
+  ticketsOf,
+} from '../../line/waiters.ts';
+import { deleteOver } from '../../line/waiting-calls.ts';
+import type { LeaseRecord } from '../record.ts';
+import { isLeased } from '../rules.ts';
+import { leaseHeld, leaseLost } from '../views.ts';
+import { readRecord } from './read-record.ts';
+
+/**
+ * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its
+ * place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
+ * notified it. Its request never had an answer and is forgotten, so that a second try of the task is not refused for it. The request of a
+ * `perhapsUnheard` grant is forgotten too. Its execution has ended while its ticket was still there, but its holder may have worked.
+ */
+export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnheard';
+
+/** A grant on record that has ended, or is to end. */
+export interface EndingGrant {
+  /** The record as a conditional write or a consistent read has just shown it. Without a version it is free. */
+  record: LeaseRecord;
+  ending: Ending;
+}
+
+/** As many as one read unit holds, as a rule. */
+const FIRST_PAGE = 13;
+
+export interface Search extends EndingGrant {
+  /** How many rows that are over this hand-off still clears away. */
+  budget: { over: number };
+}
+
+/** The next in line, and what was seen behind it. */
+export interface Line {
+  oldest: Ticket | undefined;
+  /** The one after it, as far as it was looked for. */
+  next: Ticket | undefined;
+  /** Whether others are in line, or may be. */
+  others: boolean;
+  /** The tickets after the oldest that wait, as far as they were read. */
+  following: readonly Ticket[];
+  /** Whether the line was read to its end. */
+  isWhole: boolean;
+  /** How many rows were cleared away. */
+  gone: number;
+  /** Whether a task waits behind the oldest, as far as the line was read. */
+  taskWaits: boolean;
+  /** Whether the task of the grant on record, which has expired, still waits: it never heard of that grant. */
+  isUntold: boolean;
+}
+
+/** A line that is not empty. */
+export type NextInLine = Line & { oldest: Ticket };
+
+/**
+ * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Clears away what is over. Deletes the ticket of
+ * the ended grant only if it meets it, because the call that notified its task, or claimed it, has usually done so.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
+  const { clock, clockSkewMs } = dependencies;
+  const waiting: Ticket[] = [];
+  let [undecided, isWhole, isUntold] = [false, true, false];
+  let [read, gone] = [0, 0];
+  const found = () => firstOf(waiting, clock.now() + clockSkewMs);
+  const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);
+  for await (const ticket of ticketsOf(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
+    const place = isTask(ticket)
+      ? await judgeTask(dependencies, { ticket, search }, call)
+      : await judgeCall(dependencies, { ticket, search }, call);
+    if (place === 'waits') waiting.push(ticket);
+    if (place === 'undecided') undecided = true;
+    if (place === 'untold') isUntold = true;
+    if (place === 'gone' || place === 'untold') gone++;
+    const stops = isPile(ticket);
+    if (stops) undecided = true; // somebody may wait behind it
+    if (stops || (++read >= FIRST_PAGE && found()[1])) {
+      isWhole = false;
+      break;
+    }
+  }
+  const [oldest, next] = found();
+  return { ...lineOf(waiting, { oldest, next }), others: undecided || next !== undefined, isWhole, gone, isUntold };
+}
+
+type First = Pick<Line, 'oldest' | 'next'>;
+
+/** @param latest a caller that leaves before then does not come before a task: by a clock that is ahead it may have left, and a task does not look by itself */
+function firstOf(waiting: readonly Ticket[], latest: number): [Ticket | undefined, Ticket | undefined] {
+  if (waiting.every((ticket) => !isTask(ticket))) return [waiting[0], waiting[1]];
+  const [oldest, next] = waiting.filter((ticket) => isTask(ticket) || ticket.deadline > latest);
+  return [oldest, next];
+}
+
+const lineOf = (waiting: readonly Ticket[], { oldest, next }: First) => ({
+  oldest,
+  next,
+  taskWaits: waiting.some((ticket) => isTask(ticket) && ticket !== oldest),
+  following: waiting.filter((ticket) => ticket !== oldest),
+});
+
+/**
+ * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release). Reads one
+ * page, and changes nothing.
+ * @param own the ticket of its grant
+ * @returns undefined if only the record can decide: the line is empty, a task is overdue, or the ticket of the grant is still there
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function peek(
+  dependencies: LeaseDependencies,
+  { key, ticket: own }: Pick<Ticket, 'key' | 'ticket'>,
+  call: Call,
+): Promise<NextInLine | undefined> {
+  const { clock, clockSkewMs } = dependencies;
+  const waiting: Ticket[] = [];
+  let read = 0;
+  for await (const ticket of ticketsOf(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
+    if (ticket.ticket === own || (isTask(ticket) && isOverdue(ticket, clock.now()))) return undefined;
+    if (isWaiting(ticket, clock.now())) waiting.push(ticket);
+    if (++read === FIRST_PAGE) break;
+  }
+  const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
+  const isWhole = read < FIRST_PAGE;
+  const others = next !== undefined || !isWhole;
+  return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0, isUntold: false };
+}
+
+/** `gone`: its row was cleared away. `untold`: the same, of the grant on record. `undecided`: its task may still wait, and cannot receive the lease now. */
+type Standing = 'waits' | 'passed' | 'gone' | 'untold' | 'undecided';
+
+async function judgeTask(
+  dependencies: LeaseDependencies,
+  { ticket, search: { record, ending, budget } }: { ticket: TaskTicket; search: Search },
+  call: Call,
+): Promise<Standing> {
+  if (ending !== 'expired' && ticket.ticket === record.ticket)
+    return settle(dependencies, { ticket, record, ending }, call);
+  if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
+  const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
+  if (told === 'unanswered' || told === 'overtaken') return 'undecided';
+  const wasIts = ticket.ticket === record.ticket && record.answeredAt === undefined;
+  return told === 'delivered' && wasIts ? 'untold' : 'gone';
+}
+
+/** A call that knows the request may have given the lease back before its task heard of it. */
+const ENDS_UNHEARD: ReadonlySet<Ending> = new Set(['released', 'free']);
+
+/** The ticket of the grant that ends is still there. Without an answer it stays, as a place in line like any other, and so keeps nobody waiting. */
+async function settle(
+  dependencies: LeaseDependencies,
+  { ticket, record, ending }: EndingGrant & { ticket: TaskTicket },
+  call: Call,
+): Promise<Standing> {
+  const error = leaseLost(record.key, 'released', undefined);
+  if (ENDS_UNHEARD.has(ending)) await failTask(dependencies, { ticket, error }, call);
+  else await deleteTicket(dependencies, ticket, call);
+  return 'passed';
+}
+
+async function judgeCall(
+  dependencies: LeaseDependencies,
+  { ticket, search: { record, ending, budget } }: { ticket: CallTicket; search: Search },
+  call: Call,
+): Promise<Standing> {
+  const now = dependencies.clock.now();
+  const isCancelled = ticket.cancelledAt !== undefined; // its call must see that, until it is over
+  if (!isCancelled && (ticket.ticket === record.ticket || (ending !== 'expired' && isOfRequest(ticket, record)))) {
+    await deleteTicket(dependencies, ticket, call);
+    return ticket.ticket === record.ticket ? 'passed' : 'gone';
+  }
+  if (ticket.keepUntil <= now && budget.over-- > 0) {
+    await deleteOver(dependencies, ticket, call);
+    return 'gone';
+  }
+  return isCancelled || isOverdue(ticket, now) ? 'passed' : 'waits';
+}
+
+/** A request has one grant. If that has ended, another row of the request receives none. */
+const isOfRequest = ({ requestId, holder, principal }: Ticket, record: LeaseRecord): boolean =>
+  record.requestId === requestId && record.holder === holder && record.principal === principal;
+
+/** A parked task, and the record of the lease that it waits for or received. */
+export interface TaskOfLease {
+  ticket: TaskTicket;
+  record: LeaseRecord;
+}
+
+/**
+ * Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. The record that was passed may be
+ * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew.
+ * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function failOverdue(
+  dependencies: LeaseDependencies,
+  { ticket, record: seen }: TaskOfLease,
+  call: Call,
+): Promise<Delivery | 'overtaken'> {
+  const { clock, clockSkewMs } = dependencies;
+  const record = await readRecord(dependencies, seen.key, call);
+  if (isLeased(record) && record.ticket === ticket.ticket && record.fence !== seen.fence) return 'overtaken';
+  return failTask(dependencies, { ticket, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
+}

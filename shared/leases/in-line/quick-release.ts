@@ -1,0 +1,36 @@
+import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
+import type { LeaseDependencies } from '../../line/dependencies.ts';
+import { canTellTasks } from '../../line/notify.ts';
+import { isTask } from '../../line/waiters.ts';
+import type { ReleaseInput } from '../../locks/inputs.ts';
+import { handOff, TRANSFER_MS } from './hand-off.ts';
+import { peek } from './next.ts';
+import { quickTransfer, ticketOfLeaseId } from './transfer.ts';
+
+/**
+ * Gives back a lease that was granted while others were in line. Looks at the line at once, and hands the lease on by its lease id, in
+ * place of a write that is bound to lose (docs/protocols/queue.md#quick-release).
+ * @returns undefined if the plain release must decide. With `unanswered` it must too, but the lease may have been handed on already
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
+ */
+export async function releaseInLine(
+  dependencies: LeaseDependencies,
+  { key, leaseId }: ReleaseInput,
+  call: Call,
+): Promise<'handedOn' | 'unanswered' | undefined> {
+  const ticket = ticketOfLeaseId(leaseId);
+  if (ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
+  const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
+  if (!line || (isTask(line.oldest) && !(await canTellTasks(dependencies)))) return undefined;
+  const { won, standing, unanswered, hasGoneOn } = await quickTransfer(dependencies, { key, leaseId, line }, call);
+  if (hasGoneOn) return 'handedOn';
+  if (!won) return unanswered ? 'unanswered' : undefined;
+  await handOff(dependencies, { record: standing, ending: 'released', transferred: line }, call);
+  return 'handedOn';
+}
+
+/** The plain release can end the lease without the line. */
+function ifUnread(error: unknown): undefined {
+  if (!(error instanceof HoldfastError)) throw error;
+}

@@ -1,0 +1,32 @@
+import { integer, text } from '../aws/attributes.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { isInstant } from '../surroundings/clock.ts';
+
+export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded'] as const;
+export type Ending = (typeof ENDINGS)[number];
+
+/** How the grant of a holder that learned of it ended (docs/protocols/leases.md#previous). `at` is in epoch milliseconds. */
+export interface Ended {
+  holder: string;
+  fence: number;
+  ended: Ending;
+  at: number;
+}
+
+/** What the record of a grant from the queue keeps of the holder before, because another call sends the answer. */
+export const endedItem = ({ holder, fence, ended, at }: Ended): Item => ({
+  prev_holder: text(holder),
+  prev_fence: integer(fence),
+  prev_ended: text(ended),
+  prev_at: integer(at),
+});
+
+export const ENDED_ATTRIBUTES = ['prev_holder', 'prev_fence', 'prev_ended', 'prev_at'] as const;
+
+export function parseEnded(item: Item): Ended | undefined {
+  const holder = item.prev_holder?.S;
+  const ended = ENDINGS.find((one) => one === item.prev_ended?.S);
+  const [fence, at] = [Number(item.prev_fence?.N ?? Number.NaN), Number(item.prev_at?.N ?? Number.NaN)];
+  if (holder === undefined || ended === undefined || !Number.isSafeInteger(fence) || !isInstant(at)) return undefined;
+  return { holder, fence, ended, at };
+}

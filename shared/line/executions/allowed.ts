@@ -1,0 +1,75 @@
+import type { Call } from '../../aws/call.ts';
+import { invalidRequest } from '../../errors.ts';
+
+/** Which executions may hold leases. */
+export interface ExecutionRules {
+  /** Whether a caller of a namespace may name only executions of state machines that begin with it and a hyphen. */
+  ownAlone: boolean;
+  /** The names of the state machines that the functions may describe. `*` stands for any text. */
+  stateMachines: string;
+  /** The beginning of the names of the deployment's own state machines. Its wrappers may always hold leases. */
+  service: string | undefined;
+}
+
+export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
+
+/**
+ * The service cannot tell whether an execution of elsewhere has ended. It would never free its lease, or free it under a target that runs. And the
+ * end of another team's execution must neither free a lease nor keep it.
+ * @param named the ARNs by the fields that hold them
+ * @throws HoldfastError InvalidRequest naming each field at fault
+ */
+export function refuseForeignExecutions(
+  rules: ExecutionRules,
+  named: Record<string, string | undefined>,
+  call: Pick<Call, 'home' | 'namespace'>,
+): void {
+  const issues = Object.entries(named).flatMap(([path, arn]) => {
+    const message = arn === undefined ? undefined : faultOf(rules, arn, call);
+    return message === undefined ? [] : [{ path, message }];
+  });
+  if (issues.length > 0) throw invalidRequest(issues);
+}
+
+function faultOf(
+  rules: ExecutionRules,
+  arn: string,
+  { home, namespace }: Pick<Call, 'home' | 'namespace'>,
+): string | undefined {
+  if (home !== undefined && !isOf(home, arn))
+    return 'must be an execution in the account and region of this deployment';
+  if (!isKnown(rules, arn)) return `must be an execution of a state machine named ${rules.stateMachines}`;
+  const isOwn =
+    namespace === undefined || (stateMachineOf(arn).startsWith(`${namespace}-`) && !isWrapper(rules, arn, undefined));
+  return !rules.ownAlone || isOwn || isWrapper(rules, arn, namespace)
+    ? undefined
+    : `must be an execution of a state machine whose name begins with ${namespace}-`;
+}
+
+/** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
+export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
+  isOf(home, arn) && isKnown(rules, arn);
+
+/** Of an account that is not known there is none. */
+function isOf(home: string | undefined, arn: string): boolean {
+  const [, partition, , region, account, kind] = arn.split(':');
+  return `${partition}:${region}:${account}` === home && kind === 'execution';
+}
+
+const stateMachineOf = (arn: string): string => arn.split(':')[6] ?? '';
+
+/** As IAM compares names: `*` stands for any text, and everything else for itself. */
+function isKnown(rules: ExecutionRules, arn: string): boolean {
+  const name = stateMachineOf(arn);
+  const pattern = rules.stateMachines.split('*').map((text) => text.replaceAll(/[^\w]/g, '\\$&'));
+  return new RegExp(`^${pattern.join('.*')}$`).test(name) || isWrapper(rules, arn, undefined);
+}
+
+/** @param namespace the wrapper must be that of this namespace. Undefined accepts the wrapper of any */
+function isWrapper({ service }: ExecutionRules, arn: string, namespace: string | undefined): boolean {
+  const name = stateMachineOf(arn);
+  if (service === undefined) return false;
+  if (namespace !== undefined) return name === `${service}-${namespace}-exclusive`;
+  // The hyphens may be one and the same: the wrapper of no namespace is named so too.
+  return name.startsWith(`${service}-`) && name.endsWith('-exclusive');
+}

@@ -1,0 +1,156 @@
+import { DescribeExecutionCommand, type DescribeExecutionCommandOutput } from '@aws-sdk/client-sfn';
+import { isServerError, isThrottlingError, isTransientError } from '@smithy/core/retry';
+import type { Call } from '../../aws/call.ts';
+import { type Attempt, attempt, reading, type SdkError, toHoldfastError } from '../../aws/send.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { ANY_EXECUTION, isDescribed } from './allowed.ts';
+
+/**
+ * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions tells us nothing
+ * about it, because it belongs to another account or region, to an Express workflow, or to a state machine that the deployment may not
+ * describe. Records of earlier versions and of other clients may name such executions.
+ */
+export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
+
+/** An execution in either state may go on: Step Functions itself continues one with PENDING_REDRIVE. */
+const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
+
+interface Described {
+  state: ExecutionState;
+  /** Whether the execution had ended before and was redriven. */
+  redriven: boolean;
+  /** Undefined if Step Functions tells nothing about the execution. */
+  status?: string | undefined;
+  /** Epoch milliseconds. */
+  stoppedAt?: number | undefined;
+}
+
+/** DescribeExecution is sent again after each of these pauses, in milliseconds: an account may call it some fifteen times a second. */
+const PAUSES_MS = [400, 1200];
+
+/**
+ * Eventually consistent: the last moments of the execution may not show yet.
+ * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
+ * of an execution that runs would be worse than waiting for the permission)
+ */
+export async function describeExecution(
+  dependencies: LeaseDependencies,
+  executionArn: string,
+  call: Call,
+): Promise<Described> {
+  const { executions = ANY_EXECUTION } = dependencies;
+  const tried = await ask(dependencies, executionArn, call);
+  if ('output' in tried) {
+    const { status = '', redriveCount = 0, stopDate } = tried.output;
+    const state = RUNNING.has(status) ? 'running' : 'ended';
+    return { state, redriven: redriveCount > 0, status, stoppedAt: stopDate?.getTime() };
+  }
+  const { name } = tried.error;
+  if (name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
+  const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, executionArn, call);
+  if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
+  throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
+}
+
+/** A read may be sent again, unlike a message to a task, for which the client has a single try. */
+async function ask(
+  { stepFunctions, clock, ids }: LeaseDependencies,
+  executionArn: string,
+  call: Call,
+): Promise<Attempt<DescribeExecutionCommandOutput>> {
+  const client = await stepFunctions();
+  const pauses = PAUSES_MS.values();
+  for (;;) {
+    const tried = await attempt(client, { command: new DescribeExecutionCommand({ executionArn }) }, call);
+    if ('output' in tried || !mayPass(tried.error)) return tried;
+    const { value: mostMs } = pauses.next();
+    if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
+    await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));
+  }
+}
+
+const mayPass = (error: SdkError): boolean =>
+  [isThrottlingError, isTransientError, isServerError].some((isSuch) => isSuch(error as never));
+
+/** As `describeExecution`, the state alone. */
+export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>
+  (await describeExecution(...asked)).state;
+
+/** How an execution ended. `failed`: with any status but SUCCEEDED, or with one that is not known. Functions that it started may still work. */
+export type End = 'succeeded' | 'failed';
+
+const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
+
+/** An execution whose end was reported. */
+export interface Reported {
+  execution: string;
+  /** Whether this is the second pass. */
+  settled: boolean;
+  /** The status that the event of the end has, as far as it is known. */
+  status?: string | undefined;
+}
+
+/**
+ * How an execution ended whose end was reported. DescribeExecution lags, so right after its end an execution may still show as
+ * running: the first pass believes the event. A redriven execution may really run, if the event is a late duplicate of an earlier end. In that
+ * case the second pass decides.
+ * @returns undefined if the execution goes on all the same
+ * @throws HoldfastError as `describeExecution`
+ */
+export async function endOf(
+  dependencies: LeaseDependencies,
+  { execution, settled, status: reported }: Reported,
+  call: Call,
+): Promise<End | undefined> {
+  const { state, redriven, status } = await describeExecution(dependencies, execution, call);
+  if (state === 'running' && (settled || redriven)) return undefined;
+  return endBy(state === 'ended' ? status : reported);
+}
+
+/** What became of the work under a grant. `none`: its target never started. `unknown`: the start of its target may be on the way. */
+export type Work = End | 'none' | 'running' | 'unknown';
+
+/**
+ * What became of the work under a grant whose execution has ended. If the grant has a target, the target is the work.
+ * @throws HoldfastError as `describeExecution`
+ */
+export async function workOf(
+  dependencies: LeaseDependencies,
+  { target, end, settled }: { target: string | undefined; end: End; settled: boolean },
+  call: Call,
+): Promise<Work> {
+  if (target === undefined) return end;
+  const { state, status } = await describeExecution(dependencies, target, call);
+  if (state === 'running') return state;
+  if (state === 'ended') return endBy(status);
+  if (!settled) return 'unknown';
+  return state === 'missing' ? 'none' : 'failed';
+}
+
+/** By then every call of the execution has ended, and a target that does not exist will never start. The queue of the rule delays the second pass by as much. */
+const SETTLED_MS = 90_000;
+
+/** An end that no event has reported to this call. */
+export interface Found extends Reported {
+  /** Grants from after this instant (epoch milliseconds) are not of the execution's time before that end. */
+  until: number;
+}
+
+/**
+ * Asks whether an execution has ended. An execution that does not exist may be about to start.
+ * @param asked `orMissing`: whether an execution that does not exist counts as ended
+ * @returns undefined if the execution has not ended, as far as Step Functions shows
+ * @throws HoldfastError as `describeExecution`
+ */
+export async function findEnd(
+  dependencies: LeaseDependencies,
+  { execution, orMissing = false }: { execution: string; orMissing?: boolean },
+  call: Call,
+): Promise<Found | undefined> {
+  const { clock, clockSkewMs } = dependencies;
+  const askedAt = clock.now();
+  const { state, status, stoppedAt = askedAt } = await describeExecution(dependencies, execution, call);
+  if (state !== 'ended' && !(orMissing && state === 'missing')) return undefined;
+  const settled = stoppedAt + SETTLED_MS <= askedAt;
+  return { execution, settled, status, until: settled ? askedAt : Math.min(askedAt, stoppedAt + clockSkewMs) };
+}

@@ -1,0 +1,144 @@
+import { GetItemCommand, ScanCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { all, type Condition, conditionFields } from '../../aws/condition.ts';
+import { conditionalWrite, type Item } from '../../aws/dynamodb.ts';
+import { reading, send, writing } from '../../aws/send.ts';
+import { HoldfastError } from '../../errors.ts';
+import { namespaceOfName } from '../../namespace.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { nameOfLine } from '../waiters.ts';
+import { DEFAULT_QUOTAS } from './quotas.ts';
+
+// The quota of tickets in a namespace (docs/protocols/queue.md#limits). The repair counts, and writes down which namespaces are full. Calls that
+// join a line read that. So a deployment without lines counts nothing, and a count may be a few minutes old.
+
+/** A record of the leases table. No caller can name such a key. */
+const KEY = 'holdfast:full-namespaces';
+
+/** How long a function uses what it has read before it reads again which namespaces are full. */
+const ASK_EVERY_MS = 10_000;
+
+/** A namespace is no longer full if no run of the repair has called it full for so long. Runs come each minute, and may last nearly as long. */
+const VALID_MS = 150_000;
+
+/** Counting stops there: some 100 MiB of tickets. */
+const MAX_PAGES = 100;
+const MAX_NAMESPACES = 1000;
+
+/** After this time TTL removes the record of a deployment in which no namespace is full any more. */
+const TTL_SECONDS = 86_400;
+
+interface Known {
+  askedAt: number;
+  countedAt: number;
+  full: ReadonlySet<string>;
+}
+
+const known = new WeakMap<LeaseDependencies, Known>();
+
+/**
+ * Lets a call or a task into the line of a key, unless its namespace has too many in line already.
+ * @throws HoldfastError QueueFull, Throttled, Unavailable
+ */
+export async function refuseWhereFull(dependencies: LeaseDependencies, key: string, call: Call): Promise<void> {
+  const { namespace } = call;
+  if (namespace === undefined) return;
+  const now = dependencies.clock.now();
+  let standing = known.get(dependencies);
+  if (standing === undefined || now - standing.askedAt >= ASK_EVERY_MS || now < standing.askedAt) {
+    standing = { askedAt: now, ...(await ask(dependencies, call)) };
+    known.set(dependencies, standing);
+  }
+  // A count from the future, by a clock that was wrong, is no count either.
+  if (!standing.full.has(namespace) || Math.abs(now - standing.countedAt) >= VALID_MS) return;
+  const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  throw new HoldfastError('QueueFull', `at least ${limit} tasks and callers of the namespace wait`, {
+    ...{ key: nameOfLine(key), quota: 'maxWaitersPerNamespace', limit },
+    retryAfterMs: ASK_EVERY_MS,
+  });
+}
+
+async function ask({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<Known, 'askedAt'>> {
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(KEY) } });
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return { countedAt: Number(item?.counted_at?.N ?? 0), full: new Set(item?.full?.SS) };
+}
+
+/** Sees each key that has a line, and says when a namespace may be full. */
+export class Fullness {
+  readonly #dependencies: LeaseDependencies;
+  readonly #keys = new Map<string, number>();
+  #counted = false;
+
+  constructor(dependencies: LeaseDependencies) {
+    this.#dependencies = dependencies;
+  }
+
+  /**
+   * Counts the tickets of all namespaces, once, as soon as one of them has so many keys with a line that it may be full. A deployment
+   * with few such keys pays nothing.
+   * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+   */
+  async saw(key: string, call: Call): Promise<void> {
+    const namespace = namespaceOfName(nameOfLine(key));
+    if (namespace === undefined || this.#counted) return;
+    const keys = (this.#keys.get(namespace) ?? 0) + 1;
+    this.#keys.set(namespace, keys);
+    const { waitersPerKey, waitersPerNamespace } = this.#dependencies.quotas ?? DEFAULT_QUOTAS;
+    if (keys * waitersPerKey < waitersPerNamespace) return;
+    this.#counted = true;
+    const counts = await countTickets(this.#dependencies, call);
+    const full = [...counts].filter(([, count]) => count >= waitersPerNamespace).map(([name]) => name);
+    await write(this.#dependencies, full.slice(0, MAX_NAMESPACES), call);
+  }
+}
+
+/** A lower bound, because a count that must end early misses some. */
+async function countTickets({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  let from: Item | undefined;
+  const until = call.timeLeftMs() / 2;
+  for (let pages = 0; pages < MAX_PAGES && call.timeLeftMs() > until; pages++) {
+    const command: ScanCommand = new ScanCommand({
+      TableName: waitersTable,
+      ProjectionExpression: '#key',
+      ExpressionAttributeNames: { '#key': 'key' },
+      ...(from && { ExclusiveStartKey: from }),
+    });
+    const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
+    for (const { key } of page.Items ?? []) {
+      const namespace = namespaceOfName(nameOfLine(key?.S ?? ''));
+      if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+    }
+    from = page.LastEvaluatedKey;
+    if (!from) break;
+  }
+  return counts;
+}
+
+const isThere: Condition = { expression: 'attribute_exists(counted_at)' };
+
+/** A run that was frozen must not overwrite a younger count. */
+async function write({ dynamodb, clock, table }: LeaseDependencies, full: string[], call: Call): Promise<void> {
+  const now = clock.now();
+  const isNewer: Condition = {
+    expression: 'attribute_not_exists(counted_at) OR counted_at < :now OR counted_at > :ahead',
+    values: { ':now': integer(now), ':ahead': integer(now + VALID_MS) },
+  };
+  const isAnyFull = full.length > 0;
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(KEY) },
+    UpdateExpression: `SET counted_at = :now, lease_expiry = :ttl${isAnyFull ? ', #full = :full' : ' REMOVE #full'}`,
+    ...conditionFields(isAnyFull ? isNewer : all(isThere, isNewer), {
+      names: { '#full': 'full' },
+      values: {
+        ':now': integer(now),
+        ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS),
+        ...(isAnyFull && { ':full': { SS: full } }),
+      },
+    }),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}

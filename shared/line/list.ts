@@ -1,0 +1,100 @@
+import type { Call } from '../aws/call.ts';
+import type { LeaseRecord } from '../leases/record.ts';
+import { isLeased } from '../leases/rules.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { isTask, isWaiting, pileMet, type Ticket, ticketsOf } from './waiters.ts';
+
+/** What every caller may see of a task or a call in line. Neither the token nor the request id is in it. */
+export interface WaiterView {
+  /** A parked task, or a call of acquire that waits. */
+  kind: 'task' | 'caller';
+  ticket: string;
+  holder: string;
+  execution: string | null;
+  /** When its wait began. */
+  parkedAt: string;
+  /** When it stops waiting. */
+  deadline: string;
+}
+
+/** A read of one key must not cost more with each one that joins. So it does not count longer queues to their end. */
+const MAX_COUNTED = 100;
+
+/** The token is not among them. `keep_until`, which only rows of callers have, shows whether there is one. */
+const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, cancelled_at';
+
+interface Asked {
+  record: LeaseRecord;
+  /** Tickets of those that have their permits already. */
+  granted?: ReadonlySet<string | undefined>;
+  /** How many are listed, the oldest first. */
+  limit: number;
+}
+
+/**
+ * Lists the tasks and callers in line for the key of a record, without the one that has the lease.
+ * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of a pile of rows that are over
+ */
+export async function readWaiting(
+  dependencies: LeaseDependencies,
+  { record, granted, limit }: Asked,
+  call: Call,
+): Promise<{ waiting: number; waiters: WaiterView[] }> {
+  const counted = Math.max(MAX_COUNTED, limit);
+  const waiters: WaiterView[] = [];
+  let waiting = 0;
+  for await (const ticket of inLine(dependencies, { record, counted }, call)) {
+    if (granted?.has(ticket.ticket)) continue;
+    if (waiters.length < limit) waiters.push(waiterView(ticket));
+    if (++waiting === counted) break;
+  }
+  return { waiting, waiters };
+}
+
+/**
+ * The place of a call that leaves the line and may ask again. Both counts end at 100, and at a pile of rows that are over.
+ * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
+ * @throws HoldfastError Throttled, Unavailable
+ */
+export async function readPlace(
+  dependencies: LeaseDependencies,
+  { record, ticket: own }: { record: LeaseRecord; ticket: string },
+  call: Call,
+): Promise<{ waiting: number; place: number }> {
+  let [waiting, place] = [0, 1];
+  for await (const { ticket } of inLine(dependencies, { record, counted: MAX_COUNTED }, call)) {
+    if (ticket === own) continue;
+    if (ticket < own) place++;
+    if (++waiting === MAX_COUNTED) break;
+  }
+  return { waiting, place };
+}
+
+async function* inLine(
+  dependencies: LeaseDependencies,
+  { record, counted }: { record: LeaseRecord; counted: number },
+  call: Call,
+): AsyncGenerator<Ticket> {
+  // It reads one more, because the ticket of the holder may be among them.
+  const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
+  const now = dependencies.clock.now();
+  const isPile = pileMet(now);
+  for await (const ticket of ticketsOf(dependencies, query, call)) {
+    const isHolder = isLeased(record) && record.ticket === ticket.ticket;
+    if (!isHolder && isWaiting(ticket, now)) yield ticket;
+    if (isPile(ticket)) return;
+  }
+}
+
+function waiterView(row: Ticket): WaiterView {
+  const { ticket, holder, execution = null, parkedAt, deadline } = row;
+  const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
+  return {
+    kind: isTask(row) ? 'task' : 'caller',
+    ticket,
+    holder,
+    execution,
+    parkedAt: parkedIso,
+    deadline: deadlineIso,
+  };
+}

@@ -1,0 +1,190 @@
+import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
+import { isThrottlingError } from '@smithy/core/retry';
+import type { Call } from '../aws/call.ts';
+import { attempt } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import { renew } from '../leases/in-line/marks.ts';
+import type { Leased, LeaseRecord } from '../leases/record.ts';
+import { endsAt, isLeased } from '../leases/rules.ts';
+import { durations, grantView, previousView } from '../leases/views.ts';
+import { nameWithin } from '../namespace.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { measureHandOff } from './hand-off-time.ts';
+import { deleteTicket, nameOfLine, type TaskTicket } from './waiters.ts';
+
+/**
+ * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
+ * `unanswered`: every other failure. The message may have been delivered.
+ */
+export type Delivery = 'delivered' | 'gone' | 'unanswered';
+
+/** Step Functions throttled a message, so nobody has heard of the grant. It is sent again after each of these pauses, in milliseconds. */
+const PAUSES_MS = [100, 200, 400];
+
+const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
+
+/** With less time left than this, a call notifies nobody. */
+export const NOTIFY_MS = 500;
+
+/** A task measures its work by the ttl. So the service sends no grant that is short of its whole ttl by more than this. */
+const MAX_SHORTFALL_MS = 500;
+
+/** Each renewal may be as slow as the one before. After these, a grant that is still short is left to the schedule. */
+const MAX_RENEWALS = 3;
+
+/**
+ * Whether this process has a client of Step Functions. A process with directTransport may have none: it must grant no task what it cannot tell the
+ * task of. Makes the client.
+ * @throws what is no HoldfastError
+ */
+export async function canTellTasks({ stepFunctions }: LeaseDependencies): Promise<boolean> {
+  try {
+    await stepFunctions();
+    return true;
+  } catch (error) {
+    if (error instanceof HoldfastError) return false;
+    throw error;
+  }
+}
+
+interface GrantMessage {
+  ticket: TaskTicket;
+  /** The grant, as it stands on record. */
+  record: Leased;
+  /** Whether the request had this grant before. */
+  repeated: boolean;
+  /** Whether this call wrote the version on record. Every other call writes a new version before it sends the grant. */
+  isOurs: boolean;
+}
+
+/** `overtaken`: another call has changed the grant, and nothing was sent. */
+export interface Notified<Standing> {
+  outcome: Delivery | 'overtaken';
+  standing: Standing;
+}
+
+/** A grant of a lease or a permit on record, with what sending needs to know about it. */
+export interface Deliverable<Standing> {
+  standing: Standing;
+  /** Epoch milliseconds. */
+  expiresAt: number;
+  ttlMs: number;
+  /** What acquire would have answered, without `key`, the durations and `repeated`. */
+  output(now: number): object;
+  /** Gives it its whole ttl under a new version. @returns the record alone if another call has changed it */
+  renewed(): Promise<Deliverable<Standing> | { overtaken: Standing }>;
+}
+
+interface Delivering<Standing> {
+  ticket: TaskTicket;
+  grant: Deliverable<Standing>;
+  repeated: boolean;
+  isOurs: boolean;
+}
+
+/**
+ * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead
+ * (docs/protocols/queue.md#notify). A write may be answered late, so the clock is read again after each one. Sends again only
+ * what Step Functions has throttled (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
+ */
+export async function deliver<Standing>(
+  dependencies: LeaseDependencies,
+  { ticket, grant: first, repeated, isOurs }: Delivering<Standing>,
+  call: Call,
+): Promise<Notified<Standing>> {
+  const { clock } = dependencies;
+  await dependencies.stepFunctions(); // making the client takes time, which must not come off the ttl
+  let grant = first;
+  let isFresh = isOurs;
+  const pauses = PAUSES_MS.values();
+  for (let renewals = 0; ; ) {
+    const now = clock.now();
+    if (isFresh && !isShort(grant, now)) {
+      const told = durations({ since: ticket.parkedAt, expiresAt: grant.expiresAt, now });
+      const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
+      const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
+      const outcome = await send(
+        dependencies,
+        new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
+        call,
+      );
+      const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
+      if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
+        await clock.sleep(pauseMs);
+        continue;
+      }
+      if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', told.waitedMs);
+      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, standing: grant.standing };
+    }
+    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', standing: grant.standing };
+    const renewed = await grant.renewed();
+    if ('overtaken' in renewed) return { outcome: 'overtaken', standing: renewed.overtaken };
+    grant = renewed;
+    isFresh = true;
+  }
+}
+
+const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 'ttlMs'>, now: number): boolean =>
+  expiresAt - now < ttlMs - MAX_SHORTFALL_MS;
+
+/** The same for a lease. @throws as `deliver` */
+export async function notifyGranted(
+  dependencies: LeaseDependencies,
+  { record, ...message }: GrantMessage,
+  call: Call,
+): Promise<Notified<LeaseRecord>> {
+  const deliverable = (standing: Leased): Deliverable<LeaseRecord> => ({
+    standing,
+    expiresAt: endsAt(standing),
+    ttlMs: standing.ttlMs ?? 0,
+    output: (now) => ({ ...grantView(standing, now), previous: previousView(standing.previous) }),
+    renewed: async () => {
+      const renewed = await renew(dependencies, standing, call);
+      return renewed.won && isLeased(renewed.standing)
+        ? deliverable(renewed.standing)
+        : { overtaken: renewed.standing };
+    },
+  });
+  const notified = await deliver(dependencies, { ...message, grant: deliverable(record) }, call);
+  if (notified.outcome === 'delivered' && !message.repeated)
+    measureHandOff(notified.standing, dependencies.clock.now(), call);
+  return notified;
+}
+
+/** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
+export async function notifyFailed(
+  dependencies: LeaseDependencies,
+  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
+  call: Call,
+): Promise<Delivery> {
+  const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
+  const cause = JSON.stringify({ ...error.problem(ticket.ticket), key });
+  const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
+  const outcome = await send(dependencies, command, call);
+  return outcome === 'throttled' ? 'unanswered' : outcome;
+}
+
+/** The same, and deletes its ticket. Without an answer the ticket stays, or the task might wait for ever. */
+export async function failTask(
+  dependencies: LeaseDependencies,
+  failing: { ticket: TaskTicket; error: HoldfastError },
+  call: Call,
+): Promise<Delivery> {
+  const delivery = await notifyFailed(dependencies, failing, call);
+  if (delivery !== 'unanswered') await deleteTicket(dependencies, failing.ticket, call);
+  return delivery;
+}
+
+async function send(
+  { stepFunctions }: LeaseDependencies,
+  command: SendTaskSuccessCommand | SendTaskFailureCommand,
+  call: Call,
+): Promise<Delivery | 'throttled'> {
+  let tries = 0;
+  // One try, whatever client a caller of directTransport passes (aws/step-functions.ts).
+  const tried = await attempt(await stepFunctions(), { command, tooLate: () => tries++ > 0 }, call);
+  if ('output' in tried) return 'delivered';
+  if (GONE.has(tried.error.name)) return 'gone';
+  return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
+}

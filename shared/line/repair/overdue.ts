@@ -1,0 +1,97 @@
+import { integer } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { Delivery } from '../notify.ts';
+import { type CallTicket, isTask, isWaiting, pileMet, type TaskTicket, type Ticket, ticketsOf } from '../waiters.ts';
+import { deleteOver } from '../waiting-calls.ts';
+
+// What the repair does with the rows of a line, whatever it is for.
+
+/** The call that wrote a grant notifies its task within moments, or never. */
+const NOTIFIED_AFTER_MS = 10_000;
+
+/**
+ * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that nobody can ever notify
+ * (Step Functions may lack the use of a KMS key, for instance) would keep that grant for ever.
+ */
+const MAX_PAST_DEADLINE_MS = 180_000;
+
+/** As a rule, one key takes no longer. */
+export const LAST_KEY_MS = 5000;
+
+/** The most tasks that one run ends for one key: a queue of dead tickets must not cost the other keys their turn. */
+const MAX_OVERDUE = 100;
+
+/** So many rows of callers go in any case, and more only while the run has time to spare. */
+const MIN_OVER = 100;
+
+/** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
+const DELETES_AT_ONCE = 5;
+
+/** Whether the task of a grant, whose ticket is still there, should know of it by now. */
+export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
+  acquiredAt + NOTIFIED_AFTER_MS <= now;
+
+/** Whether the repair still notifies a task. If not, its grant ends at its expiry. */
+export const isStillTold = (ticket: TaskTicket, now: number): boolean => ticket.deadline + MAX_PAST_DEADLINE_MS > now;
+
+interface Overdue {
+  fail(ticket: TaskTicket): Promise<Delivery | 'overtaken'>;
+  /** With less time left than this, a pile of rows is left to the next run. */
+  spareMs: number;
+}
+
+interface Rows {
+  /** The key of the line. */
+  key: string;
+  isGranted(ticket: Ticket): boolean;
+}
+
+/** Rows of callers that have left do not count, nor do those of grants. Behind a pile of those somebody may wait. @throws HoldfastError Throttled, Unavailable */
+export async function isSomebodyWaiting(
+  dependencies: LeaseDependencies,
+  { key, isGranted }: Rows,
+  call: Call,
+): Promise<boolean> {
+  const isPile = pileMet(dependencies.clock.now());
+  for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call)) {
+    if (isWaiting(ticket, dependencies.clock.now()) && !isGranted(ticket)) return true;
+    if (isPile(ticket)) return true;
+  }
+  return false;
+}
+
+/**
+ * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would wait for ever. Rows of callers
+ * go once they are over.
+ * @returns how many tasks Step Functions gave no answer about
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function failAllOverdue(
+  dependencies: LeaseDependencies,
+  { key, isGranted, fail, spareMs }: Rows & Overdue,
+  call: Call,
+): Promise<number> {
+  const { clock } = dependencies;
+  const overdue = {
+    key,
+    FilterExpression: 'deadline <= :now',
+    ExpressionAttributeValues: { ':now': integer(clock.now()) },
+  };
+  let [tries, over, unanswered] = [0, 0, 0];
+  const going: CallTicket[] = [];
+  const clear = () => Promise.all(going.splice(0).map((row) => deleteOver(dependencies, row, call)));
+  for await (const ticket of ticketsOf(dependencies, overdue, call)) {
+    const isKept = !isTask(ticket) && ticket.keepUntil > clock.now();
+    if (isKept || isGranted(ticket)) continue;
+    if (isTask(ticket)) {
+      if (tries++ < MAX_OVERDUE && (await fail(ticket)) === 'unanswered') unanswered++;
+      continue;
+    }
+    if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;
+    going.push(ticket);
+    if (going.length === DELETES_AT_ONCE) await clear();
+  }
+  await clear();
+  return unanswered;
+}

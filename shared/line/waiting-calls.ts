@@ -1,0 +1,178 @@
+import { DeleteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import { isOf } from '../leases/conditions.ts';
+import { isOwnOf } from '../leases/rules.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { type CallTicket, getTicket, isTask, parseTicket, type Ticket, ticketsOf, ttlOf } from './waiters.ts';
+
+/** How long a caller keeps its place after it received LeaseHeld. */
+export const KEEP_MS = 5000;
+
+/** A request of a caller, as its tickets name it. */
+export interface Asker {
+  key: string;
+  requestId: string;
+  holder: string;
+  principal?: string | undefined;
+}
+
+/** A caller that withdraws its request. */
+export interface Withdrawer extends Asker {
+  /** That of its only call in line, if the caller names it. */
+  ticket?: string | undefined;
+}
+
+type Name = Pick<Ticket, 'key' | 'ticket'>;
+
+const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
+const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
+
+/** A ticket for a permit is granted by its own terms, so a call with others takes a new place. */
+const isFor = ({ limit, weight }: NonNullable<Ticket['permit']>): Condition =>
+  all(
+    aliased('#weight = :weight', { ':weight': integer(weight) }),
+    limit === null ? aliased('attribute_not_exists(#limit)') : aliased('#limit = :limit', { ':limit': integer(limit) }),
+  );
+
+/** The ticket of a request, and of no task. */
+const isTicketOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
+
+interface Left {
+  /** Whether its request was withdrawn. */
+  cancelled: boolean;
+}
+
+/** Deletes the ticket of a claimed grant, but that of a task, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export async function leaveLine(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
+  const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
+  return { cancelled: !won && old?.task_token === undefined };
+}
+
+/** The same for a ticket that a caller names, which may be that of another caller. @throws as `leaveLine` */
+export async function leaveOwnLine(
+  dependencies: LeaseDependencies,
+  { ticket, asker }: { ticket: string; asker: Asker },
+  call: Call,
+): Promise<Left> {
+  const { key } = asker;
+  const condition = all(isTicketOf(asker), isNotCancelled);
+  const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
+  return { cancelled: !won && isWithdrawn(old, asker) };
+}
+
+/** Deletes a row whose time is over, unless its call has come back meanwhile. @returns whether it is gone. @throws as `leaveLine` */
+export async function deleteOver(dependencies: LeaseDependencies, ticket: CallTicket, call: Call): Promise<boolean> {
+  const condition = { expression: 'deadline = :seen', values: { ':seen': integer(ticket.deadline) } };
+  return (await deleteIf(dependencies, { name: ticket, condition }, call)).won;
+}
+
+/** Whether a row that a write met belongs to this request, and was withdrawn. */
+function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
+  const row = item && parseTicket(item);
+  const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
+  return isOwn && 'cancelledAt' in row && row.cancelledAt !== undefined;
+}
+
+interface Rejoining {
+  asker: Asker & Pick<Ticket, 'permit'>;
+  ticket: string;
+  deadline: number;
+}
+
+/**
+ * Keeps the place of a call that asks again (docs/protocols/queue.md#join).
+ * @returns undefined if there is no such ticket of this request, or it asks for a permit by other terms
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function keepPlace(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { asker, ticket, deadline }: Rejoining,
+  call: Call,
+): Promise<CallTicket | 'cancelled' | undefined> {
+  const keepUntil = deadline + KEEP_MS;
+  const isSameRequest = all(isTicketOf(asker), isNotCancelled, ...(asker.permit ? [isFor(asker.permit)] : []));
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(asker.key), ticket: text(ticket) },
+    UpdateExpression: 'SET deadline = :deadline, keep_until = :keep, #ttl = :ttl',
+    ...conditionFields(isSameRequest, {
+      names: { '#ttl': 'ttl' },
+      values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
+    }),
+    ReturnValues: 'ALL_NEW',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  if (outcome.won) return outcome.item && (parseTicket(outcome.item) as CallTicket);
+  return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
+}
+
+/** Flags a ticket as withdrawn. Its call sees the flag. @param asker undefined for an operator. @returns whether there was a ticket */
+export async function flagCancelled(
+  { dynamodb, clock, waitersTable }: LeaseDependencies,
+  { name, asker }: { name: Name; asker?: Asker },
+  call: Call,
+): Promise<boolean> {
+  const isThere: Condition = { expression: 'attribute_exists(ticket) AND attribute_not_exists(task_token)' };
+  const command = new UpdateItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(name.key), ticket: text(name.ticket) },
+    UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
+    ...conditionFields(asker ? isTicketOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+  });
+  const { won } = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  return won;
+}
+
+/** Whether a call in line was withdrawn, or its ticket cancelled. @throws HoldfastError Throttled, Unavailable */
+export async function isCancelled(dependencies: LeaseDependencies, name: Name, call: Call): Promise<boolean> {
+  const row = await getTicket(dependencies, name, call);
+  return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
+}
+
+/** Which tickets of a request were there, and which of them could be flagged. */
+export interface FlaggedTickets {
+  seen: ReadonlySet<string>;
+  flagged: boolean;
+}
+
+/**
+ * Flags all tickets of a request's calls in line, or the one that the caller names: then only a name that is not of the request's costs a read of
+ * the line.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function flagOwnTickets(
+  dependencies: LeaseDependencies,
+  { ticket, ...asker }: Withdrawer,
+  call: Call,
+): Promise<FlaggedTickets> {
+  const name = { key: asker.key, ticket: ticket ?? '' };
+  if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))
+    return { seen: new Set([ticket]), flagged: true };
+  const seen = new Set<string>();
+  let flagged = false;
+  for await (const row of ticketsOf(dependencies, { key: asker.key, firstPage: 100 }, call)) {
+    if (isTask(row) || !isOwnOf(row, asker)) continue;
+    seen.add(row.ticket);
+    if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged = true;
+  }
+  return { seen, flagged };
+}
+
+async function deleteIf(
+  { dynamodb, waitersTable }: LeaseDependencies,
+  { name, condition }: { name: Name; condition: Condition },
+  call: Call,
+): Promise<{ won: boolean; old?: Item | undefined }> {
+  const command = new DeleteItemCommand({
+    TableName: waitersTable,
+    Key: { key: text(name.key), ticket: text(name.ticket) },
+    ...conditionFields(condition),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+}

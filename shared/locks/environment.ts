@@ -1,0 +1,50 @@
+import { dynamodbClient } from '../aws/dynamodb.ts';
+import { requiredString, wholeNumber } from '../aws/environment.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
+import { systemClock } from '../surroundings/clock.ts';
+import { systemIds } from '../surroundings/ids.ts';
+
+/** The dependencies of a deployed function. @throws Error naming the variable that is missing or wrong */
+export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): LeaseDependencies {
+  return {
+    dynamodb: dynamodbClient(),
+    clock: systemClock,
+    ids: systemIds,
+    table: requiredString('LEASES_TABLE', env),
+    clockSkewMs: wholeNumber('CLOCK_SKEW_MS', 500, env),
+    maxWaitSeconds: wholeNumber('MAX_WAIT_SECONDS', 20, env),
+    fenceRetentionSeconds: wholeNumber('FENCE_RETENTION_SECONDS', 3600, env),
+    executions: {
+      ownAlone: env.NAMESPACE_EXECUTIONS === 'own',
+      stateMachines: env.EXECUTION_STATE_MACHINES || '*',
+      service: env.SERVICE_NAME,
+    },
+    quotas: {
+      waitersPerKey: wholeNumber('MAX_WAITERS_PER_KEY', DEFAULT_QUOTAS.waitersPerKey, env),
+      waitersPerNamespace: wholeNumber('MAX_WAITERS_PER_NAMESPACE', DEFAULT_QUOTAS.waitersPerNamespace, env),
+      acquireConcurrency: env.ACQUIRE_CONCURRENCY ? wholeNumber('ACQUIRE_CONCURRENCY', 0, env) : undefined,
+    },
+    waitersTable: requiredString('WAITERS_TABLE', env),
+    // While it is being upgraded from 0.1.0, a function may have the new code and the old environment.
+    poolsTable: env.POOLS_TABLE || undefined,
+    repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
+    stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
+  };
+}
+
+/** @param queueUrl of the queue from which the repair takes its messages. Without one, only the schedule repairs */
+function repairLaterBy(queueUrl: string | undefined): LeaseDependencies['repairLater'] {
+  if (queueUrl === undefined) return undefined;
+  const send = once(async () => (await import('../aws/sqs.ts')).delayedSender(queueUrl));
+  return async ({ delaySeconds, ...message }, call) => (await send())(message, delaySeconds, call);
+}
+
+/** A function that makes its value at the first call, and returns the same value from then on. */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

@@ -1,0 +1,175 @@
+import * as z from 'zod/mini';
+import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
+import { LEASE_STATES } from '../leases/rules.ts';
+import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
+
+// Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
+// of every cold start, and 3 kB.
+
+const key = () => callersName(1024);
+/** Accepts the key of one of the service's own leases too. */
+const anyKey = () => name(1024);
+const leaseId = () => name(256);
+const ttlSeconds = () => whole(2, 86_400);
+const ticket = () => name(256);
+/** No Lambda function runs for longer. */
+const MAX_GRACE_SECONDS = 900;
+/** It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. */
+const executionArn = () =>
+  name(256).check(
+    z.regex(
+      /^arn:[\w-]+:states:[\w-]+:\d{12}:execution:\S+$/,
+      'must be the ARN of an execution of a Standard workflow',
+    ),
+  );
+
+export const acquireInput = () =>
+  z
+    .strictObject({
+      key: key(),
+      holder: name(256),
+      ttlSeconds: z._default(ttlSeconds(), 60),
+      waitSeconds: z._default(whole(0, 20), 0),
+      /** Whether it waits in line. Otherwise it looks and races, which costs less and serves nobody in order. */
+      fair: z._default(z.boolean('must be true or false'), true),
+      /** The ticket that came with LeaseHeld to an earlier call of this request. It keeps the place. */
+      ticket: z.optional(ticket()),
+      /** Names one acquisition. A repeat gets the same grant. */
+      requestId: z.optional(name(256)),
+      /** Shown to every reader of the lease. */
+      data: z.optional(json()),
+      /** The ARN of the execution that will hold the lease: its end frees it. */
+      execution: z.optional(executionArn()),
+      /** The ARN of the execution that works under the lease of `execution`: the lease stays while it runs. */
+      target: z.optional(executionArn()),
+      /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
+      graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
+      /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
+      taskToken: z.optional(name(2048)),
+      parkSeconds: z.optional(whole(1, 604_800)),
+      /** Asks for a permit. The caller gets one if all holders, with it, weigh at most so much. */
+      limit: z.optional(whole(1, MOST_PERMITS)),
+      /** How much the permit weighs. */
+      weight: z.optional(whole(1, MOST_PERMITS)),
+      /** Asks for a permit, beside others or alone. */
+      mode: z.optional(oneOf(MODES)),
+    })
+    .check(
+      z.check((ctx) => {
+        const { taskToken, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
+        const fault = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
+        if (taskToken !== undefined && waitSeconds > 0) fault('waitSeconds', 'cannot be combined with taskToken');
+        if (taskToken !== undefined && !fair) fault('fair', 'cannot be combined with taskToken');
+        if (taskToken !== undefined && ticket !== undefined) fault('ticket', 'cannot be combined with taskToken');
+        if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
+        if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
+        for (const field of ['target', 'graceSeconds'] as const)
+          if (ctx.value[field] !== undefined && ctx.value.execution === undefined) fault(field, 'needs an execution');
+        for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
+      }),
+    );
+export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
+
+interface PermitFields {
+  limit?: number | undefined;
+  weight?: number | undefined;
+  mode?: string | undefined;
+  data?: unknown;
+}
+
+/** What does not go together in a request for a permit: fields, and what is wrong with them. */
+function permitFaults({ limit, weight, mode, data }: PermitFields): [field: string, message: string][] {
+  const ofPermit = limit !== undefined || mode !== undefined;
+  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit']];
+  const faults: [string, string][] = [];
+  if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
+  if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
+  else if (weight !== undefined && limit !== undefined && weight > limit)
+    faults.push(['weight', 'must be at most the limit']);
+  // The schema of `data` has already named what is too deep or too large for any lease.
+  if (data !== undefined && !jsonFault(data) && Buffer.byteLength(JSON.stringify(data)) > MOST_DATA_BYTES)
+    faults.push(['data', `must be at most ${MOST_DATA_BYTES} bytes of JSON with limit or mode`]);
+  return faults;
+}
+
+export const heartbeatInput = () =>
+  z.strictObject({ key: key(), leaseId: leaseId(), ttlSeconds: z.optional(ttlSeconds()) });
+export type HeartbeatInput = z.infer<ReturnType<typeof heartbeatInput>>;
+
+export const releaseInput = () => z.strictObject({ key: key(), leaseId: leaseId() });
+export type ReleaseInput = z.infer<ReturnType<typeof releaseInput>>;
+
+export const breakInput = () =>
+  z.strictObject({
+    key: key(),
+    fence: whole(0, Number.MAX_SAFE_INTEGER),
+    /** Whether it is the fence of a permit. */
+    pool: z.optional(flag()),
+    /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
+    wait: z.optional(flag()),
+  });
+export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
+
+export const cancelInput = () =>
+  z.strictObject({
+    key: key(),
+    ticket: ticket(),
+    /** Whether it is a ticket of the line of a pool. */
+    pool: z.optional(flag()),
+  });
+export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
+
+/** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
+export const withdrawInput = () =>
+  z.strictObject({ key: key(), requestId: name(256), holder: name(256), ticket: z.optional(ticket()) });
+export type WithdrawInput = z.infer<ReturnType<typeof withdrawInput>>;
+
+/** With a key, the repair looks at that one alone. */
+export const repairInput = () =>
+  z.strictObject({
+    key: z.optional(anyKey()),
+    /** Of the grant whose end a message looks at. */
+    fence: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
+  });
+export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
+
+const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] as const;
+
+export const executionEndedInput = () =>
+  z.strictObject({
+    execution: executionArn(),
+    /** The second pass, a while after the event: calls that were under way when the execution ended have ended by now. */
+    again: z._default(z.boolean('must be true or false'), false),
+    /** How it ended, and when (epoch milliseconds), if an event says so. */
+    status: z.optional(oneOf(ENDED_STATUSES)),
+    stopDate: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
+  });
+export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
+
+export const readInput = () =>
+  z
+    .strictObject({
+      key: z.optional(anyKey()),
+      prefix: z.optional(name(1024)),
+      holder: z.optional(name(256)),
+      state: z.optional(oneOf(LEASE_STATES)),
+      limit: z.optional(limit()),
+      cursor: z.optional(cursorText()),
+      /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
+      waiters: z.optional(queryFlag()),
+      /** With `key`: read the pool of that name, and not the lease. */
+      pool: z.optional(queryFlag()),
+    })
+    .check(
+      z.check((ctx) => {
+        const { key, waiters, limit, pool, ...rest } = ctx.value;
+        const fault = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
+        const listing = limit !== undefined && !waiters ? { ...rest, limit } : rest;
+        if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
+        else if (waiters) fault('waiters', 'needs a key');
+        else if (pool) fault('pool', 'needs a key');
+      }),
+    );
+export type ReadInput = z.infer<ReturnType<typeof readInput>>;

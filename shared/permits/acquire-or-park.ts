@@ -1,0 +1,38 @@
+import type { Call } from '../aws/call.ts';
+import { naming } from '../aws/send.ts';
+import type { Acquired } from '../leases/acquire.ts';
+import { DEFAULT_PARK_SECONDS } from '../leases/acquire-or-park.ts';
+import type { Parked } from '../leases/in-line/park.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { type PermitInput, permitAcquirer, permitRequest } from './acquire.ts';
+import type { PoolDependencies } from './dependencies.ts';
+
+interface ParkInput extends PermitInput {
+  taskToken?: string | undefined;
+  parkSeconds?: number | undefined;
+}
+
+/**
+ * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and in-line/park.ts
+ */
+export function permitAcquirerOrParker(dependencies: PoolDependencies) {
+  const acquire = permitAcquirer(dependencies);
+  return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
+    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
+    const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    if (execution !== undefined) {
+      const { noteExecution } = await import('./execution-rows.ts');
+      await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
+    }
+    const plain = { ...asked, requestId };
+    if (taskToken === undefined) return acquire(plain, call);
+    const request = permitRequest({ ...plain, mode }, call);
+    const { parkForPermit } = await import('./in-line/park.ts');
+    const parking = { request, taskToken, parkSeconds };
+    const parked = await parkForPermit(dependencies, parking, call).catch(naming({ requestId }));
+    if (parked.parked) call.measure?.('Parked', 1);
+    return parked;
+  };
+}

@@ -1,0 +1,89 @@
+import { integer, text } from '../aws/attributes.ts';
+import { aliased, any, type Condition, not } from '../aws/condition.ts';
+import { type Proof, RING } from './names.ts';
+import { MOST_FENCE, type PoolEntry, type PoolRecord } from './record.ts';
+
+// The conditions that make a write on a pool a rule (docs/protocols/pools.md).
+
+/** The attributes of a request's entry. */
+export const attributesOf = (name: string): Record<string, string> => ({ '#h': `h${name}`, '#f': `f${name}` });
+
+const entry = (name: string) => ({ '#h': `h${name}` });
+
+export const hasUsed: Condition = aliased('attribute_exists(#used)');
+
+/** Never compare by equality with a limit. Once callers disagree about it, that would admit without bound. */
+export const hasRoom = (room: number): Condition =>
+  any(aliased('attribute_not_exists(#used)'), aliased('#used <= :room', { ':room': integer(room) }));
+
+/** A value of another type than a number is not lower either, so no fence comes from it. */
+export const canRise: Condition = aliased('attribute_not_exists(#fence) OR #fence < :most', {
+  ':most': integer(MOST_FENCE),
+});
+
+/** @param nth of the requests that one write grants */
+export const hasNoEntry = (name: string, nth: number): Condition => ({
+  expression: `attribute_not_exists(#g${nth})`,
+  names: { [`#g${nth}`]: `h${name}` },
+});
+
+const SLOTS = Array.from({ length: RING }, (_, slot) => `#r${slot}`).join(', ');
+
+/** A request stands for one acquisition. A late duplicate of a released one must not take another permit. */
+export const isNotRemembered = (name: string, nth = 0): Condition =>
+  not(aliased(`:m${nth} IN (${SLOTS})`, { [`:m${nth}`]: text(name) }));
+
+/** While a caller or a task is in line, only the line grants permits. */
+export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
+
+/** The line has neither grown nor granted a permit since the record was seen. */
+export const markUnchanged = ({ waiters }: Pick<PoolRecord, 'waiters'>): Condition =>
+  waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters });
+
+/** No call has extended or ended the permit since it was seen. */
+export const isStill = ({ name, version }: Pick<PoolEntry, 'name' | 'version'>): Condition => ({
+  expression: '#h.v = :seen',
+  names: entry(name),
+  values: { ':seen': text(version) },
+});
+
+export const isOf = ({ name, id }: Pick<Proof, 'name' | 'id'>): Condition => ({
+  expression: '#h.i = :id',
+  names: entry(name),
+  values: { ':id': text(id) },
+});
+
+/** A heartbeat never shortens a permit, so a delayed duplicate of an earlier one changes nothing. */
+export const beatBefore = (name: string, epochMs: number): Condition => ({
+  expression: '#h.b < :now',
+  names: entry(name),
+  values: { ':now': integer(epochMs) },
+});
+
+/** The same for a heartbeat with a ttl of its own. */
+export const expiresBefore = (name: string, epochMs: number): Condition => ({
+  expression: '#h.e < :expires',
+  names: entry(name),
+  values: { ':expires': integer(epochMs) },
+});
+
+/** No operator has marked the permit as ending. */
+export const hasNoEndMark = (name: string): Condition => ({
+  expression: 'attribute_not_exists(#h.s)',
+  names: entry(name),
+});
+
+/** Its caller has claimed it, and no other caller may take its place yet. @param cut epoch milliseconds: now, less the margin of the clocks */
+export const isInUse = (name: string, cut: number): Condition => ({
+  expression: 'attribute_not_exists(#h.c) AND #h.e >= :cut',
+  names: entry(name),
+  values: { ':cut': integer(cut) },
+});
+
+/** No call has extended or ended any of them since they were seen. */
+export const stillStand = (ended: readonly PoolEntry[]): Condition[] =>
+  ended.map(({ name, version }, nth) => ({
+    expression: `#h${nth}.v = :v${nth}`,
+    names: { [`#h${nth}`]: `h${name}` },
+    values: { [`:v${nth}`]: text(version) },
+  }));

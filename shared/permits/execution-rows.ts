@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+import { DeleteItemCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, any, conditionFields } from '../aws/condition.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import type { PoolDependencies } from './dependencies.ts';
+
+// The row of an execution beside the record of a pool: its index finds the pools in which the execution may hold permits.
+
+/** A Standard execution lasts a year at most. */
+const TTL_SECONDS = 400 * 86_400;
+
+/** No call takes longer, so a younger row may be that of a permit that is about to be granted. */
+const LONGEST_CALL_MS = 60_000;
+
+interface OfExecution {
+  key: string;
+  execution: string;
+}
+
+const rowOf = ({ key, execution }: OfExecution): Item => ({
+  key: text(key),
+  row: text(`x${createHash('sha256').update(execution).digest('base64url').slice(0, 16)}`),
+});
+
+/**
+ * Notes that the execution may hold permits of the pool (docs/protocols/pools.md#end-of-an-execution). This write comes before the permit,
+ * because a permit that no index finds would keep its place for its whole ttl.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function noteExecution(
+  { dynamodb, poolsTable, clock }: PoolDependencies,
+  noted: OfExecution,
+  call: Call,
+): Promise<void> {
+  const now = clock.now();
+  const command = new UpdateItemCommand({
+    TableName: poolsTable,
+    Key: rowOf(noted),
+    UpdateExpression: 'SET #execution = :execution, #at = :now, #ttl_at = :ttl_at',
+    ...conditionFields(any(aliased('attribute_not_exists(#at)'), aliased('#at < :now', { ':now': integer(now) })), {
+      names: { '#execution': 'execution', '#ttl_at': 'ttl_at' },
+      values: { ':execution': text(noted.execution), ':ttl_at': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
+    }),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+}
+
+/**
+ * Deletes the row of an execution that holds nothing any more, unless it may have been written anew since.
+ * @param askedAt when this service asked Step Functions whether it runs
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function forgetExecution(
+  { dynamodb, poolsTable }: PoolDependencies,
+  { askedAt, ...noted }: OfExecution & { askedAt: number },
+  call: Call,
+): Promise<void> {
+  const command = new DeleteItemCommand({
+    TableName: poolsTable,
+    Key: rowOf(noted),
+    ...conditionFields(aliased('#at < :before', { ':before': integer(askedAt - LONGEST_CALL_MS) })),
+  });
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+}

@@ -1,0 +1,110 @@
+import type { Call } from '../aws/call.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
+import { ownOf } from './in-line/marks.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import { type Granted, MAX_MEETINGS, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
+import { toEnd } from './room.ts';
+import { permitLost } from './views.ts';
+import type { Written } from './write.ts';
+
+/** A take-over is tried again only if one of the expired holders has extended its permit, or has gone, since it was seen. */
+const MAX_TRIES = 5;
+
+/**
+ * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two if the request needs the places of expired holders. While
+ * the mark is there, gives what is free to the line.
+ * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function tryOnce(dependencies: PoolDependencies, request: PermitRequest, call: Call): Promise<Outcome> {
+  const { clock, clockSkewMs } = dependencies;
+  let ended: PoolEntry[] = [];
+  let lineSeenEmpty = false;
+  let meetings = 1;
+  const mayMeetAgain = () => meetings++ < MAX_MEETINGS;
+  for (let tries = 1; ; ) {
+    const triedAt = clock.now();
+    const isWhole = ended.length <= MOST_ENDED;
+    const { won, standing } = await write(dependencies, { request, ended, now: triedAt }, call);
+    const own = entryOf(standing, request.name);
+    if (isWhole && won && own) return { won: true, standing, repeated: false, ended };
+    refuseEnded(standing, request);
+    if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
+    if (own && isFromLine(own)) {
+      const repeated = await repeat(dependencies, { request, standing, own }, call);
+      if (repeated) return repeated;
+      // Another call of the request has changed it. The next write meets it as that call has left it.
+      if (ownOf(standing, request.name, clock.now()) && mayMeetAgain()) {
+        ended = [];
+        continue;
+      }
+    } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [] };
+    const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
+    if (standing.waiters !== undefined) {
+      const outcome: PoolRecord | 'empty' = lineSeenEmpty
+        ? standing
+        : await handOn(dependencies, { standing, isFree: next !== undefined }, call);
+      if (outcome === 'empty') lineSeenEmpty = true;
+      else {
+        // The line may have granted a place that the request took before, or another call of the request may have come in.
+        refuseEnded(outcome, request);
+        const granted = ownOf(outcome, request.name, clock.now());
+        const claimed =
+          granted?.claimTtlMs !== undefined &&
+          (await repeat(dependencies, { request, standing: outcome, own: granted }, call));
+        if (claimed) return claimed;
+        if (!granted || !mayMeetAgain()) return { won: false, standing: outcome };
+      }
+      ended = [];
+      continue;
+    }
+    if (isWhole && ended.length === 0 && next?.length === 0) throw unusable(standing, `h${request.name}`);
+    if (!won) tries++;
+    if (!next || tries > MAX_TRIES) return { won: false, standing };
+    ended = next;
+  }
+}
+
+interface Trying {
+  request: PermitRequest;
+  ended: readonly PoolEntry[];
+  now: number;
+}
+
+/** If more have to go than one write can end, the first of them go in a write of their own. */
+const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, call: Call): Promise<Written> => {
+  const { key } = request;
+  return ended.length <= MOST_ENDED
+    ? grantPermits(dependencies, { key, permits: [request], ended, now }, call)
+    : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
+};
+
+/** @throws HoldfastError LeaseLost if the request has had a permit, as far as the record remembers, or has one that is ending */
+function refuseEnded(record: PoolRecord, { key, name }: PermitRequest): void {
+  const how = ending(record, name);
+  if (how) throw permitLost(key, how);
+}
+
+/** The call that wrote it may be about to notify a task, or its caller has not claimed it. */
+const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
+
+async function repeat(
+  dependencies: PoolDependencies,
+  asked: { request: PermitRequest; standing: PoolRecord; own: PoolEntry },
+  call: Call,
+): Promise<Granted | undefined> {
+  const { repeatFromLine } = await import('./in-line/claim.ts');
+  return repeatFromLine(dependencies, asked, call);
+}
+
+/** Gives room to the callers and tasks that came before. @returns the record that keeps the request out, or that the line is empty */
+async function handOn(
+  dependencies: PoolDependencies,
+  { standing: record, isFree }: { standing: PoolRecord; isFree: boolean },
+  call: Call,
+): Promise<PoolRecord | 'empty'> {
+  if (!isFree) return record;
+  const { advance } = await import('./in-line/hand-off.ts');
+  const { end, standing } = await advance(dependencies, { record }, call);
+  return end === 'empty' ? 'empty' : standing;
+}

@@ -1,0 +1,209 @@
+import { integer } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import type { Json } from '../leases/record.ts';
+import type { Ended } from '../line/ended.ts';
+import {
+  canRise,
+  hasNoEntry,
+  hasRoom,
+  hasUsed,
+  isNotRemembered,
+  isUnmarked,
+  markUnchanged,
+  stillStand,
+} from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { type Mark, REMOVED_MARK, raisedMark } from './in-line/marks.ts';
+import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { weightOf } from './room.ts';
+import { updatePool, type Written } from './write.ts';
+
+/** A permit that is to be granted. */
+export interface NewPermit {
+  name: string;
+  holder: string;
+  ttlMs: number;
+  /** Null for a caller that wants the key alone. */
+  limit: number | null;
+  weight: number;
+  /** How much may be in use already. */
+  room: number;
+  data?: Json | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  /** 0 and undefined mean the same. */
+  graceMs?: number | undefined;
+  ticket?: string | undefined;
+  /** For a grant from the line: the holder in whose place it comes. */
+  previous?: Ended | undefined;
+  claimTtlMs?: number | undefined;
+}
+
+/** DynamoDB limits an expression to 4 KB. */
+export const MOST_ENDED = 40;
+
+interface Grants {
+  key: string;
+  /** In the order in which they enter. */
+  permits: readonly NewPermit[];
+  /** The expired entries whose places they take. */
+  ended: readonly PoolEntry[];
+  /** Epoch milliseconds. */
+  now: number;
+  /** Undefined for a request that was in no line. */
+  line?: LineLeft | undefined;
+}
+
+interface GrantsWritten extends Written {
+  landed: boolean;
+  versions: ReadonlyMap<string, string>;
+}
+
+/** What the write does with the mark. */
+interface Removal {
+  set: string[];
+  remove: string[];
+  conditions: Condition[];
+}
+
+interface LineLeft {
+  /** The record as it was before the line was read. */
+  seen: Pick<PoolRecord, 'waiters'>;
+  /** Whether others are in line behind the new holders. If not, the mark goes. */
+  others: boolean;
+  /** The ticket of the first of them, as far as it was looked for. */
+  next: string | undefined;
+}
+
+/**
+ * Grants permits in one write, in the places of expired ones (docs/protocols/pools.md#acquire).
+ * @returns `landed`: the grants stand, perhaps by a try of the SDK before the one that lost. Then others may have changed an entry since, and it has
+ * another version than the one in `versions`, by name
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function grantPermits(
+  dependencies: PoolDependencies,
+  { key, permits, ended, now, line }: Grants,
+  call: Call,
+): Promise<GrantsWritten> {
+  const freed = weightOf(ended);
+  const weight = permits.reduce((sum, one) => sum + one.weight, 0);
+  const except = permits.map(({ name }) => name);
+  const fence = 'if_not_exists(#fence, :first)';
+  const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
+  const entries = permits.map((permit, nth) => entryOfNew(dependencies, { permit, nth, now }));
+  const mark = markAfter(line);
+  const written = await updatePool(
+    dependencies,
+    {
+      key,
+      now,
+      set: [
+        ...permits.flatMap((_, nth) => [`#g${nth} = :g${nth}`, `#n${nth} = ${fence} + :n${nth}`]),
+        `#fence = ${fence} + :n${permits.length - 1}`,
+        '#used = if_not_exists(#used, :zero) + :weight',
+        ...(limit === null ? [] : ['#last_limit = :limit']),
+        ...mark.set,
+      ],
+      remove: [...removed(ended, except), ...mark.remove],
+      condition: all(
+        hasRoom(tightest(permits) + freed),
+        canRise,
+        ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
+        ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
+        ...stillStand(ended),
+        ...mark.conditions,
+      ),
+      names: {
+        ...Object.assign({}, ...entries.map(({ names }) => names)),
+        ...namesOf(ended, except),
+        '#fence': 'fence',
+        '#used': 'used',
+        ...(limit !== null && { '#last_limit': 'last_limit' }),
+        ...mark.names,
+      },
+      values: {
+        ...Object.assign({}, ...entries.map(({ values }) => values)),
+        ':first': integer(now),
+        ':zero': integer(0),
+        ':weight': integer(weight - freed),
+        ...(limit !== null && { ':limit': integer(limit) }),
+        ...mark.values,
+      },
+    },
+    call,
+  );
+  // They enter together or not at all.
+  const landed = permits.some(({ name }, nth) => entryOf(written.standing, name)?.id === entries[nth]?.id);
+  return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
+}
+
+/** Each one enters after those before it. */
+function tightest(permits: readonly NewPermit[]): number {
+  let [before, least] = [0, Number.POSITIVE_INFINITY];
+  for (const { room, weight } of permits) {
+    least = Math.min(least, room - before);
+    before += weight;
+  }
+  return least;
+}
+
+function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: NewPermit; nth: number; now: number }) {
+  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
+  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
+  const [id, version] = [ids.uuid(), ids.uuid()];
+  const entry = { ...asked, id, version, ...times };
+  return {
+    ...{ name, id, version },
+    names: { [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` },
+    values: { [`:g${nth}`]: entryItem(entry), [`:n${nth}`]: integer(nth + 1) },
+  };
+}
+
+function markAfter(line: LineLeft | undefined): Partial<Mark> & Removal {
+  if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
+  if (line.others) return { remove: [], conditions: [], ...raisedMark({ ticket: line.next, isNews: true }) };
+  return { set: [], ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
+}
+
+interface Ending {
+  key: string;
+  ended: readonly PoolEntry[];
+  now: number;
+  /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
+  unmark?: Pick<PoolRecord, 'waiters'> | undefined;
+}
+
+/**
+ * Ends permits, and grants none. Their requests are not remembered.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function endPermits(
+  dependencies: PoolDependencies,
+  { key, ended, now, unmark }: Ending,
+  call: Call,
+): Promise<Written> {
+  const standing = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
+  const [first = hasUsed, ...conditions] = [...standing, ...(unmark ? [markUnchanged(unmark)] : [])];
+  return updatePool(
+    dependencies,
+    {
+      key,
+      now,
+      set: ['#used = if_not_exists(#used, :zero) - :freed'],
+      remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
+      condition: all(first, ...conditions),
+      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names) },
+      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)) },
+    },
+    call,
+  );
+}
+
+/** @param except those whose entries are written anew */
+const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>
+  ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [`#h${nth}`, `#f${nth}`]));
+
+const namesOf = (ended: readonly PoolEntry[], except: readonly string[] = []): Record<string, string> =>
+  Object.fromEntries(ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [[`#f${nth}`, `f${name}`]])));

@@ -1,0 +1,209 @@
+import { text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { graceEnd } from '../../leases/in-line/grace.ts';
+import type { Leaving } from '../../line/executions/ended-execution.ts';
+import {
+  type End,
+  endOf,
+  executionState,
+  type Found,
+  type Reported,
+  type Work,
+  workOf,
+} from '../../line/executions/state.ts';
+import { deleteTicket, lineOf } from '../../line/waiters.ts';
+import { isStill } from '../conditions.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { forgetExecution, noteExecution } from '../execution-rows.ts';
+import { readPool } from '../read.ts';
+import type { PoolEntry, PoolRecord } from '../record.ts';
+import { giveToLine } from '../release.ts';
+import { updatePool } from '../write.ts';
+import { giveGrace } from './grace.ts';
+import { advance, MOST_GOING } from './hand-off.ts';
+
+/**
+ * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function leavePool(dependencies: PoolDependencies, leaving: Leaving, call: Call): Promise<void> {
+  const { key, tickets, execution, settled, until, ended } = leaving;
+  const leaveLine = async (ticket: string) => {
+    await deleteTicket(dependencies, { key: lineOf(key), ticket }, call);
+    ended.tickets++;
+  };
+  const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt: until }, call);
+  const record = await readPool(dependencies, key, call);
+  const isIn = tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
+  if (!isIn) return void (await forget());
+  if (tickets.length > 0 && (await leaving.end()) === undefined) return;
+  // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
+  const standing = new Map(record.entries.map((entry) => [entry.ticket, entry]));
+  const waiting = tickets.filter((ticket) => !standing.has(ticket));
+  for (const ticket of waiting) await leaveLine(ticket);
+  if (waiting.length > 0) await giveToLine(dependencies, { record: await readPool(dependencies, key, call) }, call);
+  const { freed, graced, kept, goesOn } = await endPermitsOf(dependencies, leaving, call);
+  ended.freed += freed;
+  ended.graced += graced;
+  ended.kept += kept;
+  if (goesOn) return;
+  for (const ticket of tickets) if ((standing.get(ticket)?.acquiredAt ?? until + 1) <= until) await leaveLine(ticket);
+  await forget();
+}
+
+type Held = Reported & Pick<Leaving, 'key' | 'until'>;
+
+interface Ended {
+  /** Permits that ended. */
+  freed: number;
+  /** Permits that go on for their grace. */
+  graced: number;
+  /** Permits that stay, because their target works under them or may be about to. */
+  kept: number;
+  /** How many in line received permits. */
+  granted: number;
+  /** Whether the execution was redriven, and keeps what is left. */
+  goesOn: boolean;
+}
+
+/**
+ * Ends the permits of an execution that has ended, and gives their room to the line, or lets them go on for their grace. If another execution works
+ * under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
+ */
+async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Call): Promise<Ended> {
+  const { key, execution, settled, until } = held;
+  const ended: Ended = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
+  const count = ({ goesOn: _, ...more }: Partial<Ended>) => {
+    for (const [name, value] of Object.entries(more) as [Exclude<keyof Ended, 'goesOn'>, number][])
+      ended[name] += value;
+  };
+  for (;;) {
+    const record = await readPool(dependencies, key, call);
+    const own = record.entries.filter((entry) => entry.execution === execution && entry.acquiredAt <= until);
+    if (own.length === 0) return ended;
+    // Redriven since, it may have been answered with one of these, under a version that this pass has read only now.
+    const end = await endOf(dependencies, held, call);
+    if (end === undefined) return { ...ended, goesOn: true };
+    const { over, running, unknown } = await byTarget(dependencies, { own, end, settled }, call);
+    for (const { entry, target } of running) {
+      const outcome = await passToTarget(dependencies, { key, entry, target }, call);
+      if (outcome === 'passed') ended.kept++;
+      // It ended before it had the permit, and its own event found nothing.
+      if (outcome === 'ended')
+        count(await endPermitsOf(dependencies, { key, execution: target, settled, until }, call));
+    }
+    if (running.length > 0) continue;
+    const { going, graced } = await giveGraces(dependencies, { record, over }, call);
+    count({ graced });
+    if (going.length < over.length) continue;
+    if (over.length === 0) return { ...ended, kept: ended.kept + unknown.length };
+    count(await endAll(dependencies, { record, over: going }, call));
+  }
+}
+
+/** Lets permits go on for their grace. @returns those that end at once, and how many go on */
+async function giveGraces(
+  dependencies: PoolDependencies,
+  { record: { key }, over }: { record: PoolRecord; over: readonly Over[] },
+  call: Call,
+): Promise<{ going: PoolEntry[]; graced: number }> {
+  const going: PoolEntry[] = [];
+  let graced = 0;
+  for (const { entry, work } of over) {
+    const { expiresAt: endsAt, graceMs, claimTtlMs, execution = '' } = entry;
+    const until = graceEnd(dependencies, { endsAt, graceMs, claimTtlMs }, work);
+    if (until === undefined) going.push(entry);
+    else if (await giveGrace(dependencies, { key, entry: { ...entry, execution }, until }, call)) graced++;
+  }
+  return { going, graced };
+}
+
+/** A permit whose work is over, and how that ended. */
+interface Over {
+  entry: PoolEntry;
+  work: Exclude<Work, 'running' | 'unknown'>;
+}
+
+interface ByTarget {
+  over: Over[];
+  running: { entry: PoolEntry; target: string }[];
+  /** The start of the target may be on the way. */
+  unknown: PoolEntry[];
+}
+
+async function byTarget(
+  dependencies: PoolDependencies,
+  { own, ...asked }: { own: readonly PoolEntry[]; end: End; settled: boolean },
+  call: Call,
+): Promise<ByTarget> {
+  const sorted: ByTarget = { over: [], running: [], unknown: [] };
+  for (const entry of own) {
+    const { target } = entry;
+    const work = await workOf(dependencies, { target, ...asked }, call);
+    if (work === 'unknown') sorted.unknown.push(entry);
+    else if (work !== 'running') sorted.over.push({ entry, work });
+    else if (target !== undefined) sorted.running.push({ entry, target });
+  }
+  return sorted;
+}
+
+/** Ends as many as one write ends. @returns how many have ended, and how many in line were given their room */
+async function endAll(
+  dependencies: PoolDependencies,
+  { record, over }: { record: PoolRecord; over: readonly PoolEntry[] },
+  call: Call,
+): Promise<Pick<Ended, 'freed' | 'granted'>> {
+  const going = over.slice(0, MOST_GOING).map((entry) => ({ entry, how: 'executionEnded' as const }));
+  const { granted, standing } = await advance(dependencies, { record, going }, call);
+  const left = new Set(standing.entries.map(({ id }) => id));
+  return { freed: going.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
+}
+
+interface Passing {
+  key: string;
+  entry: PoolEntry;
+  target: string;
+}
+
+/**
+ * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the
+ * permit as the dead execution's can end it.
+ * @returns `lost`: it has changed meanwhile. `ended`: the target has, before it had the permit
+ */
+async function passToTarget(
+  dependencies: PoolDependencies,
+  { key, entry, target }: Passing,
+  call: Call,
+): Promise<'passed' | 'ended' | 'lost'> {
+  const { clock, ids } = dependencies;
+  await noteExecution(dependencies, { key, execution: target }, call);
+  const { won } = await updatePool(
+    dependencies,
+    {
+      key,
+      now: clock.now(),
+      set: ['#h.x = :target', '#h.v = :version'],
+      remove: ['#h.y'],
+      condition: isStill(entry),
+      values: { ':target': text(target), ':version': text(ids.uuid()) },
+    },
+    call,
+  );
+  if (!won) return 'lost';
+  return (await executionState(dependencies, target, call)) === 'ended' ? 'ended' : 'passed';
+}
+
+/**
+ * Ends the permits as a pass would that an execution holds which has ended. No event has told this call of that end.
+ * @param found as `findEnd` tells
+ * @returns how many in line were given permits
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function endPermitsOfEnded(
+  dependencies: PoolDependencies,
+  found: Found & { key: string },
+  call: Call,
+): Promise<number> {
+  const { granted } = await endPermitsOf(dependencies, found, call);
+  return granted;
+}

@@ -1,0 +1,39 @@
+import { integer, text } from '../../aws/attributes.ts';
+import type { Call } from '../../aws/call.ts';
+import { repairAfter } from '../../line/repair/later.ts';
+import { lineOf } from '../../line/waiters.ts';
+import { isStill } from '../conditions.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import { entryOf, type PoolEntry } from '../record.ts';
+import { updatePool } from '../write.ts';
+
+/**
+ * Lets a permit go on until then, as a lease does (leases/in-line/grace.ts).
+ * @returns false if the permit has changed since it was read
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function giveGrace(
+  dependencies: PoolDependencies,
+  { key, entry, until }: { key: string; entry: PoolEntry & { execution: string }; until: number },
+  call: Call,
+): Promise<boolean> {
+  const { clock, ids } = dependencies;
+  const version = ids.uuid();
+  const { won, standing } = await updatePool(
+    dependencies,
+    {
+      key,
+      now: clock.now(),
+      set: ['#h.v = :version', '#h.e = :expires', '#h.g = :execution'],
+      remove: ['#h.x', '#h.y', '#h.n'],
+      condition: isStill(entry),
+      values: { ':version': text(version), ':expires': integer(until), ':execution': text(entry.execution) },
+    },
+    call,
+  );
+  // A try of the SDK may have landed before the one that lost.
+  const isGiven = won || entryOf(standing, entry.name)?.version === version;
+  if (isGiven && standing.waiters !== undefined)
+    await repairAfter(dependencies, { key: lineOf(key), endsAt: until }, call);
+  return isGiven;
+}

@@ -1,0 +1,86 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../aws/call.ts';
+import { lineOf, type Ticket, ticketsOf } from '../../line/waiters.ts';
+import type { PoolDependencies } from '../dependencies.ts';
+import type { PoolEntry, PoolRecord } from '../record.ts';
+
+/** As many as one read unit holds, as a rule. */
+const FIRST_PAGE = 13;
+
+/** Callers come and go, so an older reading is read anew. */
+const MAX_AGE_MS = 250;
+
+/**
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#advance). Further pages are read when somebody
+ * asks for them.
+ */
+export class LineReading {
+  readonly #source: AsyncGenerator<Ticket>;
+  readonly #readAt: number;
+  /** The record as it was before the query, or as a write of this call has left it. */
+  #mark: AttributeValue | undefined;
+  readonly #fence: number | undefined;
+  #rows: Ticket[] = [];
+  readonly #granted = new Set<string>();
+  /** How many permits this call itself has ended that were granted since. */
+  #ended = 0;
+
+  /** @param record as a conditional write or a consistent read has just shown it */
+  constructor(dependencies: PoolDependencies, record: PoolRecord, call: Call) {
+    this.#source = ticketsOf(dependencies, { key: lineOf(record.key), firstPage: FIRST_PAGE }, call);
+    this.#readAt = dependencies.clock.now();
+    this.#mark = record.waiters;
+    this.#fence = record.fence;
+  }
+
+  /** From the oldest on. @throws HoldfastError Throttled, Unavailable */
+  async *rows(): AsyncGenerator<Ticket> {
+    yield* [...this.#rows];
+    for (;;) {
+      const { value, done } = await this.#source.next();
+      if (done) return;
+      this.#rows.push(value);
+      yield value;
+    }
+  }
+
+  /** A row whose permit stands on record. */
+  sawGranted({ ticket }: Ticket): void {
+    this.#granted.add(ticket);
+  }
+
+  /** Whether its permit stood there. Then another call notifies its task, also where the permit has ended by now. */
+  wasGranted({ ticket }: Ticket): boolean {
+    return this.#granted.has(ticket);
+  }
+
+  /** A row that was deleted. */
+  drop({ ticket }: Ticket): void {
+    this.#rows = this.#rows.filter((row) => row.ticket !== ticket);
+  }
+
+  /**
+   * Whether its rows still wait, but for those whose permits the record shows. All permits that were granted since must stand there. Otherwise one of the rows
+   * may have had a permit that has ended.
+   */
+  isTrueOf({ fence, entries }: PoolRecord, now: number): boolean {
+    if (now - this.#readAt > MAX_AGE_MS) return false;
+    if (fence === undefined || this.#fence === undefined) return fence === this.#fence;
+    return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
+  }
+
+  /** Whether nobody has come since: no value of the mark comes twice. */
+  isWholeFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
+    return waiters?.N === this.#mark?.N;
+  }
+
+  /** This call has raised the mark by a write. Where that shows the next value, nobody else has raised it in between. */
+  wrote({ waiters }: Pick<PoolRecord, 'waiters'>, ended: readonly PoolEntry[]): void {
+    this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
+    if (this.#mark !== undefined && Number(waiters?.N) === Number(this.#mark.N) + 1) this.#mark = waiters;
+  }
+
+  #isLater({ fence }: PoolEntry): boolean {
+    return this.#fence === undefined || fence > this.#fence;
+  }
+}

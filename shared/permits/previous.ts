@@ -1,0 +1,27 @@
+import type { Ended } from '../line/ended.ts';
+import type { PoolEntry } from './record.ts';
+
+/** How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was gone. */
+type HowEnded = 'expired' | 'undelivered' | 'executionEnded';
+
+/** A permit that is to end. */
+export interface Going {
+  entry: PoolEntry;
+  how: HowEnded;
+}
+
+/**
+ * What new holders learn of those in whose places they come (docs/protocols/pools.md#previous): the last to end first, and each one once. A permit
+ * that its caller did not claim, or that no task heard of, passes on what it had received. Otherwise a dead caller in line would hide a holder
+ * that left its work half done.
+ */
+export const previousOf = (going: readonly Going[], now: number): Ended[] =>
+  going
+    .flatMap((one) => endedBefore(one, now) ?? [])
+    .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
+
+function endedBefore({ entry, how }: Going, now: number): Ended | undefined {
+  const { holder, fence, expiresAt, claimTtlMs, previous } = entry;
+  if (claimTtlMs !== undefined || how === 'undelivered') return previous;
+  return { holder, fence, ...(how === 'expired' ? { ended: how, at: expiresAt } : { ended: how, at: now }) };
+}

@@ -1,0 +1,183 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
+import { type Json, json, number } from '../leases/record.ts';
+import { ENDINGS, type Ended } from '../line/ended.ts';
+import { isInstant } from '../surroundings/clock.ts';
+import { RING } from './names.ts';
+
+/** The permit of one holder. Instants are epoch milliseconds. */
+export interface PoolEntry {
+  name: string;
+  id: string;
+  version: string;
+  holder: string;
+  expiresAt: number;
+  ttlMs: number;
+  acquiredAt: number;
+  /** `expiresAt - ttlMs`: the moment of the grant or of its last heartbeat. */
+  beatAt: number;
+  weight: number;
+  fence: number;
+  data?: Json | undefined;
+  /** The ARN of the execution that holds the permit. Its end frees the permit. */
+  execution?: string | undefined;
+  /** The ARN of the execution that works under the permit. */
+  target?: string | undefined;
+  /** How long the permit goes on after an abnormal end of its execution, in milliseconds. */
+  graceMs?: number | undefined;
+  /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
+  endedExecution?: string | undefined;
+  /** The ticket that received a grant from the line. */
+  ticket?: string | undefined;
+  /** The holder in whose place a grant from the line comes, for the call that answers. */
+  previous?: Ended | undefined;
+  /** The ttl that a call in line asked for, until it claims its grant. */
+  claimTtlMs?: number | undefined;
+  /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
+  isEnding?: boolean;
+}
+
+/** The record of a pool (docs/protocols/pools.md#record). */
+export interface PoolRecord {
+  key: string;
+  /** The weight of all entries. */
+  used: number;
+  /** That of the last grant. */
+  fence: number | undefined;
+  entries: PoolEntry[];
+  /** How the requests ended that the record remembers. An operator broke the permit of a slot that has a fence. */
+  ring: { name: string | undefined; broken: number | undefined }[];
+  /** The limit that the last grant named. */
+  lastLimit: number | undefined;
+  /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
+  waiters: AttributeValue | undefined;
+  /** The ticket of the next in line, as it was last noted. */
+  nextTicket: string | undefined;
+  /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
+  turn: number | undefined;
+  /** The first attribute that conditions compare and that another client wrote with another type. */
+  malformed: string | undefined;
+}
+
+/** The row of the record, among the rows of its key. */
+export const RECORD = '#';
+
+export const keyOf = (key: string): Item => ({ key: text(key), row: text(RECORD) });
+
+const ENTRY = /^h([\w-]{16})$/;
+
+/** Parses any record, also of another client. An attribute of another shape counts as absent. */
+export function parsePool(key: string, item: Item = {}): PoolRecord {
+  return {
+    key,
+    used: number(item, 'used') ?? 0,
+    fence: number(item, 'fence'),
+    entries: Object.entries(item).flatMap(([attribute, value]) => {
+      const name = ENTRY.exec(attribute)?.[1];
+      return (name && parseEntry(name, value.M, number(item, `f${name}`))) || [];
+    }),
+    ring: Array.from({ length: RING }, (_, slot) => ({
+      name: item[`r${slot}`]?.S,
+      broken: number(item, `b${slot}`),
+    })),
+    lastLimit: number(item, 'last_limit'),
+    waiters: item.waiters,
+    nextTicket: item.next?.S,
+    turn: number(item, 'turn'),
+    malformed: malformed(item),
+  };
+}
+
+function parseEntry(name: string, map: Item | undefined, fence: number | undefined): PoolEntry | undefined {
+  const [id, version, holder] = [map?.i?.S, map?.v?.S, map?.h?.S];
+  const [expiresAt, beatAt, ttlMs, acquiredAt, weight] = ['e', 'b', 't', 'a', 'w'].map((part) =>
+    number(map ?? {}, part),
+  );
+  const isWhole = [expiresAt, beatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
+  if (!isWhole || fence === undefined || weight === undefined) return undefined;
+  if (id === undefined || version === undefined || holder === undefined) return undefined;
+  const times = { expiresAt, ttlMs, acquiredAt, beatAt } as Pick<
+    PoolEntry,
+    'expiresAt' | 'ttlMs' | 'acquiredAt' | 'beatAt'
+  >;
+  const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
+  const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
+  const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c'), previous: parseEnded(map?.q?.M) };
+  const isEnding = map?.s !== undefined;
+  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine, isEnding };
+}
+
+function parseEnded(map: Item = {}): Ended | undefined {
+  const [holder, ended] = [map.h?.S, ENDINGS.find((one) => one === map.e?.S)];
+  const [fence, at] = [number(map, 'f'), number(map, 'a')];
+  if (holder === undefined || ended === undefined || fence === undefined || at === undefined) return undefined;
+  return isInstant(at) ? { holder, fence, ended, at } : undefined;
+}
+
+const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
+  M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
+});
+
+/** The attributes that the condition of a grant compares, or its update adds to. */
+const malformed = (item: Item): string | undefined =>
+  (
+    [
+      ['used', Number.POSITIVE_INFINITY],
+      ...['fence', 'seq', 'turn'].map((name) => [name, MOST_FENCE] as const),
+    ] as const
+  ).find(([name, most]) => item[name] !== undefined && !(Number(item[name].N) < most))?.[0];
+
+/** Above it, two fences could read as one number. Clocks are some thousand times lower. */
+export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;
+
+/**
+ * No condition here ever holds on such a record, so a call that kept trying would try until its time is up.
+ * @param entry the attribute at fault, if `malformed` names none
+ */
+export function unusable(
+  { key, malformed }: Pick<PoolRecord, 'key' | 'malformed'>,
+  entry = 'an attribute',
+  cause?: unknown,
+): HoldfastError {
+  const detail = `another client wrote a record that cannot be used as a pool: ${malformed ?? entry} has a shape of its own`;
+  return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000, ...(cause !== undefined && { cause }) });
+}
+
+export const entryOf = ({ entries }: PoolRecord, name: string): PoolEntry | undefined =>
+  entries.find((entry) => entry.name === name);
+
+/** Sorts entries by their ends, and by their grants if they end at once. DynamoDB keeps attributes in no order. */
+export const byEnd = (one: PoolEntry, other: PoolEntry): number =>
+  one.expiresAt - other.expiresAt || one.fence - other.fence;
+
+/** How the request's permit ended, if the record remembers it, or why it is ending. */
+export function ending(record: PoolRecord, name: string): 'released' | 'broken' | undefined {
+  if (entryOf(record, name)?.isEnding) return 'broken';
+  const slot = record.ring.find((one) => one.name === name);
+  if (!slot) return undefined;
+  return slot.broken === undefined ? 'released' : 'broken';
+}
+
+/** What is written for a new holder. */
+export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
+  const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
+  const { data, execution, target, graceMs, ticket, previous, claimTtlMs } = entry;
+  const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
+  return {
+    M: {
+      i: text(id),
+      v: text(version),
+      h: text(holder),
+      ...Object.fromEntries(Object.entries(times).map(([part, value]) => [part, { N: String(value) }])),
+      ...(data !== undefined && { d: text(JSON.stringify(data)) }),
+      ...(execution !== undefined && { x: text(execution) }),
+      ...(target !== undefined && { y: text(target) }),
+      ...(graceMs && { n: integer(graceMs) }),
+      ...(ticket !== undefined && { k: text(ticket) }),
+      ...(previous && { q: endedItem(previous) }),
+      ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
+    },
+  };
+}

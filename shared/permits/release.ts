@@ -1,0 +1,76 @@
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import type { Released } from '../leases/release.ts';
+import type { ReleaseInput } from '../locks/inputs.ts';
+import { attributesOf, isOf, isStill } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { type Proof, proofOf } from './names.ts';
+import { entryOf, type PoolRecord } from './record.ts';
+import { remember } from './ring.ts';
+import { lostReason } from './views.ts';
+import { updatePool, type Written } from './write.ts';
+
+/**
+ * Gives a permit back with one conditional UpdateItem (docs/protocols/pools.md#release). A caller that does not hold it gets an answer
+ * and never an error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless
+ * eight other permits have ended since.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export function permitReleaser(dependencies: PoolDependencies) {
+  return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
+    const proof = proofOf(leaseId);
+    if (!proof) return { key, released: false, reason: 'unknown' };
+    const { won, standing, unanswered } = await giveBack(dependencies, { key, proof }, call);
+    const reason = entryOf(standing, proof.name) ? 'unknown' : lostReason(standing, proof.name);
+    // An earlier try may have died before it gave the room to the line.
+    if (won || (unanswered && reason === 'released')) await giveToLine(dependencies, { record: standing }, call);
+    if (won) return { key, released: true };
+    return reason === 'released' ? { key, released: true } : { key, released: false, reason };
+  };
+}
+
+/**
+ * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
+ * @param ticket of the permit, if its task has perhaps not heard of it yet
+ */
+export async function giveToLine(
+  dependencies: PoolDependencies,
+  { record, ticket }: { record: PoolRecord; ticket?: string | undefined },
+  call: Call,
+): Promise<void> {
+  if (record.waiters === undefined && ticket === undefined) return;
+  const { advanceAfter } = await import('./in-line/hand-off.ts');
+  await advanceAfter(dependencies, record, call);
+}
+
+interface GivingBack {
+  key: string;
+  proof: Proof;
+  /** The fence of the permit, if an operator breaks it. */
+  brokenFence?: number;
+  /** The version that the permit must have still. */
+  seen?: string | undefined;
+}
+
+/** Ends a permit, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export function giveBack(
+  dependencies: PoolDependencies,
+  { key, proof, brokenFence, seen }: GivingBack,
+  call: Call,
+): Promise<Written> {
+  const { name } = proof;
+  const { set, names, values } = remember(name, brokenFence);
+  return updatePool(
+    dependencies,
+    {
+      key,
+      now: dependencies.clock.now(),
+      set: ['#used = #used - #h.w', ...set],
+      remove: ['#h', '#f'],
+      condition: seen === undefined ? isOf(proof) : all(isOf(proof), isStill({ name, version: seen })),
+      names: { ...attributesOf(name), ...names, '#used': 'used' },
+      values,
+    },
+    call,
+  );
+}

@@ -1,0 +1,39 @@
+import { invalidRequest } from '../errors.ts';
+import type { Ended } from '../line/ended.ts';
+import type { NewPermit } from './grants.ts';
+import type { PoolEntry, PoolRecord } from './record.ts';
+
+/** A request for a permit. */
+export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' | 'previous'> {
+  key: string;
+  requestId: string;
+  principal: string | undefined;
+}
+
+/** A call meets the permit of its request again where another call of the request has changed it first. Each of them does so once, as a rule. */
+export const MAX_MEETINGS = 20;
+
+/**
+ * A request has one permit, by the terms of the call that received it. Another call of the request that asks for another weight would be misled by it.
+ * @throws HoldfastError InvalidRequest
+ */
+export function refuseOtherWeight({ weight }: PermitRequest, own: PoolEntry): void {
+  if (own.weight === weight) return;
+  const message = 'has a permit of another weight or mode';
+  throw invalidRequest([{ path: 'requestId', message }]);
+}
+
+/** A grant. */
+export interface Granted {
+  won: true;
+  standing: PoolRecord;
+  /** Whether an earlier try of the request got it. */
+  repeated: boolean;
+  /** The expired entries in whose places it comes. */
+  ended: readonly PoolEntry[];
+  /** What a grant from the line has received of the holder before. */
+  previous?: Ended | undefined;
+}
+
+/** A grant, or the record that keeps the request from one. */
+export type Outcome = Granted | { won: false; standing: PoolRecord };

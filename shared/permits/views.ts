@@ -1,0 +1,144 @@
+import { HoldfastError } from '../errors.ts';
+import type { Json } from '../leases/record.ts';
+import type { LostReason } from '../leases/rules.ts';
+import type { LeaseGrant } from '../leases/views.ts';
+import type { WaiterView } from '../line/list.ts';
+import { EXCLUSIVE_WEIGHT, type Mode } from './modes.ts';
+import { leaseIdOf } from './names.ts';
+import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
+import { type Asked, roomAt } from './room.ts';
+
+const modeOf = (weight: number): Mode => (weight < EXCLUSIVE_WEIGHT ? 'shared' : 'exclusive');
+
+/** What LeaseHeld tells of each holder. */
+export interface HolderView {
+  holder: string;
+  fence: number;
+  mode: Mode;
+  weight: number;
+  /** ISO 8601, like all instants. */
+  expiresAt: string;
+}
+
+/** What every reader may see of one holder. */
+export interface PermitView extends HolderView {
+  state: 'held' | 'expired';
+  acquiredAt: string;
+  remainingMs: number;
+  /** What each heartbeat extends it by. */
+  ttlSeconds: number;
+  /** The ARN of the execution that holds it, or held it when that execution ended. */
+  execution: string | null;
+  /** Whether that execution has ended, and the permit goes on as an ordinary permit (in-line/grace.ts). */
+  inGrace: boolean;
+  /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
+  ending: boolean;
+  data: Json;
+}
+
+/** What every reader may see of a pool. */
+export interface PoolView {
+  key: string;
+  /** The weight of all holders, with those whose time is over and whose place no caller has needed. */
+  used: number;
+  /** The limit that the last grant named. Null if no grant has named one. */
+  limit: number | null;
+  /** The holders in the order of their grants. */
+  holders: PermitView[];
+  /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` where that is more. */
+  waiting: number;
+  /** The oldest of those, if the caller asked for them. */
+  waiters?: WaiterView[];
+}
+
+const instant = (epochMs: number): string => new Date(epochMs).toISOString();
+
+export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGrant {
+  const { name, id, version, holder, fence, acquiredAt, expiresAt, data } = entry;
+  return {
+    key,
+    holder,
+    leaseId: leaseIdOf({ name, id, fence }),
+    version,
+    fence,
+    acquiredAt: instant(acquiredAt),
+    expiresAt: instant(expiresAt),
+    remainingMs: Math.max(0, expiresAt - now),
+    ...(data !== undefined && { data }),
+  };
+}
+
+/** The fields of an answer that only permits have. */
+export const permitTerms = ({ weight }: PoolEntry, { used, limit }: { used: number; limit: number | null }) => ({
+  ...{ mode: modeOf(weight), limit, weight, used },
+});
+
+const holderView = ({ holder, fence, weight, expiresAt }: PoolEntry): HolderView => ({
+  holder,
+  fence,
+  mode: modeOf(weight),
+  weight,
+  expiresAt: instant(expiresAt),
+});
+
+export function poolView(
+  { key, used, lastLimit, entries }: PoolRecord,
+  now: number,
+): Omit<PoolView, 'waiting' | 'waiters'> {
+  const holders = entries
+    .toSorted((one, other) => one.fence - other.fence)
+    .map((entry) => ({
+      ...holderView(entry),
+      state: entry.expiresAt > now ? ('held' as const) : ('expired' as const),
+      acquiredAt: instant(entry.acquiredAt),
+      remainingMs: Math.max(0, entry.expiresAt - now),
+      ttlSeconds: entry.ttlMs / 1000,
+      execution: entry.execution ?? entry.endedExecution ?? null,
+      inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
+      ending: entry.isEnding === true,
+      data: entry.data ?? null,
+    }));
+  return { key, used, limit: lastLimit ?? null, holders };
+}
+
+/** LeaseHeld lists so many holders. */
+const MOST_TOLD = 10;
+
+interface Held {
+  asked: Asked & { limit: number | null };
+  now: number;
+  clockSkewMs: number;
+}
+
+/** `holder`, `fence` and `expiresAt` are those of the permit that ends first. */
+export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
+  const holders = record.entries.toSorted(byEnd).slice(0, MOST_TOLD);
+  const [first] = holders.map(holderView);
+  const room = roomAt(record, asked, clockSkewMs);
+  const most = asked.limit === null ? 'the caller wants the key alone' : `the limit is ${asked.limit}`;
+  const isInLine = record.waiters !== undefined && room <= now;
+  const why = isInLine ? 'others are in line' : 'there is no room';
+  const detail = `${why}: the holders weigh ${record.used}, and ${most}`;
+  return new HoldfastError('LeaseHeld', detail, {
+    key: record.key,
+    holder: first?.holder ?? null,
+    fence: first?.fence ?? null,
+    expiresAt: first?.expiresAt ?? null,
+    used: record.used,
+    limit: asked.limit,
+    holders: holders.map(holderView),
+    // Others took the room in between, and it may be free again.
+    retryAfterMs: Number.isFinite(room) ? Math.max(1, room - now) : 1000,
+  });
+}
+
+/** An entry that others took over leaves nothing behind. So the record knows only ends by release and break. */
+export const lostReason = (record: PoolRecord, name: string): Exclude<LostReason, 'taken'> =>
+  ending(record, name) ?? 'unknown';
+
+export const permitLost = (key: string, reason: LostReason | 'cancelled'): HoldfastError =>
+  new HoldfastError(
+    'LeaseLost',
+    reason === 'cancelled' ? 'the ticket was cancelled' : `the permit is no longer yours: ${reason}`,
+    { key, reason, holder: null },
+  );

@@ -1,0 +1,632 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { permitReleaser } from '../../shared/permits/release.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { networkError } from '../support/faults/network.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const world = await poolLineWorld();
+const { acquire, release, breakPermit, heartbeat, park, grantOf, read, repairLine, rawItem, rows } = world;
+const { clock, requests, steps, dependencies, sent, precededBy, answeredLate } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+  requests.sent.length = 0;
+  steps.faults = {};
+  steps.onTheWay = async () => {};
+  steps.requests.length = 0;
+  world.messages.length = 0;
+});
+
+type Parked = Awaited<ReturnType<typeof park>>;
+type Send = () => Promise<unknown>;
+
+const queries = () => sent('Query');
+const told = (action: string) => steps.requests.filter((one) => one.action === action).map(({ token }) => token);
+const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
+
+/** What happens before the nth UpdateItem from now on arrives. */
+const beforeUpdate = (nth: number, what: () => Promise<unknown>) => {
+  requests.faultsOf.UpdateItem = [
+    ...Array(nth - 1).fill('none'),
+    async (send: () => Promise<unknown>) => {
+      await what();
+      return send();
+    },
+  ];
+};
+
+/** x has expired, y has not, and three tasks are in line for the two places. */
+async function crowded(key: string) {
+  const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
+  const y = await acquire({ key, holder: 'y', limit: 2, ttlSeconds: 600 });
+  const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
+  for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2, ttlSeconds: 600 })).task);
+  clock.advance(2501);
+  requests.sent.length = 0;
+  return { x, y, tasks, states: () => tasks.map(({ state }) => state) };
+}
+
+describe('a write of the line that is lost', () => {
+  it('to a heartbeat is tried again by the rows that were read', async () => {
+    const { x, y, states } = await crowded('extended');
+    beforeUpdate(2, () => heartbeat(x));
+    await release(y);
+    expect([states(), queries()]).toEqual([['succeeded', 'waiting', 'waiting'], 1]);
+    expect(await read('extended')).toMatchObject({ used: 2, waiting: 2 });
+  });
+
+  it('after it has ended a task whose time is over goes on with the one before that', async () => {
+    const key = 'over between';
+    const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
+    const y = await acquire({ key, holder: 'y', limit: 2 });
+    const b = await park({ key, holder: 'b', limit: 2 });
+    const over = await park({ key, holder: 'over', limit: 2, parkSeconds: 1 });
+    const c = await park({ key, holder: 'c', limit: 2 });
+    clock.advance(2501);
+    beforeUpdate(2, () => heartbeat(x));
+    await release(y);
+    expect([b, over, c].map(({ task }) => task.state)).toEqual(['succeeded', 'failed', 'waiting']);
+  });
+
+  it('while somebody comes keeps the mark, and those in line come in in their order', async () => {
+    const { x, y, tasks, states } = await crowded('arrival');
+    let late: Awaited<ReturnType<typeof park>> | undefined;
+    beforeUpdate(2, async () => {
+      await heartbeat(x);
+      late = await park({ key: 'arrival', holder: 'late', limit: 2, weight: 2 }); // it does not fit, and looks no further
+    });
+    await release(y);
+    expect([states(), late?.task.state, queries()]).toEqual([['succeeded', 'waiting', 'waiting'], 'waiting', 1]);
+    expect(await rawItem('arrival')).toHaveProperty('waiters');
+    await release(x);
+    for (const task of tasks) await release(grantOf(task));
+    expect(late?.task.state).toBe('succeeded');
+    expect(await rawItem('arrival')).not.toHaveProperty('waiters');
+    expect(await rows('arrival')).toEqual([]);
+  });
+
+  it('to another call that grants the same permits grants none of them twice', async () => {
+    const { x, y, tasks, states } = await crowded('twice');
+    await heartbeat(x);
+    requests.sent.length = 0;
+    beforeUpdate(2, () => release(x));
+    await release(y);
+    expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
+    expect([sent('UpdateItem'), queries()]).toEqual([4, 2]); // the other call goes on
+    expect(world.messages).toEqual([]);
+    expect(await read('twice')).toMatchObject({ used: 2, waiting: 1 });
+    for (const task of tasks) await release(grantOf(task));
+    expect(steps.grants).toHaveLength(new Set(steps.grants).size);
+    expect(await rawItem('twice')).not.toHaveProperty('waiters');
+  });
+
+  it('reads the line again where a permit granted meanwhile has ended, and its request is remembered no more', async () => {
+    const key = 'forgotten';
+    const [x, y] = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
+    const { task } = await park({ key, holder: 'b', limit: 2, ttlSeconds: 600 });
+    beforeUpdate(2, async () => {
+      await release(x);
+      await release(grantOf(task));
+      for (let n = 0; n < 8; n++) await release(await acquire({ key, holder: `other-${n}`, limit: 2 }));
+    });
+    await release(y);
+    expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
+    expect(steps.grants.filter((token) => token === task.token)).toHaveLength(1);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('reads the line again also where the last holder from before the query stands, and so many others have ended', async () => {
+    const key = 'forgotten beside';
+    const ask = (holder: string) => acquire({ key, holder, limit: 11 });
+    const before: Awaited<ReturnType<typeof ask>>[] = [];
+    for (let n = 0; n < 10; n++) before.push(await ask(`before-${n}`));
+    const [x, y, ...others] = before;
+    if (!x || !y) throw new Error('ten were granted');
+    await ask('last');
+    const { task } = await park({ key, holder: 'b', limit: 11 });
+    beforeUpdate(2, async () => {
+      await release(x);
+      for (const permit of [grantOf(task), ...others]) await release(permit);
+    });
+    await release(y);
+    expect(told('SendTaskSuccess').filter((token) => token === task.token)).toHaveLength(1);
+    expect(await read(key)).toMatchObject({ used: 1, holders: [{ holder: 'last' }], waiting: 0 });
+  });
+
+  it('reads the line of a new pool again where a permit granted meanwhile has ended, and its request is remembered no more', async () => {
+    const key = 'new, forgotten';
+    const task = steps.newTask();
+    beforeUpdate(2, async () => {
+      await repairLine(key);
+      await release(grantOf(task));
+      for (let n = 0; n < 8; n++) await release(await acquire({ key, holder: `other-${n}`, limit: 1 }));
+    });
+    await park({ key, holder: 'b', limit: 1 }, task);
+    expect(told('SendTaskSuccess')).toEqual([task.token]);
+    expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
+  });
+
+  it('to an arrival at a new pool is tried again by the rows that were read, and then others are looked for', async () => {
+    const key = 'new, arrival';
+    const late = steps.newTask();
+    beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 2 }, late)));
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    expect([task.state, late.state]).toEqual(['succeeded', 'succeeded']);
+    expect([queries(), sent('UpdateItem')]).toEqual([2, 5]); // two marks, the lost write, and a grant for each
+  });
+
+  it('to a caller that passed a removed mark grants no more than the limit has left', async () => {
+    const key = 'past the mark';
+    const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
+    const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
+    for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
+    beforeUpdate(2, async () => {
+      await world.removeMark(key);
+      await acquire({ key, holder: 'past', limit: 2 });
+    });
+    await release(writer);
+    expect(tasks.map(({ state }) => state)).toEqual(['succeeded', 'waiting', 'waiting']);
+    expect(await read(key)).toMatchObject({ used: 2, waiting: 2 });
+  });
+
+  it('to another call whose grant has ended by now is left to that one', async () => {
+    const key = 'given back';
+    const [x, y] = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
+    const { task } = await park({ key, holder: 'b', limit: 2, ttlSeconds: 600 });
+    requests.sent.length = 0;
+    beforeUpdate(2, async () => {
+      await release(x);
+      await release(grantOf(task));
+    });
+    await release(y);
+    expect([sent('UpdateItem'), queries()]).toEqual([5, 2]);
+    expect(await read(key)).toMatchObject({ used: 0, waiting: 0 });
+  });
+
+  it('to a call that saw less room is left to that one, which finds room behind its own grants', async () => {
+    const key = 'less room';
+    const [x, y] = [await acquire({ key, holder: 'x', limit: 3 }), await acquire({ key, holder: 'y', limit: 3 })];
+    await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 });
+    const tasks: Parked['task'][] = [];
+    for (const holder of ['b', 'c', 'd', 'e']) tasks.push((await park({ key, holder, limit: 3 })).task);
+    requests.sent.length = 0;
+    const [looked, landed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const first = async (send: Send) => {
+      clock.advance(2600); // z expires
+      const other = release(y);
+      await looked.promise;
+      const answer = await send();
+      landed.resolve();
+      await other;
+      return answer;
+    };
+    const second = async (send: Send) => {
+      looked.resolve();
+      await landed.promise;
+      return send();
+    };
+    requests.faultsOf.UpdateItem = ['none', first, 'none', second];
+    await release(x);
+    expect(tasks.map(({ state }) => state)).toEqual([...Array(3).fill('succeeded'), 'waiting']);
+    expect(sent('UpdateItem')).toBe(6); // with one that gives the first task its whole ttl
+  });
+
+  it.each([
+    [20, 'succeeded', 42],
+    [21, 'waiting', 43],
+  ])('%i times: it is tried again twenty times at most', async (times, state, writes) => {
+    const { x, y, states } = await crowded(`lost ${times}`);
+    const beats = precededBy(async () => {
+      await heartbeat(x);
+      clock.advance(2501);
+    });
+    requests.faultsOf.UpdateItem = ['none', ...Array(times).fill(beats)];
+    await release(y);
+    expect([states(), sent('UpdateItem')]).toEqual([[state, state, 'waiting'], writes]);
+  });
+
+  it('too often is tried again by the same run of the schedule', async () => {
+    const key = 'schedule';
+    const x = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
+    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 600 });
+    clock.advance(2501);
+    const beats = precededBy(async () => {
+      await heartbeat(x);
+      clock.advance(2501);
+    });
+    requests.faultsOf.UpdateItem = Array(21).fill(beats);
+    expect(await repairLine(key)).toMatchObject({ granted: 1 });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('in a run of the schedule, to another call, ends the run quietly', async () => {
+    const { y, states } = await crowded('quiet');
+    beforeUpdate(1, () => release(y));
+    expect(await repairLine('quiet')).toMatchObject({ granted: 0 });
+    expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
+  });
+
+  it('with little time left ends no permit of which nobody takes the place', async () => {
+    const key = 'little time';
+    const { x, y, states } = await crowded(key);
+    let leftMs = 2000;
+    beforeUpdate(2, async () => {
+      await world.removeMark(key);
+      await acquire({ key, holder: 'past', limit: 2 });
+      leftMs = 1999;
+      requests.sent.length = 0;
+    });
+    await release(y, call({ timeLeftMs: () => leftMs }));
+    expect([states(), requests.sent]).toEqual([Array(3).fill('waiting'), []]);
+    expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
+  });
+
+  it('to a task that comes to a line seen empty, and whose call dies, is followed by another look', async () => {
+    const key = 'comes and dies';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
+    clock.advance(6000);
+    const task = steps.newTask();
+    beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 1 }, task)));
+    await release(first);
+    expect(task.state).toBe('succeeded');
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('while a permit that stood is given back tells the task of another token so, and not the one that had it', async () => {
+    const key = 'stood';
+    const terms = { key, limit: 3, ttlSeconds: 600 };
+    const x = await acquire({ ...terms, holder: 'x', ttlSeconds: 2 });
+    const [y, first] = [await acquire({ ...terms, holder: 'y' }), await acquire({ ...terms, holder: 'first' })];
+    const asked = { ...terms, holder: 'b', requestId: 'r' };
+    const [had, other] = [await park(asked), await park(asked)];
+    const { task } = await park({ ...terms, holder: 'c' });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    clock.advance(2501);
+    beforeUpdate(2, async () => {
+      await heartbeat(x);
+      requests.faultsOf.Query = ['error500', 'error500', 'error500'];
+      await release(grantOf(had.task));
+    });
+    await release(y);
+    expect([had.task.state, task.state]).toEqual(['succeeded', 'succeeded']);
+    expect(other.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect(told('SendTaskFailure')).toEqual([other.task.token]);
+  });
+
+  it('because another client wrote an attribute with a type of its own tells the next caller which one', async () => {
+    const key = 'foreign';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    await dependencies.dynamodb.send(
+      new UpdateItemCommand({
+        TableName: dependencies.poolsTable,
+        Key: { key: { S: key }, row: { S: '#' } },
+        UpdateExpression: 'SET fence = :text',
+        ExpressionAttributeValues: { ':text': { S: 'text' } },
+      }),
+    );
+    await release(first);
+    requests.sent.length = 0;
+    const { code, message } = await failure(acquire({ key, holder: 'c', limit: 1 }));
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(': fence has a shape of its own')]);
+    expect([task.state, sent('UpdateItem')]).toEqual(['waiting', 2]);
+  });
+
+  it.each([
+    [250, 1],
+    [251, 2],
+  ])('after a standstill of %i ms has read the line %i times', async (ms, times) => {
+    const { x, y, states } = await crowded(`late ${ms}`);
+    beforeUpdate(2, async () => {
+      await heartbeat(x);
+      clock.advance(ms);
+    });
+    await release(y);
+    expect([states(), queries()]).toEqual([['succeeded', 'waiting', 'waiting'], times]);
+  });
+});
+
+describe('a write of the line that is won', () => {
+  it('and ended somebody looks again without a query, unless somebody came', async () => {
+    const { y, states } = await crowded('again');
+    await release(y);
+    expect([states(), queries()]).toEqual([['succeeded', 'succeeded', 'waiting'], 1]);
+  });
+
+  it('grants more than five permits by one query', async () => {
+    const key = 'many';
+    const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
+    const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
+    for (let n = 0; n < 12; n++) tasks.push((await park({ key, holder: `r${n}`, mode: 'shared' })).task);
+    requests.sent.length = 0;
+    await release(writer);
+    expect(tasks.map(({ state }) => state)).toEqual(Array(12).fill('succeeded'));
+    expect([queries(), sent('UpdateItem')]).toEqual([1, 4]); // five, five and two
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+});
+
+describe('the permit of a task that was gone', () => {
+  /** w and z hold, b is granted and gone, and d is next in line. z expires while the message to b is on its way. */
+  async function gone(key: string, next: object = {}) {
+    const [x, w, z] = [
+      await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 600 }),
+      await acquire({ key, holder: 'w', limit: 3, ttlSeconds: 600 }),
+      await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 }),
+    ];
+    const b = await park({ key, holder: 'b', limit: 3, ttlSeconds: 600 });
+    const d = await park({ key, holder: 'd', limit: 3, ttlSeconds: 600, ...next });
+    b.task.state = 'timedOut';
+    steps.onTheWay = async (_, token) => {
+      if (token === b.task.token) clock.advance(2600);
+    };
+    return { x, w, z, b, d };
+  }
+
+  it('ends also where the next write is lost to a heartbeat', async () => {
+    const key = 'gone, beaten';
+    const { x, z, d } = await gone(key);
+    beforeUpdate(3, () => heartbeat(z));
+    await release(x);
+    expect([d.task.state, await holders(key)]).toEqual(['succeeded', ['w', 'z', 'd']]);
+  });
+
+  it('ends also where another call has granted the next in line its permit', async () => {
+    const key = 'gone, granted';
+    const { x, w, d } = await gone(key);
+    beforeUpdate(3, () => release(w));
+    await release(x);
+    expect([d.task.state, await holders(key)]).toEqual(['succeeded', ['d']]);
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
+  });
+
+  it('ends also where the next in line has had its permit, and others have expired', async () => {
+    const key = 'gone, had';
+    const { x, d } = await gone(key, { requestId: 'd' });
+    beforeUpdate(3, async () => {
+      await world.removeMark(key);
+      await release(await acquire({ key, holder: 'd', requestId: 'd', limit: 4 }));
+    });
+    await release(x);
+    expect(d.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect([await holders(key), await rows(key)]).toEqual([['w', 'z'], []]);
+  });
+
+  it('passes to the next token of its own request', async () => {
+    const key = 'gone, came again';
+    const first = await acquire({ key, limit: 1 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
+    const old = await park(asked);
+    old.task.state = 'timedOut';
+    const { task } = await park(asked);
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ holder: 'b', used: 1 });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('and all that come behind it: no task is told twice', async () => {
+    const key = 'gone, once';
+    const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });
+    const tasks: Parked['task'][] = [];
+    for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
+    await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+    for (const task of tasks.slice(0, 2)) task.state = 'timedOut';
+    requests.sent.length = 0;
+    await release(first);
+    expect(told('SendTaskSuccess')).toEqual(tasks.map(({ token }) => token));
+    expect([queries(), await holders(key)]).toEqual([1, ['d']]);
+  });
+
+  it('by the dozen is cleared by one run of the schedule', async () => {
+    const key = 'dozen';
+    await acquire({ key, limit: 1, ttlSeconds: 2 });
+    const dead: Parked[] = [];
+    for (let nth = 0; nth < 12; nth++) dead.push(await park({ key, holder: `d${nth}`, limit: 1 }));
+    const { task } = await park({ key, holder: 'next', limit: 1 });
+    for (const one of dead) one.task.state = 'timedOut';
+    clock.advance(2600);
+    expect(await repairLine(key)).toMatchObject({ granted: 13, unanswered: 0 });
+    expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
+  });
+});
+
+describe('a call that gives room to the line', () => {
+  it.each([
+    [2000, 'succeeded'],
+    [1999, 'waiting'],
+  ])('with %i ms left: the task is %s', async (leftMs, state) => {
+    const key = `left ${leftMs}`;
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    await release(first, call({ timeLeftMs: () => leftMs }));
+    expect(task.state).toBe(state);
+  });
+
+  it('and finds nobody in it ends nobody who has expired, and leaves no hints behind', async () => {
+    const key = 'nobody';
+    const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
+    const y = await acquire({ key, holder: 'y', limit: 2 });
+    await dyingAfter(3, () => acquire({ key, holder: 'b', limit: 2, waitSeconds: 1 })); // it notes its turn
+    clock.advance(6000);
+    expect(await rawItem(key)).toMatchObject({ waiters: {}, next: {}, turn: {} });
+    await release(y);
+    const item = await rawItem(key);
+    for (const name of ['waiters', 'next', 'turn']) expect(item).not.toHaveProperty(name);
+    expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
+  });
+
+  it('from a record without a mark, to a line without anybody, writes nothing', async () => {
+    expect(await repairLine('never heard of')).toMatchObject({ granted: 0 });
+    expect(sent('UpdateItem')).toBe(0);
+    expect(await rawItem('never heard of')).toBeUndefined();
+  });
+
+  it('and ended no permit, because that had ended before, asks nothing about the line', async () => {
+    const key = 'ended before';
+    const first = await acquire({ key, holder: 'x', limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    await park({ key, holder: 'c', limit: 1 });
+    await release(first);
+    requests.sent.length = 0;
+    expect(await release(first)).toEqual({ key, released: true });
+    expect(requests.sent).toEqual(['UpdateItem']);
+
+    const broken: Send = async () => {
+      await breakPermit({ key, fence: grantOf(task).fence });
+      requests.sent.length = 0;
+      throw networkError('ECONNRESET', 'write'); // and the next try is answered
+    };
+    await park({ key, holder: 'd', limit: 1 });
+    requests.faultsOf.UpdateItem = [broken];
+    expect(await release(grantOf(task))).toEqual({ key, released: false, reason: 'broken' });
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
+  it('and that asks for a permit itself takes what is left', async () => {
+    const key = 'left over';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    requests.faultsOf.Query = ['error500', 'error500', 'error500'];
+    await release(first);
+    expect(task.state).toBe('waiting');
+    expect(await acquire({ key, holder: 'c', limit: 2 })).toMatchObject({ holder: 'c', used: 2 });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('and that asks for a permit itself takes it also where the mark of an empty line has just gone', async () => {
+    const key = 'just gone';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
+    clock.advance(6000);
+    requests.faultsOf.Query = ['error500', 'error500', 'error500'];
+    await release(first);
+    requests.sent.length = 0;
+    beforeUpdate(2, () => world.removeMark(key));
+    expect(await acquire({ key, holder: 'c', limit: 1 })).toMatchObject({ holder: 'c', used: 1 });
+    expect(sent('UpdateItem')).toBe(4); // with that which removed the mark
+  });
+
+  it('sends a message that looks again where a caller may be dead in front of a task, also beside a task', async () => {
+    const key = 'message';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 2, waitSeconds: 20 }));
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    await park({ key, holder: 'c', limit: 2 });
+    world.messages.length = 0;
+    await release(first);
+    expect(task.state).toBe('succeeded');
+    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
+  });
+
+  it('sends no message where no task waits behind a caller', async () => {
+    const key = 'no message';
+    const first = await acquire({ key, limit: 1 });
+    await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20 }));
+    await release(first);
+    expect(await holders(key)).toEqual(['dead']);
+    expect(world.messages).toEqual([]);
+  });
+});
+
+describe('a task that is granted a permit', () => {
+  it('is told in the fewest requests, by a version that the grant itself has written', async () => {
+    const key = 'fewest';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'b', limit: 1 });
+    requests.sent.length = 0;
+    await release(first);
+    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
+  });
+
+  it('has its whole ttl ahead, however late the write is answered', async () => {
+    const key = 'late answer';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 60 });
+    requests.faultsOf.UpdateItem = ['none', answeredLate(700)];
+    clock.advance(1000);
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 60_000, waitedMs: 1700 });
+    expect(grantOf(task).expiresAt).toBe(new Date(clock.now() + 60_000).toISOString());
+  });
+
+  it('is not told by a write that was answered late, where a newer token of its request was told meanwhile', async () => {
+    const key = 'newer token';
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
+    const first = await acquire({ key, limit: 1 });
+    const old = await park(asked);
+    const again = steps.newTask();
+    requests.faultsOf.UpdateItem = ['none', answeredLate(700), precededBy(() => park(asked, again))];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect([old.task.state, grantOf(again)]).toMatchObject(['waiting', { repeated: true }]);
+    expect(await heartbeat(grantOf(again))).toMatchObject({ holder: 'b' });
+  });
+
+  it('but whose permit is over before the write is answered keeps its place', async () => {
+    const key = 'over at once';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 2 });
+    requests.faultsOf.UpdateItem = ['none', answeredLate(2000)];
+    await release(first);
+    expect(told('SendTaskSuccess')).toEqual([]);
+    const [before] = (await read(key)).holders;
+    clock.advance(501);
+    await repairLine(key);
+    expect(grantOf(task).fence).toBeGreaterThan(before?.fence ?? Number.NaN);
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
+  });
+
+  it('beside one whose permit is broken before the write is answered is told', async () => {
+    const key = 'broken beside';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const [b, c] = [await park({ key, holder: 'b', limit: 2 }), await park({ key, holder: 'c', limit: 2 })];
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send: Send) => {
+        await send();
+        const [{ fence } = { fence: 0 }] = (await read(key)).holders;
+        await breakPermit({ key, fence });
+        throw networkError('ECONNRESET', 'read');
+      },
+    ];
+    expect(await release(first)).toMatchObject({ released: true });
+    expect(b.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
+    expect(grantOf(c.task)).toMatchObject({ holder: 'c', used: 1 });
+  });
+
+  it('and cannot be told because of a fault of our own fails the call that ended a permit', async () => {
+    const key = 'own fault';
+    const first = await acquire({ key, limit: 1 });
+    await park({ key, holder: 'b', limit: 1 });
+    const asked = [dependencies.stepFunctions, () => Promise.reject(new TypeError('a fault of our own'))];
+    const stepFunctions = () => (asked.shift() ?? dependencies.stepFunctions)();
+    const broken = permitReleaser({ ...dependencies, stepFunctions });
+    await expect(broken(first, call())).rejects.toThrow('a fault of our own');
+    expect(await holders(key)).toEqual(['b']);
+  });
+});
+
+it('a task that was told, and whose ticket stays, is left to the schedule, with a line in the log', async () => {
+  vi.stubEnv('LOG_LEVEL', 'INFO');
+  vi.resetModules(); // the logger reads its level when it is loaded
+  const fresh = await import('../../shared/permits/release.ts');
+  const key = 'log';
+  const first = await acquire({ key, limit: 1 });
+  const { task } = await park({ key, holder: 'b', limit: 1 });
+  requests.faultsOf.DeleteItem = ['error500', 'error500', 'error500'];
+  const lines: string[] = [];
+  const log = vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
+  const answer = await fresh
+    .permitReleaser(dependencies)(first, call())
+    .finally(() => log.mockRestore());
+  vi.unstubAllEnvs();
+  vi.resetModules();
+  expect([answer, task.state]).toMatchObject([{ released: true }, 'succeeded']);
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'WARN', message: 'the line of a pool is left to the schedule', cause: expect.any(String) },
+  ]);
+});

@@ -1,0 +1,51 @@
+import { beforeEach, expect, it } from 'vitest';
+import { unitCounter } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolWorld } from '../support/worlds/permits.ts';
+
+const world = await poolWorld();
+const { acquire, heartbeat, release, read, breakPermit, clock, requests } = world;
+const units = unitCounter(world.dynamodb);
+
+beforeEach(() => {
+  requests.sent.length = 0;
+});
+
+it('one write for each call, won or lost', async () => {
+  const granted = await acquire({ key: 'one', limit: 1 });
+  await heartbeat(granted);
+  await failure(acquire({ key: 'one', holder: 'b', limit: 1 }));
+  await release(granted);
+  await release(granted);
+  await failure(heartbeat(granted));
+  expect(requests.sent).toEqual(Array(6).fill('UpdateItem'));
+});
+
+it('two where it takes the place of an expired one, and a read before a break', async () => {
+  await acquire({ key: 'two', limit: 1, ttlSeconds: 2 });
+  clock.advance(2501);
+  requests.sent.length = 0;
+  const { fence } = await acquire({ key: 'two', limit: 1 });
+  await breakPermit({ key: 'two', fence });
+  await read('two');
+  expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem', 'GetItem', 'UpdateItem', 'GetItem']);
+});
+
+it('64 callers for 64 permits cost 64 writes, in whatever order they arrive', async () => {
+  const asked = Array.from({ length: 64 }, (_, n) => acquire({ key: 'many', holder: `worker-${n}`, limit: 64 }));
+  const granted = await Promise.all(asked);
+  expect(requests.sent).toHaveLength(64);
+  expect(new Set(granted.map(({ fence }) => fence)).size).toBe(64);
+  expect((await read('many')).used).toBe(64);
+});
+
+it('pays for the whole record: a write unit for each kilobyte of it', async () => {
+  const unitsOf: number[] = [];
+  for (let n = 0; n < 30; n++)
+    unitsOf.push(...(await units(() => acquire({ key: 'units', holder: `worker-${n}`, limit: 200 }))));
+  expect(unitsOf.slice(0, 5)).toEqual([1, 1, 1, 1, 1]);
+  expect(unitsOf[9]).toBe(2);
+  expect(unitsOf[29]).toBe(6);
+  // A consistent read takes one for each four kilobytes.
+  expect(await units(() => read('units'))).toEqual([2]);
+});

@@ -1,0 +1,132 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { seededIds, testSeed } from '../support/chance/seed.ts';
+import { aFew } from '../support/time/rounds.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const timeline = new Timeline();
+const { now, sleep } = timeline;
+const clock = { now: () => Math.floor(now()), sleep };
+const world = await poolLineWorld({ clock, ids: seededIds(testSeed()) });
+const { acquire, release, read, keepWaiting, requests, dynamodb, steps } = world;
+afterAll(() => steps.stop());
+
+beforeEach(() => {
+  requests.sent.length = 0;
+});
+
+describe('two calls that give to one line at the same time', () => {
+  /** Two permits are held, and two calls in line, which look no more. */
+  const prepared = async (key: string) => {
+    const asked = { key, limit: 2, ttlSeconds: 60 };
+    const held = [await acquire({ ...asked, holder: 'a' }), await acquire({ ...asked, holder: 'b' })] as const;
+    for (const holder of ['c', 'd']) {
+      const [left] = await timeline.play(() => failure(acquire({ ...asked, holder, waitSeconds: 1 })));
+      const { ticket } = left.context.retryWith as { ticket: string };
+      await keepWaiting(key, ticket, now() + 60_000);
+    }
+    requests.sent.length = 0;
+    return held;
+  };
+  const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
+
+  it('do not race: the one whose tickets the other has granted stops', async () => {
+    const [a, b] = await prepared('beaten');
+    requests.faultsOf.Query = [
+      async (send) => {
+        const answer = await send();
+        await release(b);
+        return answer;
+      },
+    ];
+    await release(a);
+    const [first, second] = [
+      ['UpdateItem', 'Query'],
+      ['UpdateItem', 'Query', 'UpdateItem'],
+    ];
+    expect(requests.sent).toEqual([...first, ...second, 'UpdateItem']);
+    expect(await holders('beaten')).toEqual(['c', 'd']);
+  });
+
+  it('leave no room: the one that wins sees what the other has freed, and goes on', async () => {
+    const [a, b] = await prepared('goes on');
+    const granted = Promise.withResolvers<void>();
+    let other: Promise<unknown> | undefined;
+    const released = Promise.withResolvers<void>();
+    requests.faultsOf.UpdateItem = [
+      'none',
+      async (send) => {
+        const answer = await send();
+        released.resolve();
+        return answer;
+      },
+      async (send) => {
+        const answer = await send();
+        granted.resolve();
+        await other; // it has lost by the time at which this one looks at its answer
+        return answer;
+      },
+    ];
+    requests.faultsOf.Query = [
+      async (send) => {
+        const answer = await send();
+        other = release(b);
+        await released.promise;
+        return answer;
+      },
+      async (send) => {
+        const answer = await send();
+        await granted.promise;
+        return answer;
+      },
+    ];
+    await release(a);
+    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(5);
+    expect(await holders('goes on')).toEqual(['c', 'd']);
+  });
+});
+
+describe('a crowd in line that comes back, in simulated time in which requests alone take any', () => {
+  const REQUEST_MS = 2;
+  let isSlow = false;
+  dynamodb.middlewareStack.add(
+    (next) => async (args) => {
+      if (!isSlow) return next(args);
+      await sleep(REQUEST_MS / 2);
+      const answer = await next(args);
+      await sleep(REQUEST_MS / 2);
+      return answer;
+    },
+    { step: 'deserialize', priority: 'low', name: 'takes a while' },
+  );
+
+  // The worst of twelve seeds: 10.4 and 13.3 requests, 126 and 16 grants a second. Calls that do not know their places take 13 and 18, and have 70 and 14.
+  const crowds = [
+    { callers: 48, limit: 8, mostRequests: 12, leastPerSecond: 90 },
+    { callers: 24, limit: 1, mostRequests: 15, leastPerSecond: 12 },
+  ];
+  it.each(aFew(1, crowds))(
+    '$callers callers for $limit permits, each for five milliseconds',
+    async ({ callers, limit, ...bounds }) => {
+      const key = `${callers} for ${limit}`;
+      isSlow = true;
+      const beganAt = now();
+      const turns = Array.from({ length: callers }, (_, nth) => async () => {
+        await sleep(nth / 8);
+        for (let turn = 0; turn < 2; turn++) {
+          const grant = await acquire({ key, holder: `h${nth}`, limit, ttlSeconds: 10, waitSeconds: 20 });
+          await sleep(5);
+          await release(grant);
+        }
+      });
+      await timeline.play(...turns);
+      isSlow = false;
+      const context = `seed ${testSeed()}`;
+      const [each, perSecond] = [requests.sent.length / (2 * callers), (2000 * callers) / (now() - beganAt)];
+      expect(each, context).toBeLessThanOrEqual(bounds.mostRequests);
+      expect(perSecond, context).toBeGreaterThanOrEqual(bounds.leastPerSecond);
+      expect(await read(key), context).toMatchObject({ used: 0, holders: [], waiting: 0 });
+    },
+  );
+});

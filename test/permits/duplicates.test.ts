@@ -1,0 +1,443 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { readPool } from '../../shared/permits/read.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const timeline = new Timeline();
+const { now, later } = timeline;
+const world = await poolLineWorld({ clock: timeline });
+const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf, cancel } =
+  world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+});
+
+type Grant = Awaited<ReturnType<typeof acquire>>;
+type Send = () => Promise<unknown>;
+
+const own = { holder: 'R', requestId: 'r', limit: 1, ttlSeconds: 10 };
+
+/** A place of the request, which has left the line with LeaseHeld, and which then waits for that long in the name of a dead call. */
+async function placeOf(key: string, waitMs: number): Promise<string> {
+  const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 1 })));
+  const { ticket } = refused.context.retryWith as { ticket: string };
+  await world.keepWaiting(key, ticket, now() + waitMs);
+  return ticket;
+}
+
+/** A heartbeat, which writes a new version. */
+const beat = ({ key, leaseId }: Grant) => {
+  timeline.advance(1);
+  return heartbeat({ key, leaseId });
+};
+
+describe('a call is answered with the permit that another call of the request gets meanwhile', () => {
+  it('while the first one looks at the line, to which another comes', async () => {
+    const key = 'looking';
+    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
+    await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
+    timeline.advance(8000);
+    const duplicates: Grant[] = [];
+    requests.faultsOf.Query = [
+      precededBy(async () => {
+        duplicates.push(await acquire({ key, ...own }));
+        await park({ key, holder: 'behind', limit: 1 });
+      }),
+    ];
+    const answer = await acquire({ key, ...own });
+    const [{ leaseId, fence } = {}] = duplicates;
+    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'R' }] });
+  });
+
+  it('while the first one looks at the line, in which the request has a place', async () => {
+    const key = 'claimed by another';
+    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
+    await placeOf(key, 60_000);
+    await park({ key, holder: 'behind', limit: 1 });
+    timeline.advance(8000);
+    const duplicates: Grant[] = [];
+    requests.faultsOf.Query = [precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
+    const answer = await acquire({ key, ...own });
+    const [{ leaseId, fence } = {}] = duplicates;
+    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
+  });
+
+  it.each(['empty', 'full'])('between its first write and its claim, with a line behind that is %s', async (line) => {
+    const key = `claim ${line}`;
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    await placeOf(key, 60_000);
+    if (line === 'full') await park({ key, holder: 'behind', limit: 1 });
+    else await repairLine(key); // puts the mark back
+    await release(first);
+    const duplicates: Grant[] = [];
+    requests.faultsOf.UpdateItem = ['none', precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
+    const answer = await acquire({ key, ...own });
+    const [{ leaseId, fence } = {}] = duplicates;
+    expect(duplicates).toMatchObject([{ repeated: false }]);
+    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
+    expect(await rows(key)).toHaveLength(line === 'full' ? 1 : 0);
+  });
+
+  it.each([1, 12])('between its last look and its claim, where its time in line is over, %i times', async (changes) => {
+    const key = `leaves ${changes}`;
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    const deadline = now() + 1000;
+    const duplicates: Grant[] = [];
+    const lastLook = async (send: Send) => {
+      const answer = await send();
+      if (now() < deadline - 500) return answer;
+      await release(first); // gives the permit to the call in line
+      timeline.advance(500);
+      const claims = precededBy(async () => duplicates.push(await acquire({ key, ...own })));
+      const beats = precededBy(() => Promise.all(duplicates.map(beat)));
+      requests.faultsOf = { UpdateItem: [claims, ...Array(changes - 1).fill(beats)] };
+      return answer;
+    };
+    requests.faultsOf.GetItem = Array(1000).fill(lastLook);
+    const [answer] = await timeline.play(() => acquire({ key, ...own, waitSeconds: 1 }));
+    const [{ leaseId, fence } = {}] = duplicates;
+    expect(duplicates).toMatchObject([{ repeated: false }]);
+    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
+    expect(await rows(key)).toEqual([]);
+  });
+});
+
+it.each([
+  ['twelve', 12, 'repeated', 26],
+  ['a hundred', 100, 'LeaseHeld', 40], // it gives up after twenty tries
+])('a call before whose claim others change its permit %s times', async (_, changes, outcome, writes) => {
+  const key = `changed ${changes}`;
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await placeOf(key, 60_000);
+  await park({ key, holder: 'behind', limit: 1 });
+  await release(first);
+  const duplicate = await acquire({ key, ...own });
+  const beats = precededBy(() => beat(duplicate));
+  // Each second write is that of a claim.
+  let written = 0;
+  const counted = (send: Send) => (written++ < 2 * changes ? beats(send) : send());
+  requests.faultsOf.UpdateItem = Array(1000).fill(counted);
+  const answer = await acquire({ key, ...own }).then(
+    ({ leaseId, repeated }) => leaseId === duplicate.leaseId && repeated && 'repeated',
+    ({ code }) => code,
+  );
+  expect([answer, written]).toEqual([outcome, writes]);
+});
+
+it('a call that meets its permit changed five times, and then over, takes it anew: lost writes are counted apart', async () => {
+  const key = 'changed, then over';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await placeOf(key, 60_000);
+  await repairLine(key); // puts the mark back
+  await release(first); // gives the permit to the place, and takes the mark off
+  const duplicate = await acquire({ key, ...own });
+  const beats = precededBy(() => beat(duplicate));
+  const ends = precededBy(async () => {
+    await beat(duplicate);
+    timeline.advance(10_501);
+  });
+  // Each second write is that of a claim.
+  requests.faultsOf.UpdateItem = [...Array(5).fill(beats), ends].flatMap((claim) => ['none', claim]);
+  const again = await acquire({ key, ...own });
+  expect(again).toMatchObject({ repeated: false, previous: { fence: duplicate.fence, ended: 'expired' } });
+});
+
+it('a call that does not wait, and whose old place gets a permit and gives it back meanwhile, learns that', async () => {
+  const key = 'given back';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  await placeOf(key, 60_000);
+  await repairLine(key); // puts the mark back
+  await release(first, call({ timeLeftMs: () => 1999 })); // too little to look at the line
+  requests.faultsOf.UpdateItem = ['none', precededBy(async () => release(await acquire({ key, ...own })))];
+  const refused = await failure(acquire({ key, ...own }));
+  expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+});
+
+it('a call in line before each of whose claims others change its permit gives up when its time is over', async () => {
+  const key = 'changed in line';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+  const duplicates: Grant[] = [];
+  let claims = 0;
+  let isOwn = true;
+  // Each write but those of the hooks themselves is that of a claim.
+  const changes = async (send: Send) => {
+    if (!isOwn) return send();
+    isOwn = false;
+    claims++;
+    if (duplicates.length === 0) duplicates.push(await acquire({ key, ...own }));
+    else if (claims <= 100) await Promise.all(duplicates.map(beat));
+    isOwn = true;
+    return send();
+  };
+  const stands = async (send: Send) => {
+    await release(first); // gives the permit to the call in line
+    const answer = await send();
+    timeline.advance(1000);
+    requests.faultsOf = { UpdateItem: Array(1000).fill(changes) };
+    return answer;
+  };
+  requests.faultsOf.GetItem = [stands];
+  const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 1 })));
+  expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holders: [{ holder: 'R' }] } });
+  expect(claims).toBe(40); // twenty tries, and twenty more when it leaves
+});
+
+describe('a permit that a call in line was granted and has not claimed', () => {
+  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+  const asked = { ...own, ttlSeconds: 3600, execution };
+  /** The call is dead. */
+  async function unclaimed(key: string) {
+    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
+    await placeOf(key, 60_000);
+    const next = await park({ key, holder: 'next', limit: 1 });
+    timeline.advance(8000);
+    await repairLine(key);
+    timeline.advance(500);
+    return next;
+  }
+
+  it('is that of the task which comes, whole', async () => {
+    const key = 'unclaimed';
+    await unclaimed(key);
+    requests.sent.length = 0;
+    const { task, parked } = await park({ key, ...asked });
+    expect(parked).toBe(false);
+    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(3); // the first try, the mark, and the permit
+    const told = grantOf(task);
+    expect(told).toMatchObject({ remainingMs: 3_600_000, repeated: false, previous: { holder: 'dead' } });
+    expect((await read(key)).holders).toMatchObject([{ holder: 'R', ttlSeconds: 3600, execution }]);
+    timeline.advance(1000);
+    expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
+    const again = await acquire({ key, ...asked, waitSeconds: 5 });
+    expect(again).toMatchObject({ repeated: true, leaseId: told.leaseId, remainingMs: 3_600_000 });
+  });
+
+  it('names the execution and the target that the task names, and neither where it names none', async () => {
+    const target = execution.replace('takes-over', 'its-target');
+    for (const [key, named] of [
+      ['with a target', { execution, target }],
+      ['with none', {}],
+    ] as const) {
+      await unclaimed(key);
+      await park({ key, ...own, ...named });
+      const { entries } = await readPool(world.dependencies, key, call());
+      expect(entries.map(({ holder, execution, target }) => ({ holder, execution, target }))).toEqual([
+        { holder: 'R', execution: undefined, target: undefined, ...named },
+      ]);
+    }
+  });
+
+  it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {
+    const key = 'unclaimed, unanswered';
+    await unclaimed(key);
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park({ key, ...asked });
+    expect(task.state).toBe('waiting');
+    timeline.advance(10_000);
+    await repairLine(key);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+  });
+
+  it('goes on to the next where the task which comes is gone', async () => {
+    const key = 'unclaimed, gone';
+    const next = await unclaimed(key);
+    const gone = steps.newTask();
+    gone.state = 'timedOut';
+    await park({ key, ...asked }, gone);
+    timeline.advance(5000);
+    await repairLine(key);
+    expect(grantOf(next.task)).toMatchObject({ holder: 'next', previous: { holder: 'dead' } });
+  });
+
+  it('is claimed by another call in that moment: the task is told of that permit', async () => {
+    const key = 'unclaimed, claimed';
+    await unclaimed(key);
+    const grants: Grant[] = [];
+    requests.faultsOf.UpdateItem = [
+      'none',
+      'none',
+      precededBy(async () => grants.push(await acquire({ key, ...asked }))),
+    ];
+    const { task } = await park({ key, ...asked });
+    expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
+  });
+
+  it.each(['before', 'after'])(
+    'stays with the task, where an operator takes the call’s place %s it came',
+    async (when) => {
+      const key = `unclaimed, cancelled ${when}`;
+      const first = await acquire({ key, holder: 'first', limit: 1 });
+      const [told, refused] = await timeline.play(
+        () =>
+          later(300, async () => {
+            const [row] = await rows(key);
+            const stop = async () => expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+            await release(first);
+            if (when === 'before') await stop();
+            const { task } = await park({ key, ...asked });
+            if (when === 'after') await stop();
+            return grantOf(task);
+          }),
+        () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
+        () => later(20, () => failure(acquire({ key, holder: 'next', limit: 1, waitSeconds: 5 }))),
+      );
+      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+      expect((await read(key)).holders).toMatchObject([{ fence: told.fence }]);
+    },
+  );
+});
+
+it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {
+  const key = 'another weight';
+  const first = await acquire({ key, holder: 'x', limit: 3, weight: 3, ttlSeconds: 60 });
+  const asked = { key, ...own, limit: 3, waitSeconds: 10 };
+  const [granted, refused] = await timeline.play(
+    () => acquire(asked),
+    () => later(10, () => failure(acquire({ ...asked, weight: 2 }))),
+    () => later(500, () => release(first)),
+  );
+  expect(granted).toMatchObject({ weight: 1, used: 1 });
+  expect(refused).toMatchObject({ code: 'InvalidRequest', context: { issues: [{ path: 'requestId' }] } });
+  expect(await rows(key)).toEqual([]);
+});
+
+/** Calls whose pauses are the shortest ones, and no matter of chance. */
+const withShortestPauses = permitAcquirer({
+  ...world.dependencies,
+  ids: { ...world.dependencies.ids, random: () => 0 },
+});
+const asks = (input: object) => acquireInput().parse({ limit: 1, ttlSeconds: 60, waitSeconds: 1, ...input });
+/** A call that dies when it has its row and its mark. */
+const dieInLine = async (key: string, more: object = {}) => {
+  await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
+  timeline.advance(1); // a later ticket
+};
+
+describe('a call that has others before it in line', () => {
+  it('comes in at once after short turns', async () => {
+    const key = 'short turns';
+    const first = await acquire({ key, holder: 'x', limit: 1 });
+    const turn = (holder: string) => async () => {
+      const grant = await acquire({ key, holder, limit: 1, waitSeconds: 20 });
+      await later(10, () => release(grant));
+      return grant;
+    };
+    const [, , last] = await timeline.play(
+      () => later(10, () => release(first)),
+      turn('b'),
+      () => later(1, turn('c')),
+    );
+    expect(last.waitedMs).toBeLessThan(100);
+  });
+
+  it('leaves them room that nobody gives to the line, for 50 milliseconds where one is before it', async () => {
+    const key = 'patience';
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    timeline.advance(1000);
+    await dieInLine(key);
+    const from = now();
+    const at = { looks: [] as number[], queries: [] as number[] };
+    const looks = (send: () => Promise<unknown>) => {
+      at.looks.push(now() - from);
+      // The second look takes until those 50 milliseconds are over.
+      if (at.looks.length === 2) timeline.advance(33);
+      return send();
+    };
+    const queries = (send: () => Promise<unknown>) => {
+      at.queries.push(now() - from);
+      return send();
+    };
+    await timeline.play(
+      () => failure(withShortestPauses(asks({ key, holder: 'b' }), call())),
+      () =>
+        later(100, async () => {
+          await dyingAfter(1, () => release(first));
+          requests.faultsOf = { GetItem: Array(100).fill(looks), Query: Array(100).fill(queries) };
+        }),
+    );
+    expect([at.looks.slice(0, 2), at.queries[0]]).toEqual([[150, 167], 200]);
+    expect((await read(key)).holders).toMatchObject([{ holder: 'dead' }]);
+  });
+
+  it('and finds room, but not for the first of them, asks for the line once with each look', async () => {
+    const key = 'heavy';
+    const asked = { key, limit: 2, ttlSeconds: 60 };
+    const [x, y] = [await acquire({ ...asked, holder: 'x' }), await acquire({ ...asked, holder: 'y' })];
+    // The mark of the heavy one lands late, so the record names the light one as the next.
+    requests.faultsOf.UpdateItem = ['none', (send) => later(20, send)];
+    requests.faultsOf.Query = [...Array(30).fill('none'), ...Array(30).fill({ name: 'Refused', status: 400 })];
+    const [heavy, light] = await timeline.play(
+      async () => {
+        const grant = await acquire({ ...asked, holder: 'heavy', weight: 2, waitSeconds: 20 });
+        await release(grant);
+        return grant;
+      },
+      () => later(10, () => acquire({ ...asked, holder: 'light', waitSeconds: 20 })),
+      () => later(100, () => release(x)),
+      () => later(200, () => release(y)),
+    );
+    expect(heavy.fence).toBeLessThan(light.fence);
+  });
+});
+
+describe('where as many as the quota allows wait for a permit', () => {
+  const QUOTA = 2;
+  const withQuota = permitAcquirer({
+    ...world.dependencies,
+    quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
+  });
+
+  it('another call is refused and leaves no row, and one that comes back to its place stays', async () => {
+    const key = 'full';
+    await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    await dieInLine(key, { holder: 'b', requestId: 'r' });
+    const [{ ticket } = {}] = await rows(key);
+    for (let more = 0; more < QUOTA; more++) await dieInLine(key);
+    expect(await failure(withQuota(asks({ key, holder: 'new' }), call()))).toMatchObject({
+      code: 'QueueFull',
+      context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
+    });
+    expect(await rows(key)).toHaveLength(1 + QUOTA);
+    const again = asks({ key, holder: 'b', requestId: 'r', ticket: ticket?.S });
+    const [held] = await timeline.play(() => failure(withQuota(again, call())));
+    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, retryWith: { ticket: ticket?.S } } });
+  });
+
+  it('a call whose request is granted a permit before it is in line itself has that', async () => {
+    const key = 'granted before';
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    await dieInLine(key, { holder: 'b', requestId: 'r' });
+    for (let more = 0; more < QUOTA; more++) await park({ key, holder: `t${more}`, limit: 1 });
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(first))];
+    const [granted] = await timeline.play(() => withQuota(asks({ key, holder: 'b', requestId: 'r' }), call()));
+    expect(granted).toMatchObject({ holder: 'b', repeated: false, used: 1 });
+    expect(await rows(key)).toHaveLength(QUOTA);
+  });
+});
+
+it('a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait', async () => {
+  const key = 'slow first try';
+  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 10 });
+  const retryWith = { requestId: 'r', ticket: await placeOf(key, 0) };
+  const [granted, behind] = await timeline.play(
+    async () => {
+      await timeline.sleep(300);
+      requests.faultsOf.UpdateItem = [(send) => timeline.sleep(2000).then(send)];
+      const refused = await failure(acquire({ key, ...own, ...retryWith, waitSeconds: 1 }));
+      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
+      return acquire({ key, ...own, ...retryWith, waitSeconds: 20 });
+    },
+    () => later(500, () => failure(acquire({ key, holder: 'behind', limit: 1, waitSeconds: 8 }))),
+    () => later(4000, () => release(first)),
+  );
+  expect(granted).toMatchObject({ holder: 'R' });
+  expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'R' } });
+});

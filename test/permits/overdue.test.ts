@@ -1,0 +1,106 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { deleteTicket, lineOf } from '../../shared/line/waiters.ts';
+import { repairer } from '../../shared/locks/repair.ts';
+import { advance } from '../../shared/permits/in-line/hand-off.ts';
+import { readPool } from '../../shared/permits/read.ts';
+import { call } from '../support/emulators/aws.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const world = await poolLineWorld();
+const { acquire, release, heartbeat, park, grantOf, dependencies, rows, clock, steps } = world;
+const { putTickets, callerRow } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  steps.requests.length = 0;
+  steps.faults = {};
+  steps.onTheWay = async () => {};
+});
+
+const failures = () => steps.requests.filter(({ action }) => action === 'SendTaskFailure');
+
+describe('a call that read the record of a pool, stood still, and then meets an overdue task that came since', () => {
+  it('names the holders of now', async () => {
+    const key = 'held since';
+    const before = await acquire({ key, holder: 'before', limit: 1 });
+    const record = await readPool(dependencies, key, call());
+    await release(before);
+    const { fence } = await acquire({ key, holder: 'now', limit: 1, ttlSeconds: 3600 });
+    const { task } = await park({ key, limit: 1, parkSeconds: 1 });
+    clock.advance(1001);
+    await advance(dependencies, { record }, call());
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld', cause: { key, holder: 'now', fence } });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('leaves it alone where it has just received a permit: the call that granted it sends the message', async () => {
+    const key = 'granted since';
+    const before = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    const record = await readPool(dependencies, key, call());
+    const { task } = await park({ key, limit: 1, parkSeconds: 1, ttlSeconds: 3600 });
+    clock.advance(999);
+    const ends: string[] = [];
+    steps.onTheWay = async (action) => {
+      if (action !== 'SendTaskSuccess') return;
+      clock.advance(400); // by now its deadline is over
+      ends.push((await advance(dependencies, { record }, call())).end);
+    };
+    expect(await release(before)).toMatchObject({ released: true });
+    expect(ends).toEqual(['waits']);
+    expect(failures()).toEqual([]);
+    expect(grantOf(task).fence).toBeGreaterThan(before.fence);
+  });
+
+  it('ends it where the permit that it has received since is over', async () => {
+    const key = 'over since';
+    const before = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    const record = await readPool(dependencies, key, call());
+    const { task } = await park({ key, limit: 1, parkSeconds: 1, ttlSeconds: 2 });
+    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+    await release(before);
+    clock.advance(2000);
+    await advance(dependencies, { record }, call());
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('clears its row away where it has extended the permit that was over by that record', async () => {
+    const key = 'extended since';
+    const before = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, limit: 1, parkSeconds: 1, ttlSeconds: 2 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(before);
+    clock.advance(2600);
+    const record = await readPool(dependencies, key, call());
+    await heartbeat(grantOf(task));
+    await advance(dependencies, { record }, call());
+    expect([task.state, await rows(key)]).toEqual(['succeeded', []]);
+    expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'tester' });
+  });
+});
+
+describe('a run of the schedule over one line', () => {
+  it('grants at most ten times where each hand-on leaves it with too little time', async () => {
+    const key = 'ten times';
+    const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    await park({ key, limit: 1 });
+    // Twice before the line, and then before each try and within it.
+    let looks = 0;
+    const timeLeftMs = () => (++looks === 2 || (looks % 2 === 1 && looks < 100) ? 6000 : 1000);
+    await repairer(world.dependencies)({ key: lineOf(key) }, call({ timeLeftMs }));
+    expect(looks).toBe(2 + 2 * 10 + 1);
+    await release(first);
+  });
+
+  it('tells late tasks among the first hundred of a line', async () => {
+    const key = 'a hundred';
+    const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
+    const { task } = await world.untold(first, { limit: 1, ttlSeconds: 3600 });
+    clock.advance(10_000);
+    const row = (index: number) => callerRow(lineOf(key), `caller ${index + 100}`, { weight: { N: '1' } });
+    await putTickets(Array.from({ length: 100 }, (_, index) => row(index)));
+    expect(await world.repairLine(key)).toMatchObject({ told: 0 });
+    await deleteTicket(world.dependencies, { key: lineOf(key), ticket: row(0).ticket.S }, call());
+    expect(await world.repairLine(key)).toMatchObject({ told: 1 });
+    expect(grantOf(task)).toMatchObject({ holder: 'untold' });
+  });
+});

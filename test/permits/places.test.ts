@@ -1,0 +1,378 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { lineOf } from '../../shared/line/waiters.ts';
+import { flagCancelled } from '../../shared/line/waiting-calls.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+// Who in line receives a permit, who is passed over, and which rows go.
+
+const world = await poolLineWorld();
+const { acquire, release, breakPermit, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
+const { clock, requests, steps, dependencies, sent, untold, precededBy } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+  requests.sent.length = 0;
+  steps.faults = {};
+  steps.requests.length = 0;
+});
+
+type Parked = Awaited<ReturnType<typeof park>>;
+
+const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
+const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
+const waits = (key: string, more: object = {}) => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more });
+/** A call that has its row and its mark, and dies then. @returns its ticket */
+const dieInLine = async (key: string, more: object = {}) => {
+  const before = new Set((await rows(key)).map(({ ticket }) => ticket?.S));
+  await dyingAfter(3, () => waits(key, more));
+  clock.advance(1); // a later ticket
+  return (await rows(key)).map(({ ticket }) => ticket?.S ?? '').find((ticket) => !before.has(ticket)) ?? '';
+};
+
+describe('one call on a pool clears ten rows away whose time is over', () => {
+  it('of tasks, and grants to those behind them', async () => {
+    const key = 'ten tasks';
+    const first = await acquire({ key, limit: 1 });
+    const overdue: Parked[] = [];
+    for (let nth = 0; nth < 12; nth++) overdue.push(await park({ key, holder: `o${nth}`, limit: 1, parkSeconds: 1 }));
+    const { task } = await park({ key, holder: 'next', limit: 1 });
+    clock.advance(1000);
+    await release(first);
+    expect(overdue.map((one) => one.task.state)).toEqual([...Array(10).fill('failed'), 'waiting', 'waiting']);
+    expect([task.state, told('SendTaskFailure')]).toEqual(['succeeded', 10]);
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    await release(grantOf(task));
+    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
+  });
+
+  it('of callers, from the millisecond on in which their place is over', async () => {
+    const key = 'ten calls';
+    const first = await acquire({ key, limit: 1 });
+    const dies = (nth: number) => dyingAfter(2, () => waits(key, { holder: `c${nth}`, waitSeconds: 1 }));
+    for (let nth = 0; nth < 12; nth++) await dies(nth);
+    const { task } = await park({ key, holder: 'next', limit: 1 });
+    clock.advance(5999);
+    await release(first);
+    expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 2]);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('each once, also where it looks again', async () => {
+    const key = 'once';
+    await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
+    const y = await acquire({ key, holder: 'y', limit: 2 });
+    await dieInLine(key, { limit: 2, waitSeconds: 1 });
+    await park({ key, holder: 'overdue', limit: 2, parkSeconds: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+    clock.advance(6000);
+    requests.sent.length = 0;
+    await release(y);
+    expect([task.state, sent('DeleteItem'), told('SendTaskFailure')]).toEqual(['succeeded', 3, 1]);
+    expect(await read(key)).toMatchObject({ used: 1, waiting: 1 });
+  });
+
+  it('but not that of a call that comes back meanwhile, and the mark stays for it', async () => {
+    const key = 'comes back';
+    const first = await acquire({ key, limit: 1 });
+    const ticket = await dieInLine(key, { waitSeconds: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1 });
+    clock.advance(6000);
+    requests.faultsOf.DeleteItem = [precededBy(() => world.keepWaiting(key, ticket, clock.now() + 20_000))];
+    await release(first);
+    expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
+    expect(await rawItem(key)).toHaveProperty('waiters');
+  });
+
+  it('and that of a task which has ended by itself', async () => {
+    const key = 'ended';
+    const first = await acquire({ key, limit: 1 });
+    const { task } = await park({ key, holder: 'b', limit: 1, parkSeconds: 1 });
+    task.state = 'timedOut';
+    clock.advance(1000);
+    await release(first);
+    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
+  });
+});
+
+it('a task that comes while a caller has yet to claim its permit sends a message that looks again, whoever else holds one', async () => {
+  const key = 'yet to claim';
+  await acquire({ key, holder: 'x', limit: 2 });
+  const first = await acquire({ key, holder: 'y', limit: 2 });
+  await dieInLine(key, { limit: 2 });
+  await release(first);
+  world.messages.length = 0;
+  await park({ key, holder: 'b', limit: 2 });
+  expect(world.messages).toEqual([{ key: lineOf(key), delaySeconds: 4 }]);
+});
+
+describe('callers that did not claim their permits in time', () => {
+  it('lose their places, and receive no permit again', async () => {
+    const key = 'unclaimed';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    for (const holder of ['c1', 'c2']) await dieInLine(key, { holder, limit: 2 });
+    await release(first);
+    expect(await holders(key)).toEqual(['c1', 'c2']);
+    const { task } = await park({ key, holder: 'b', limit: 2 });
+    await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+    clock.advance(2501);
+    await repairLine(key);
+    expect([task.state, await holders(key)]).toEqual(['succeeded', ['b']]);
+  });
+
+  it('may still do so within the margin, and no other is granted their place before', async () => {
+    const key = 'within the margin';
+    const first = await acquire({ key, limit: 1 });
+    await dieInLine(key, { requestId: 'r' });
+    await release(first);
+    const [before] = (await read(key)).holders;
+    clock.advance(2200);
+    const heavier = { key, holder: 'dead', requestId: 'r', limit: 2, weight: 2 };
+    expect(await failure(acquire(heavier))).toMatchObject({ code: 'InvalidRequest' });
+    const granted = await acquire({ key, holder: 'dead', requestId: 'r', limit: 1 });
+    expect(granted).toMatchObject({ repeated: false, fence: before?.fence, remainingMs: 60_000 });
+  });
+});
+
+it('a margin is over in the millisecond after it', async () => {
+  const key = 'margin';
+  await acquire({ key, limit: 1, ttlSeconds: 2 });
+  const { task } = await park({ key, holder: 'b', limit: 1 });
+  clock.advance(2499);
+  await repairLine(key);
+  expect(task.state).toBe('waiting');
+  clock.advance(1);
+  await repairLine(key);
+  expect(task.state).toBe('succeeded');
+});
+
+describe('rows of permits that stand', () => {
+  it('keep nobody behind them from the place of one that expired', async () => {
+    const key = 'stand';
+    await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
+    const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
+    await dieInLine(key, { holder: 'c', limit: 3 });
+    clock.advance(10_000);
+    await untold(first, { limit: 3 });
+    const { task } = await park({ key, holder: 'b', limit: 3 });
+    clock.advance(1600);
+    await repairLine(key);
+    expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'untold', 'b']]);
+  });
+
+  it.each(['a task', 'a caller'])('of %s keep the mark for nobody', async (kind) => {
+    const key = `alone ${kind}`;
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    if (kind === 'a caller') await dieInLine(key, { limit: 2 });
+    const parked = kind === 'a task' ? await untold(first, { limit: 2 }) : await release(first);
+    expect(parked).toBeDefined();
+    const { ticket } = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    await cancel(key, ticket);
+    expect([(await rows(key)).length, (await rawItem(key))?.waiters]).toEqual([1, undefined]);
+    expect(await acquire({ key, holder: 'new', limit: 2 })).toMatchObject({ used: 2 });
+  });
+});
+
+describe('a request with two places', () => {
+  it('of tasks receives one permit, and its second task the outcome of that', async () => {
+    const key = 'two tokens';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 2 };
+    const [one, two] = [await park(asked), await park(asked)];
+    await release(first);
+    expect([one.task.state, two.task.state]).toEqual(['succeeded', 'waiting']);
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    await release(grantOf(one.task));
+    expect(two.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
+  });
+
+  it('of calls keeps those out who come later, until its permit ends, and then nobody', async () => {
+    const key = 'two calls';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const asked = { holder: 'c', requestId: 'r', limit: 2 };
+    for (const _ of [1, 2]) await dieInLine(key, asked);
+    await release(first);
+    expect(await failure(acquire({ key, holder: 'late', limit: 2 }))).toMatchObject({ code: 'LeaseHeld' });
+    const granted = await acquire({ key, ...asked });
+    const heavy = await park({ key, holder: 'heavy', limit: 2, weight: 2 });
+    expect([granted.repeated, heavy.task.state]).toEqual([false, 'waiting']);
+    await release(granted);
+    expect([heavy.task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
+  });
+
+  it('is told so where an operator cancels the place that waits, though the other is granted', async () => {
+    const key = 'other place cancelled';
+    const first = await acquire({ key, limit: 1 });
+    const ticket = await dieInLine(key, { requestId: 'r' });
+    clock.at(clock.now() + 500, async () => {
+      const own = (await rows(key)).map((row) => row.ticket?.S ?? '').find((one) => one !== ticket);
+      expect(await cancel(key, own ?? '')).toMatchObject({ cancelled: true });
+      await release(first);
+    });
+    const refused = await failure(waits(key, { requestId: 'r' }));
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(refused.message).toBe('the ticket was cancelled');
+  });
+
+  it('keeps its permit where an operator cancels the place that waits too late', async () => {
+    const key = 'cancelled too late';
+    const first = await acquire({ key, limit: 1 });
+    const ticket = await dieInLine(key, { requestId: 'r' });
+    clock.at(clock.now() + 500, () => release(first));
+    const cancels = async () => {
+      const own = (await rows(key)).map((row) => row.ticket?.S ?? '').find((one) => one !== ticket);
+      await cancel(key, own ?? '');
+    };
+    requests.faultsOf.DeleteItem = ['none', precededBy(cancels)];
+    expect(await waits(key, { requestId: 'r' })).toMatchObject({ holder: 'dead', repeated: false, used: 1 });
+    expect(await read(key)).toMatchObject({ used: 1 });
+  });
+});
+
+describe('a task whose permit expired', () => {
+  it('before it heard of it keeps its place', async () => {
+    const key = 'expired untold';
+    const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, ttlSeconds: 2 });
+    const next = await park({ key, holder: 'next', limit: 1 });
+    clock.advance(2501);
+    await repairLine(key);
+    expect([grantOf(task), next.task.state]).toMatchObject([{ holder: 'untold' }, 'waiting']);
+  });
+});
+
+it('a row of another client that names no weight is one of weight 1, which wants the only place', async () => {
+  const key = 'no weight';
+  const first = await acquire({ key, limit: 2, weight: 2 });
+  const { task, ticket } = await park({ key, holder: 'b', limit: 2 });
+  await dependencies.dynamodb.send(
+    new UpdateItemCommand({
+      TableName: dependencies.waitersTable,
+      Key: { key: { S: lineOf(key) }, ticket: { S: ticket } },
+      UpdateExpression: 'REMOVE weight, #limit',
+      ExpressionAttributeNames: { '#limit': 'limit' },
+    }),
+  );
+  await release(first);
+  expect(grantOf(task)).toMatchObject({ holder: 'b', weight: 1, limit: null, used: 1 });
+  expect(await read(key)).toMatchObject({ limit: 1 });
+});
+
+it('a row of another client that has a weight and no limit is granted once nobody holds a permit', async () => {
+  const key = 'no limit';
+  const first = await acquire({ key, limit: 2 });
+  const { task, ticket } = await park({ key, holder: 'b', limit: 2, weight: 2 });
+  await dependencies.dynamodb.send(
+    new UpdateItemCommand({
+      TableName: dependencies.waitersTable,
+      Key: { key: { S: lineOf(key) }, ticket: { S: ticket } },
+      UpdateExpression: 'REMOVE #limit',
+      ExpressionAttributeNames: { '#limit': 'limit' },
+    }),
+  );
+  await release(first);
+  expect(grantOf(task)).toMatchObject({ holder: 'b', weight: 2, limit: null, used: 2 });
+});
+
+it('the record names the first in line as the next, whoever comes after it', async () => {
+  const key = 'hint';
+  await acquire({ key, limit: 1 });
+  const { ticket } = await park({ key, holder: 'b', limit: 1 });
+  await park({ key, holder: 'c', limit: 1 });
+  await dieInLine(key);
+  expect(await rawItem(key)).toMatchObject({ next: { S: ticket } });
+});
+
+describe('the claim of a permit', () => {
+  /** c has an unclaimed permit, and asks again. */
+  async function unclaimed(key: string) {
+    const first = await acquire({ key, limit: 1 });
+    await dieInLine(key, { requestId: 'r' });
+    await release(first);
+    const [{ fence } = { fence: 0 }] = (await read(key)).holders;
+    const asked = { key, holder: 'dead', requestId: 'r', limit: 1, ttlSeconds: 2 };
+    return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
+  }
+
+  it('whose answer is lost is the same first answer', async () => {
+    const { fence, claim } = await unclaimed('claim lost');
+    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+    expect(await claim()).toMatchObject({ fence, repeated: false });
+  });
+
+  it('that an operator breaks right before it is refused', async () => {
+    const key = 'claim broken';
+    const { fence, claim } = await unclaimed(key);
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => breakPermit({ key, fence }))];
+    expect(await failure(claim())).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+  });
+
+  it('of a place that is withdrawn gives the permit back', async () => {
+    const key = 'claim withdrawn';
+    const { claim } = await unclaimed(key);
+    const [row] = await rows(key);
+    const ticket = row?.ticket?.S ?? '';
+    await flagCancelled(dependencies, { name: { key: lineOf(key), ticket } }, call());
+    expect(await failure(claim({ ticket }))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+    expect(await holders(key)).toEqual([]);
+  });
+
+  it('is not made twice: once its ttl is over, the request waits for the margin like another', async () => {
+    const { fence, claim } = await unclaimed('claim over');
+    await claim(); // for the ttl that it asks for, and not the ttl of the call that took its place
+    clock.advance(1999);
+    expect(await claim()).toMatchObject({ fence, repeated: true, remainingMs: 2000 });
+    clock.advance(2000);
+    expect(await failure(claim())).toMatchObject({ code: 'LeaseHeld' });
+    clock.advance(501);
+    const again = await claim();
+    expect(again).toMatchObject({ repeated: false, remainingMs: 2000 });
+    expect(again.fence).toBeGreaterThan(fence);
+  });
+});
+
+it('the row of a call that died right after its claim is cleared away by the schedule, and the permit stays', async () => {
+  const key = 'died after its claim';
+  const first = await acquire({ key, limit: 1 });
+  await dieInLine(key, { requestId: 'r' });
+  await release(first);
+  await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
+  clock.advance(9999);
+  await repairLine(key);
+  expect(await rows(key)).toHaveLength(1); // the call may be about to do so
+  clock.advance(1);
+  const before = await rawItem(key);
+  await repairLine(key);
+  expect([await rows(key), steps.requests]).toEqual([[], []]);
+  expect(await rawItem(key)).toEqual(before);
+});
+
+describe('an operator that cancels', () => {
+  it('a ticket whose permit was claimed is told so, and the permit stays', async () => {
+    const key = 'cancel claimed';
+    const first = await acquire({ key, limit: 1 });
+    const ticket = await dieInLine(key, { requestId: 'r' });
+    await release(first);
+    // It dies between its claim and the deletion of the row.
+    await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
+    expect(await cancel(key, ticket)).toEqual({ key, ticket, cancelled: false, reason: 'granted' });
+    expect(await holders(key)).toEqual(['dead']);
+  });
+
+  it('a ticket that is not there changes nothing, and one that is costs no more than it must', async () => {
+    const key = 'cancel none';
+    await acquire({ key, limit: 1 });
+    const { ticket } = await park({ key, holder: 'b', limit: 1 });
+    requests.sent.length = 0;
+    expect(await cancel(key, 'none')).toMatchObject({ cancelled: false, reason: 'unknown' });
+    expect(requests.sent).toEqual(['GetItem', 'GetItem']);
+    requests.sent.length = 0;
+    expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+    expect(requests.sent).toEqual(['GetItem', 'GetItem', 'DeleteItem', 'Query', 'UpdateItem']);
+  });
+});

@@ -1,0 +1,320 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { lineOf } from '../../shared/line/waiters.ts';
+import { flagCancelled } from '../../shared/line/waiting-calls.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { post } from '../support/stack/adapters.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const timeline = new Timeline();
+const { now, later } = timeline;
+const world = await poolLineWorld({ clock: timeline });
+const { acquire, release, withdraw, park, grantOf, read, rows, rawItem, requests, steps, as, handlers } = world;
+const { breakPermit, precededBy, untold } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+  steps.faults = {};
+});
+
+const owner = as('arn:aws:iam::1:user/owner');
+let keys = 0;
+const newKey = () => `withdraw ${keys++}`;
+const cancelled = { code: 'LeaseLost', context: { reason: 'cancelled' } };
+/** A call of the owner whose function dies once it is in line. */
+const dieInLine = async (asked: object) => {
+  await timeline.play(() => dyingAfter(4, () => acquire({ holder: 'b', limit: 1, waitSeconds: 20, ...asked }, owner)));
+  timeline.advance(1); // a later ticket
+};
+
+/** A permit that a call of the owner has claimed in line, before a task. */
+const claimed = async (requestId: string) => {
+  const key = newKey();
+  const first = await acquire({ key, holder: 'first', limit: 1 });
+  await dieInLine({ key, requestId });
+  await release(first);
+  const grant = await acquire({ key, holder: 'b', requestId, limit: 1 }, owner);
+  const { task } = await park({ key, holder: 'task', limit: 1 });
+  expect([task.state, await rows(key)]).toMatchObject(['waiting', [{}]]);
+  return { key, grant, task };
+};
+
+describe('a withdrawal of a request for a permit', () => {
+  it('ends the call that waits, and those behind it come in', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'first', limit: 2, ttlSeconds: 60 });
+    const heavy = { key, holder: 'heavy', requestId: 'w1', limit: 2, weight: 2, waitSeconds: 20 };
+    const [refused, light, withdrawn] = await timeline.play(
+      async () => ({ ...(await failure(acquire(heavy, owner))), at: now() }),
+      () => later(100, () => acquire({ key, holder: 'light', limit: 2, waitSeconds: 20 })),
+      () =>
+        later(3000, async () => ({ ...(await withdraw({ key, requestId: 'w1', holder: 'heavy' }, owner)), at: now() })),
+    );
+    expect(withdrawn).toMatchObject({ key, requestId: 'w1', cancelled: true });
+    expect(refused).toMatchObject(cancelled);
+    expect(refused.at - withdrawn.at).toBeLessThanOrEqual(1250);
+    expect(light.waitedMs).toBeLessThan(3500);
+    expect(await rows(key)).toEqual([]);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('ends a permit, and the request is refused from then on', async () => {
+    const key = newKey();
+    const asked = { key, holder: 'b', requestId: 'w2', limit: 1 };
+    await acquire(asked, owner);
+    expect(await withdraw({ key, requestId: 'w2', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(await read(key)).toMatchObject({ used: 0, holders: [] });
+    expect(await failure(acquire(asked, owner))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    expect(await withdraw({ key, requestId: 'w2', holder: 'b' }, owner)).toMatchObject({
+      cancelled: false,
+      reason: 'unknown',
+    });
+  });
+
+  it('ends a permit from the line that its call has not claimed, and gives its room to the next', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1 });
+    await dieInLine({ key, requestId: 'w3' });
+    const { task } = await park({ key, holder: 'task', limit: 1 });
+    await release(first);
+    expect((await read(key)).holders).toMatchObject([{ holder: 'b' }]);
+    expect(await withdraw({ key, requestId: 'w3', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it('of a task that has not heard of its permit ends the task', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1 });
+    const { task } = await park({ key, holder: 'task', requestId: 'w4', limit: 1 });
+    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+    await release(first);
+    expect([task.state, (await read(key)).holders]).toMatchObject(['waiting', [{ holder: 'task' }]]);
+    steps.faults = { SendTaskFailure: ['refused', 'refused', 'refused'] };
+    const asked = { key, requestId: 'w4', holder: 'task' };
+    expect((await failure(withdraw(asked))).code).toBe('Unavailable');
+    steps.faults = {};
+    expect(await withdraw(asked)).toMatchObject({ cancelled: true });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { key, reason: 'cancelled' } });
+    expect([(await read(key)).used, await rows(key)]).toEqual([0, []]);
+  });
+
+  it('of a task is done where its permit is broken before it ends', async () => {
+    const key = newKey();
+    const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, requestId: 'w10' });
+    const [{ fence } = { fence: 0 }] = (await read(key)).holders;
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => breakPermit({ key, fence }))];
+    expect(await withdraw({ key, requestId: 'w10', holder: 'untold' })).toMatchObject({ cancelled: true });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { key, reason: 'cancelled' } });
+    expect([(await read(key)).used, await rows(key)]).toEqual([0, []]);
+  });
+
+  it('ends a permit that its call has claimed, and gives its room to the next', async () => {
+    const { key, task } = await claimed('w11');
+    expect(await withdraw({ key, requestId: 'w11', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('ends it also where the answer of that is lost, and gives its room to the next', async () => {
+    const { key, task } = await claimed('w12');
+    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
+    expect(await withdraw({ key, requestId: 'w12', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('has nothing to end where its holder gives the permit back first', async () => {
+    const { key, grant, task } = await claimed('w13');
+    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(grant, owner))];
+    expect(await withdraw({ key, requestId: 'w13', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('nor where an operator breaks it first, though a try got no answer', async () => {
+    const { key, grant, task } = await claimed('w14');
+    requests.faultsOf.UpdateItem = ['none', 'error500', precededBy(() => breakPermit({ key, fence: grant.fence }))];
+    expect(await withdraw({ key, requestId: 'w14', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('lets those in at once that wait behind a call that is dead', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 2 });
+    await dieInLine({ key, requestId: 'w15', limit: 2, weight: 2 });
+    const { task } = await park({ key, holder: 'task', limit: 2 });
+    expect(task.state).toBe('waiting');
+    expect(await withdraw({ key, requestId: 'w15', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 2 });
+    await release(first);
+  });
+
+  it('is what a call learns whose permit ended by it before the call has claimed it', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    const [refused] = await timeline.play(
+      () => failure(acquire({ key, holder: 'b', requestId: 'w16', limit: 1, waitSeconds: 20 }, owner)),
+      () =>
+        later(500, async () => {
+          await release(first);
+          await park({ key, holder: 'task', limit: 1 });
+          expect(await withdraw({ key, requestId: 'w16', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
+        }),
+    );
+    expect(refused).toMatchObject(cancelled);
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('is what a call learns that came in line, and was granted its permit, while the withdrawal began', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    const asked = { key, requestId: 'w17', holder: 'b' };
+    const comes = precededBy(async () => {
+      await dieInLine(asked);
+      await release(first);
+    });
+    // The reads of the lease, and of the pool after the look at its line.
+    requests.faultsOf.GetItem = ['none', comes];
+    expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
+    const [row] = await rows(key);
+    expect(row).toHaveProperty('cancelled_at');
+    expect(await failure(acquire({ ...asked, limit: 1, waitSeconds: 1, ticket: row?.ticket?.S }, owner))).toMatchObject(
+      { code: 'LeaseLost' },
+    );
+  });
+
+  it('is what it says where that call gives its permit up in that moment, by the flag', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    const asked = { key, requestId: 'w19', holder: 'b' };
+    const comes = precededBy(async () => {
+      await dieInLine(asked);
+      await release(first);
+    });
+    const calls: object[] = [];
+    const gives = precededBy(async () => {
+      calls.push(await failure(acquire({ ...asked, limit: 1 }, owner)));
+    });
+    requests.faultsOf.GetItem = ['none', comes];
+    requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the permit
+    expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
+    expect(calls).toMatchObject([cancelled]);
+  });
+
+  it('whose call sees the flag alone, and has its permit: the call gives it back to the next at once', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+    timeline.advance(1000);
+    const withShortestPauses = permitAcquirer({
+      ...world.dependencies,
+      ids: { ...world.dependencies.ids, random: () => 0 },
+    });
+    const asked = acquireInput().parse({ key, holder: 'b', requestId: 'w18', limit: 1, waitSeconds: 20 });
+    const [refused, { task }] = await timeline.play(
+      async () => ({ ...(await failure(withShortestPauses(asked, call()))), at: now() }),
+      () => later(10, () => park({ key, holder: 'task', limit: 1 })),
+      // The next look is the one at the ticket.
+      () =>
+        later(990, async () => {
+          await release(first);
+          const name = { key: lineOf(key), ticket: (await rows(key))[0]?.ticket?.S ?? '' };
+          expect(await flagCancelled(world.dependencies, { name }, call())).toBe(true);
+        }),
+    );
+    expect(refused).toMatchObject(cancelled);
+    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+  });
+
+  it('reaches only requests of its own caller and holder', async () => {
+    const key = newKey();
+    const grant = await acquire({ key, holder: 'b', requestId: 'w5', limit: 1 }, owner);
+    await dieInLine({ key, holder: 'd', requestId: 'w6' });
+    requests.sent.length = 0;
+    for (const [requestId, holder, who] of [
+      ['w5', 'b', as('arn:aws:iam::1:user/other')],
+      ['w5', 'b', call()],
+      ['w5', 'c', owner],
+      ['w7', 'b', owner],
+      ['w6', 'd', as('another')],
+    ] as const)
+      expect(await withdraw({ key, requestId, holder }, who)).toMatchObject({ cancelled: false, reason: 'unknown' });
+    // Each looks at the line and the record, of the lease and of the pool.
+    expect(requests.sent).toEqual(Array(10).fill(['Query', 'GetItem']).flat());
+    expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
+    expect(await release(grant)).toMatchObject({ released: true });
+  });
+
+  it.each(['none', 'lostReply'] as const)(
+    'that crosses a claim is seen by it: the permit is given to the next (fault: %s)',
+    async (fault) => {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first', limit: 1 });
+      const [, refused] = await timeline.play(
+        () =>
+          later(100, async () => {
+            await release(first);
+            // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
+            requests.faultsOf.DeleteItem = [
+              async (send) => {
+                const [row] = await rows(key);
+                const name = { key: lineOf(key), ticket: row?.ticket?.S ?? '' };
+                await flagCancelled(world.dependencies, { name }, call());
+                requests.faultsOf.UpdateItem = [fault]; // the end of the permit
+                return send();
+              },
+            ];
+          }),
+        () => failure(acquire({ key, holder: 'second', requestId: `w8 ${fault}`, limit: 1, waitSeconds: 20 })),
+        () => later(10, () => park({ key, holder: 'next', limit: 1 })),
+      );
+      expect(refused).toMatchObject(cancelled);
+      expect((await read(key)).holders).toMatchObject([{ holder: 'next' }]);
+    },
+  );
+
+  it('of a call that has left is seen when it asks again', async () => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', limit: 1 });
+    const asked = { key, holder: 'b', requestId: 'w9', limit: 1, waitSeconds: 1 };
+    const [refused] = await timeline.play(() => failure(acquire(asked, owner)));
+    const { ticket } = refused.context.retryWith as { ticket: string };
+    await withdraw({ key, requestId: 'w9', holder: 'b' }, owner);
+    const [again] = await timeline.play(() => failure(acquire({ ...asked, ticket }, owner)));
+    expect(again).toMatchObject(cancelled);
+    await release(first);
+    expect(await failure(acquire({ ...asked, ticket }, owner))).toMatchObject(cancelled);
+    expect(await read(key)).toMatchObject({ used: 0 });
+  });
+
+  it('whose answers are lost, or that dies after any of its writes: asked again it is done', async () => {
+    for (let writes = 1, survived = false; !survived; writes++) {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first', limit: 1 });
+      await dieInLine({ key, requestId: 'r' });
+      const { task } = await park({ key, holder: 'task', limit: 1 });
+      await release(first);
+      const asked = { key, requestId: 'r', holder: 'b' };
+      ({ survived } = await dyingAfter(writes, () => withdraw(asked, owner)));
+      requests.faultsOf.UpdateItem = ['lostReply'];
+      await withdraw(asked, owner);
+      requests.faultsOf = {};
+      timeline.advance(11_000);
+      await world.repairLine(key);
+      expect(grantOf(task)).toMatchObject({ holder: 'task' });
+      expect((await read(key)).holders).toMatchObject([{ holder: 'task' }]);
+    }
+  });
+});
+
+it('through its function: a permit, and the lease of another key first', async () => {
+  const { acquire: ask, withdraw: function_ } = handlers;
+  await post(ask, { key: 'both', holder: 'h', requestId: 'permit', limit: 1 });
+  await post(ask, { key: 'both', holder: 'h', requestId: 'lease' });
+  for (const requestId of ['permit', 'lease'])
+    expect(await post(function_, { key: 'both', holder: 'h', requestId })).toMatchObject({ body: { cancelled: true } });
+  expect(await post(function_, { key: 'both', holder: 'h', requestId: 'lease' })).toMatchObject({
+    body: { cancelled: false, reason: 'unknown' },
+  });
+  expect(await read('both')).toMatchObject({ used: 0 });
+});

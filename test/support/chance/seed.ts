@@ -1,0 +1,37 @@
+import type { Ids } from '../../../shared/surroundings/ids.ts';
+
+/** Mulberry32, by Tommy Ettinger (public domain): small, fast, and good enough to choose interleavings. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Ids that are the same for the same seed, in the shape of version 4 UUIDs. */
+export function seededIds(seed: number): Ids {
+  const random = seededRandom(seed);
+  const hex = (digits: number) => Array.from({ length: digits }, () => Math.floor(random() * 16).toString(16)).join('');
+  return { random, uuid: () => `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${hex(12)}` };
+}
+
+const drawn = Math.floor(Math.random() * 2 ** 31);
+
+/** The seed of everything that is random in this run: SEED of the environment, which repeats a failure, or a new one. */
+export const testSeed = (): number => Number(process.env.SEED ?? drawn);
+
+let worlds = 0;
+
+/** The ids of a world. Worlds may share tables, so no two worlds of a file make the same ids. */
+export const worldIds = (): Ids => seededIds(testSeed() + worlds++);
+
+/**
+ * Files share a worker, and each one makes the same ids as when it runs alone.
+ * @param first another number where a file plays more than once against one emulator, which takes a ClientRequestToken that it has seen for a repeat
+ */
+export function beginFile(first = 0): void {
+  worlds = first;
+}

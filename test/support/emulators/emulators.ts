@@ -1,0 +1,72 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { readService } from '../../../infrastructure/read.ts';
+import { startDynamodb } from '../../../local/dynamodb.ts';
+import { givenOr } from '../../../local/emulator.ts';
+import { freePort } from '../../../local/ports.ts';
+import { startS3 } from '../../../local/s3.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** One for each worker: each table makes the next one of its emulator slower to make. */
+    dynamodbEndpoints: string[];
+    /** AWS_ENDPOINT_URL_S3 if it is set, else an emulator. */
+    s3Endpoint: string;
+    s3IsEmulator: boolean;
+    /** A folder with a file for each function, which names the commands that the tests saw it send. */
+    seenCommands: string;
+    /** A folder for what happens once in this run (once.ts). */
+    onceFolder: string;
+    /** The environment that serverless.yml sets for every function, in the stage `test`. */
+    environment: Record<string, string>;
+  }
+}
+
+let running: ReturnType<typeof start> | undefined;
+
+/** The emulators and one record of commands for the whole run, whatever the number of projects. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  running ??= start(project.vitest.config.maxWorkers as number);
+  const { dynamodbEndpoints, s3Endpoint, s3IsEmulator, seenCommands, onceFolder, environment, stop } = await running;
+  project.provide('dynamodbEndpoints', dynamodbEndpoints);
+  project.provide('s3Endpoint', s3Endpoint);
+  project.provide('s3IsEmulator', s3IsEmulator);
+  project.provide('seenCommands', seenCommands);
+  project.provide('onceFolder', onceFolder);
+  project.provide('environment', environment);
+  return stop;
+}
+
+/** What the tests of one run share. @param workers how many emulators of DynamoDB there are */
+export async function start(workers = 1) {
+  // The emulators need neither, but the SDK that creates their tables does.
+  process.env.AWS_REGION ??= 'us-east-1';
+  process.env.AWS_ACCESS_KEY_ID ??= 'test';
+  process.env.AWS_SECRET_ACCESS_KEY ??= 'test';
+  const ports = await Promise.all(Array.from({ length: workers }, freePort));
+  const emulators = await Promise.all(ports.map((port) => startDynamodb(port)));
+  const s3 = await givenOr('AWS_ENDPOINT_URL_S3', async () => startS3(await freePort()));
+  const { environment } = await readService('test');
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
+  // Node strips the types of each file once for all the processes that the tests start, in this run and later ones.
+  process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), 'holdfast-compiled');
+  const seenCommands = join(folder, 'seen');
+  const onceFolder = join(folder, 'once');
+  for (const made of [seenCommands, onceFolder]) await mkdir(made);
+  return {
+    dynamodbEndpoints: emulators.map(({ endpoint }) => endpoint),
+    s3Endpoint: s3.endpoint,
+    s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
+    seenCommands,
+    onceFolder,
+    environment,
+    stop: async () => {
+      await Promise.all(emulators.map(({ stop }) => stop()));
+      await s3.stop();
+      // A process that ends may still write there.
+      await rm(folder, { recursive: true, force: true, maxRetries: 20 });
+    },
+  };
+}

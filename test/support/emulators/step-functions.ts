@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import type { RequestListener } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { listen } from '../../../local/listen.ts';
+
+/** The state of a task that waits for its token. */
+export interface Task {
+  token: string;
+  state: 'waiting' | 'succeeded' | 'failed' | 'timedOut';
+  /** What SendTaskSuccess brought. */
+  output?: Record<string, unknown>;
+  /** What SendTaskFailure brought. */
+  error?: string;
+  cause?: Record<string, unknown>;
+}
+
+/**
+ * `lost`: the request takes effect, and its reply does not come back. `refused`: the service has trouble of its own. `throttled`: it says so.
+ * `denied`: it may not use the key of the state machine.
+ */
+type SendFault = 'lost' | 'refused' | 'throttled' | 'denied';
+
+const REFUSALS: Record<Exclude<SendFault, 'lost'>, [string, number]> = {
+  refused: ['ServiceUnavailable', 503],
+  throttled: ['ThrottlingException', 400],
+  denied: ['KmsAccessDeniedException', 400],
+};
+
+export interface StepFunctions {
+  endpoint: string;
+  tasks: Map<string, Task>;
+  /** Statuses by ARN. An execution that is not there does not exist. */
+  executions: Map<string, string>;
+  /** When executions ended, in epoch milliseconds. */
+  stopped: Map<string, number>;
+  /** Those executions that were redriven once. */
+  redriven: Set<string>;
+  /** Executions of other accounts, to which access is denied. */
+  foreign: Set<string>;
+  /** The tokens of the tasks that heard of a grant, in that order. */
+  grants: string[];
+  /** Every request, refused ones too. */
+  requests: { action: string; token?: string }[];
+  /** What happens to the next requests, by action. */
+  faults: Record<string, SendFault[]>;
+  /** Called at every grant as it arrives. */
+  onGrant: (task: Task) => void;
+  /** What happens while a request is on its way. Awaited before the request takes effect. */
+  onTheWay: (action: string, token?: string) => Promise<unknown>;
+  newTask(): Task;
+  /** Makes an execution of this status. @returns its ARN */
+  newExecution(status?: string): string;
+  stop(): Promise<void>;
+}
+
+/**
+ * A double of exactly those calls of Step Functions that the queue makes, over the wire (AWS JSON 1.0), with the names of
+ * its errors. A task takes one result. As Step Functions does, it refuses a second message for a token.
+ */
+export async function startStepFunctions(): Promise<StepFunctions> {
+  const double: StepFunctions = {
+    endpoint: '',
+    tasks: new Map(),
+    executions: new Map(),
+    stopped: new Map(),
+    redriven: new Set(),
+    foreign: new Set(),
+    grants: [],
+    requests: [],
+    faults: {},
+    onGrant: () => {},
+    onTheWay: async () => {},
+    newTask: () => {
+      const task: Task = { token: `token-${randomUUID()}`, state: 'waiting' };
+      double.tasks.set(task.token, task);
+      return task;
+    },
+    newExecution: (status = 'FAILED') => {
+      const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${double.executions.size}`;
+      double.executions.set(arn, status);
+      return arn;
+    },
+    stop: () => listening.stop(),
+  };
+  const handle: RequestListener = async (request, response) => {
+    const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
+    const input = JSON.parse(await text(request));
+    double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
+    await double.onTheWay(action, input.taskToken);
+    const fault = double.faults[action]?.shift();
+    const isRefusal = fault !== undefined && fault !== 'lost';
+    const answer = isRefusal ? refusal(...REFUSALS[fault]) : act(double, action, input);
+    if (fault === 'lost') {
+      response.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/x-amz-json-1.0' });
+    response.end(JSON.stringify(answer.body));
+  };
+  const listening = await listen(handle);
+  double.endpoint = listening.url;
+  return double;
+}
+
+interface Answer {
+  status: number;
+  body: object;
+}
+
+const refusal = (type: string, status = 400): Answer => ({ status, body: { __type: type, message: type } });
+
+function act(double: StepFunctions, action: string, input: Record<string, string>): Answer {
+  switch (action) {
+    case 'SendTaskSuccess':
+      return finish(double, input.taskToken, (task) => {
+        task.state = 'succeeded';
+        task.output = JSON.parse(input.output ?? '');
+        double.grants.push(task.token);
+        double.onGrant(task);
+      });
+    case 'SendTaskFailure':
+      return finish(double, input.taskToken, (task) => {
+        Object.assign(task, { state: 'failed', error: input.error, cause: JSON.parse(input.cause ?? '{}') });
+      });
+    case 'DescribeExecution': {
+      const executionArn = input.executionArn ?? '';
+      if (executionArn.split(':')[5] !== 'execution') return refusal('InvalidArn'); // as of an Express workflow
+      if (double.foreign.has(executionArn)) return refusal('AccessDeniedException');
+      const status = double.executions.get(executionArn);
+      if (!status) return refusal('ExecutionDoesNotExist');
+      const stoppedAt = double.stopped.get(executionArn);
+      const stopDate = stoppedAt === undefined ? {} : { stopDate: stoppedAt / 1000 };
+      const redriveCount = double.redriven.has(executionArn) ? 1 : 0;
+      return { status: 200, body: { executionArn, status, redriveCount, ...stopDate } };
+    }
+    default:
+      return refusal('UnknownOperationException');
+  }
+}
+
+function finish(double: StepFunctions, token: string | undefined, end: (task: Task) => void): Answer {
+  if (!token?.startsWith('token-')) return refusal('InvalidToken');
+  const task = double.tasks.get(token);
+  if (!task) return refusal('TaskDoesNotExist');
+  if (task.state !== 'waiting') return refusal('TaskTimedOut');
+  end(task);
+  return { status: 200, body: {} };
+}

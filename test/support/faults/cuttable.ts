@@ -1,0 +1,32 @@
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { listen } from '../../../local/listen.ts';
+
+/** Passes requests on until a test cuts it. Then they hang, or their connections break, until the test mends it. */
+export async function cuttable(url: string) {
+  let state: 'open' | 'hangs' | 'breaks' = 'open';
+  const pass = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (state === 'breaks') incoming.socket.destroy();
+    if (state !== 'open') return;
+    const { method, url: path, headers } = incoming;
+    const forwarded = request(new URL(path ?? '', url), {
+      method,
+      headers: { ...headers, host: new URL(url).host },
+    });
+    forwarded.on('response', (answer) => {
+      if (state !== 'open') return;
+      outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(outgoing);
+    });
+    incoming.pipe(forwarded);
+  };
+  const proxy = await listen(pass);
+  return {
+    ...proxy,
+    cut: (how: 'hangs' | 'breaks') => {
+      state = how;
+    },
+    mend: () => {
+      state = 'open';
+    },
+  };
+}

@@ -1,0 +1,142 @@
+import { expect } from 'vitest';
+import type { LambdaHandler } from '../../../local/lambda.ts';
+import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
+import { type Clock, systemClock } from '../../../shared/surroundings/clock.ts';
+import { definition, oneTask, type StatesWorld } from '../emulators/states.ts';
+import { leaseWorld } from '../worlds/leases.ts';
+import { lambdaContext } from './adapters.ts';
+
+export const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
+
+export const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
+  definition(`examples/step-functions/${name}.asl.json`, values);
+
+/** What both interpreters can. */
+type States = Pick<StatesWorld, 'sfn' | 'endpoint' | 'create' | 'start' | 'describe' | 'abort' | 'ended' | 'stop'>;
+
+interface Work {
+  input: Record<string, unknown>;
+  finish(result: unknown): void;
+  fail(error: Error): void;
+}
+
+/**
+ * Leases, the state machines over them, and a target whose work a test lets go on or fail.
+ * @param startStates with the functions that the state machines call
+ */
+export async function exclusionWorld(
+  startStates: (handlers: Record<string, LambdaHandler>) => Promise<States>,
+  account = '000000000000',
+) {
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+  const stepFunctions = async () => stepFunctionsClient({ endpoint: states.endpoint });
+  const leases = await leaseWorld({ clock, stepFunctions });
+  const { acquire: acquireLease, release, executionEnded, repairQueues, readLeases } = leases.handlers;
+  /** The target that each execution named. */
+  const targets = new Map<string, string>();
+  /** All calls of acquire, and the request ids of them. */
+  const asked: Record<string, unknown>[] = [];
+  const requestIds: string[] = [];
+  /** What the next calls of acquire fail with, after they have taken effect. */
+  const lostAnswers: string[] = [];
+  const acquire: LambdaHandler = async (event, context) => {
+    const { execution, target, requestId } = event as Record<string, string>;
+    if (target) targets.set(String(execution), target);
+    asked.push(event as Record<string, unknown>);
+    requestIds.push(String(requestId));
+    const answer = await acquireLease(event, context);
+    const name = lostAnswers.shift();
+    if (name) throw Object.assign(new Error('lost'), { name, stack: '' });
+    return answer;
+  };
+  /** Repairs the queues as if all tasks had been parked for more than an hour. */
+  const expire = async () => {
+    const before = aheadMs;
+    aheadMs += 3_700_000;
+    await repairQueues({}, lambdaContext());
+    aheadMs = before;
+  };
+  const running: Work[] = [];
+  /** How many were at work at once. */
+  const most = { atWork: 0 };
+  let atWork = 0;
+  let isPrompt = false;
+  const work: LambdaHandler = async (input) => {
+    if (isPrompt) return null;
+    most.atWork = Math.max(most.atWork, ++atWork);
+    return new Promise((finish, fail) => {
+      running.push({ input: input as Work['input'], finish, fail });
+    }).finally(() => atWork--);
+  };
+  const states = await startStates({ acquire, release, executionEnded, work });
+  const machine = (name: string) => `arn:aws:states:us-east-1:${account}:stateMachine:${name}`;
+  const lambda = (name: string) => `arn:aws:lambda:us-east-1:${account}:function:${name}`;
+  const exclusive = machine('holdfast-test-exclusive');
+  const values = {
+    AcquireFunctionArn: lambda('acquire'),
+    ReleaseFunctionArn: lambda('release'),
+    WorkFunctionArn: lambda('work'),
+    ExclusiveStateMachineArn: exclusive,
+    TargetStateMachineArn: machine('target'),
+  };
+  const invokeWork = {
+    Resource: 'arn:aws:states:::lambda:invoke',
+    Parameters: { FunctionName: values.WorkFunctionArn, 'Payload.$': '$' },
+    OutputPath: '$.Payload',
+  };
+  const target = await states.create('target', oneTask(invokeWork));
+  const atWorkNo = async (index: number): Promise<Work> => {
+    let looks = 0;
+    const begun = async () => {
+      // On a machine that is busy a message to a task may be lost. As where this is deployed, the schedule sends it again.
+      if (++looks % 500 === 0) await repairQueues({}, lambdaContext());
+      return running.length;
+    };
+    await expect.poll(begun, { interval: 5 }).toBeGreaterThan(index);
+    return running[index] as Work;
+  };
+  const waiting = (count: number, key = 'k') => {
+    const parked = async () => ((await leases.read({ key })) as { waiting: number }).waiting;
+    return expect.poll(parked, { interval: 5 }).toBe(count);
+  };
+  const lease = async (key: string) =>
+    (await leases.read({ key })) as { state: string; remainingMs: number | null; inGrace?: boolean };
+  const state = async (key: string) => (await lease(key)).state;
+  const pool = (key: string) =>
+    readLeases({ key, pool: true }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
+  const callers = {
+    acquire: (input: object) => acquireLease(input, lambdaContext()),
+    release: (input: object) => release(input, lambdaContext()),
+    /** From now on the clock of the functions is so far behind that of Step Functions. */
+    fallBehind: (ms: number) => {
+      aheadMs = -ms;
+    },
+  };
+  return {
+    ...callers,
+    asked,
+    requestIds,
+    lostAnswers,
+    states,
+    targets,
+    expire,
+    values,
+    exclusive,
+    target,
+    running,
+    most,
+    atWorkNo,
+    /** Work that begins from now on is finished at once. */
+    finishLater: () => {
+      isPrompt = true;
+    },
+    waiting,
+    lease,
+    state,
+    /** The pool of that name. */
+    pool,
+  };
+}
+
+export const boom = () => Object.assign(new Error('why'), { name: 'Boom', stack: '' });

@@ -1,0 +1,124 @@
+import { evaluate } from '../../../infrastructure/evaluate.ts';
+import { readService } from '../../../infrastructure/read.ts';
+import { type Resource, type Template, templateWithoutCode } from './packaging.ts';
+
+/** The template of a release, with its parameters. */
+export const released = await templateWithoutCode();
+/** The template of a deployment that sets only what has no default. */
+export const template = withParameters({});
+
+/** The template of a deployment that changes every default. */
+export const configured = withParameters({
+  auth: 'jwt',
+  jwtIssuer: 'https://issuer.example',
+  jwtAudience: 'holdfast,operators',
+  namespaces: 'team-a,,team-c',
+  executionStateMachines: 'jobs-*',
+  exclusiveTargets: 'nightly-*,etl-?',
+  leasesTable: 'shared-leases',
+  waitersTable: 'shared-waiters',
+  poolsTable: 'shared-pools',
+  commitsTable: 'shared-commits',
+  nameserviceTable: 'shared-names',
+  bucket: 'shared-bucket',
+  reportSchedule: 'rate(1 hour)',
+  autoClean: 'true',
+  acquireConcurrency: '500',
+  heartbeatConcurrency: '20',
+  releaseConcurrency: '10',
+  maxWaitSeconds: '5',
+});
+
+export function withParameters(parameters: Record<string, string>): Template {
+  return evaluate(released, { stage: 'dev', codeBucket: 'code', ...parameters }) as Template;
+}
+
+export const { functions } = await readService();
+
+export const STAGE = 'dev';
+export const TABLES = {
+  leases: `holdfast-${STAGE}-leases`,
+  waiters: `holdfast-${STAGE}-waiters`,
+  pools: `holdfast-${STAGE}-pools`,
+  commits: `holdfast-${STAGE}-commits`,
+  nameservice: `holdfast-${STAGE}-nameservice`,
+};
+export const BUCKET = `holdfast-${STAGE}-\${AWS::AccountId}-\${AWS::Region}`;
+export const bucketArn = (name: string, objects = '') => ({
+  'Fn::Sub': `arn:\${AWS::Partition}:s3:::${name}${objects}`,
+});
+/** By the folders of the functions. */
+export const CAPABILITIES = ['leases', 'commits', 'nameservice', 'expiry', 'contract'] as const;
+export type Capability = (typeof CAPABILITIES)[number];
+export const functionsOf = (capability: Capability) =>
+  functions.filter(({ bundle }) => bundle.startsWith(`dist/${capability}/`));
+export const capabilityOf = (name: string): Capability =>
+  CAPABILITIES.find((capability) => functionsOf(capability).some((one) => one.name === name)) ?? 'leases';
+const tableArn = (name: string) => ({
+  'Fn::Sub': `arn:\${AWS::Partition}:dynamodb:\${AWS::Region}:\${AWS::AccountId}:table/${name}`,
+});
+
+/**
+ * The table and the index of the nameservice's, or the table and what commits need of the bucket.
+ * @param machines pattern of the state machines whose executions may be described
+ */
+export const resources = (capability: Capability, { tables = TABLES, bucket = BUCKET, machines = '*' } = {}) =>
+  ({
+    leases: [
+      ...[tables.leases, tables.waiters, tables.pools].flatMap((table) => [
+        tableArn(table),
+        tableArn(`${table}/index/by-execution`),
+      ]),
+      '*',
+      { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
+      { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
+      { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
+    ],
+    commits: [
+      tableArn(tables.commits),
+      ...['', '/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
+    ],
+    nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
+    expiry: [
+      ...[tables.leases, tables.commits, tables.nameservice, tables.waiters, tables.pools].map(tableArn),
+      ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
+    ],
+    contract: [],
+  })[capability];
+
+export const ofType = (type: string, from: Template = template): [string, Resource][] =>
+  Object.entries(from.Resources).filter(([, { Type }]) => Type === type);
+
+export const lambdas = (from?: Template) =>
+  ofType('AWS::Lambda::Function', from).map(([logicalId, { Properties }]) => ({
+    logicalId,
+    name: String(Properties.FunctionName).replace(`holdfast-${STAGE}-`, ''),
+    ...Properties,
+  }));
+
+export const roles = (from?: Template) => {
+  const byId = new Map(ofType('AWS::IAM::Role', from));
+  return lambdas(from).map(({ name, FunctionName, Role }) => {
+    const [id] = Role['Fn::GetAtt'];
+    return { name, FunctionName, id, role: byId.get(id)?.Properties, statements: statements(byId.get(id)) };
+  });
+};
+
+export interface Statement {
+  Effect: string;
+  Action: string[];
+  Resource: unknown;
+}
+
+export const statements = (role: Resource | undefined): Statement[] =>
+  role?.Properties.Policies.flatMap((policy: { PolicyDocument: { Statement: Statement[] } }) =>
+    policy.PolicyDocument.Statement.map((statement) => ({ ...statement, Action: [statement.Action].flat() })),
+  );
+
+export const isPermission = ({ Effect }: Statement) => Effect === 'Allow';
+
+/** Sending to the event bus, and to the queue of events at which a function failed. */
+export const isOfEvents = ({ Action }: Statement) =>
+  Action.every((action) => action === 'events:PutEvents' || action === 'sqs:SendMessage');
+
+export const isLogs = ({ Action }: Statement) => Action.every((action) => action.startsWith('logs:'));

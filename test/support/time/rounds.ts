@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import { seededRandom, testSeed } from '../chance/seed.ts';
+
+/**
+ * Whether random and long tests are played in full: RACES=full, as `npm run test:races` sets it. That run takes every file
+ * which imports this one (vitest.config.ts).
+ */
+export const isFull = process.env.RACES === 'full';
+
+/**
+ * How many rounds a random test plays: ROUNDS of the environment, all of them in a full run, or a few (`npm test`).
+ */
+export const rounds = (full: number, few = Math.ceil(full / 10)): number =>
+  Number(process.env.ROUNDS ?? (isFull ? full : few));
+
+/** How often each thing that matters has happened. */
+export type Happened = Record<string, number>;
+
+const lacking = (happened: Happened): string[] =>
+  Object.entries(happened).flatMap(([what, count]) => (count === 0 ? [what] : []));
+
+/**
+ * Whether another round is played. A race that never happened proves nothing, so a full run goes on, within reason, until
+ * everything has happened once, whatever its seed. A short one plays as many as it is asked for, so that it takes as long for every seed.
+ */
+export const goesOn = (played: number, asked: number, happened: Happened): boolean =>
+  played < asked || (isFull && lacking(happened).length > 0 && played < Math.max(10 * asked, 300));
+
+/**
+ * In a full run, that nothing is lacking. The few rounds of a short one need not have all.
+ * @param least how often each must have happened in all rounds: by seed alone, and not by the speed of the machine
+ * @param always what even one round cannot lack
+ */
+export function expectAllHappened(happened: Happened, least = 1, always: string[] = []): void {
+  for (const what of always) expect(happened[what], what).toBeGreaterThan(0);
+  if (!isFull) return;
+  expect(lacking(happened)).toEqual([]);
+  for (const [what, count] of Object.entries(happened)) expect(count, what).toBeGreaterThanOrEqual(least);
+}
+
+/** Counts from 1: all numbers in a full run, and otherwise every third, from one of the first three, other ones at each run. */
+export function* counting(): Generator<number> {
+  const [first = 1] = isFull ? [1] : aFew(1, [1, 2, 3]);
+  for (let at = first; ; at += isFull ? 1 : 3) yield at;
+}
+
+/** All cases in a full run. Otherwise so many of them, other ones at each run, because the cases differ in little. */
+export function aFew<Case>(count: number, cases: readonly Case[]): Case[] {
+  if (isFull) return [...cases];
+  const random = seededRandom(testSeed());
+  const left = [...cases];
+  return Array.from({ length: count }, () => left.splice(Math.floor(random() * left.length), 1)).flat();
+}

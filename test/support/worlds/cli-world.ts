@@ -1,0 +1,23 @@
+import { afterAll } from 'vitest';
+import { Holdfast } from '../../../client/src/index.ts';
+import type { LambdaHandler } from '../../../local/lambda.ts';
+import { systemClock } from '../../../shared/surroundings/clock.ts';
+import { builtCli } from '../programs/cli.ts';
+import { startApi } from '../stack/api.ts';
+import { leaseWorld } from './leases.ts';
+
+/** The world of one test file: the built command, leases on the clock of this machine, and another caller of them. */
+export async function cliWorld() {
+  /** The keys of the calls that waited as long as a call may, and were refused. */
+  const waitedInVain: string[] = [];
+  const { handlers } = await leaseWorld({ clock: systemClock });
+  const acquire: LambdaHandler = async (event, context) => {
+    const answer = await handlers.acquire(event, context);
+    const { key, waitSeconds } = JSON.parse((event as { body: string }).body);
+    if (waitSeconds > 0 && JSON.parse((answer as { body: string }).body).code === 'LeaseHeld') waitedInVain.push(key);
+    return answer;
+  };
+  const [api, cli] = await Promise.all([startApi({ ...handlers, acquire }), builtCli()]);
+  afterAll(() => Promise.all([api.stop(), cli.remove()]));
+  return { api, cli, holdfast: new Holdfast({ endpoint: api.url, holder: 'the other' }), waitedInVain };
+}

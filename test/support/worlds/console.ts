@@ -1,0 +1,118 @@
+import { readHealth } from '../../../functions/contract/health.ts';
+import { whoami } from '../../../functions/contract/whoami.ts';
+import { localPage } from '../../../local/console.ts';
+import { systemClock } from '../../../shared/surroundings/clock.ts';
+import { startApi } from '../stack/api.ts';
+import { commitWorld } from './commits.ts';
+import { expiryWorld } from './expiry.ts';
+import { queueWorld } from './line.ts';
+import { nameserviceWorld } from './nameservice.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** Everything that `npm start` serves, with the page, over tables of its own, on the clock of this machine. */
+export async function consoleWorld() {
+  const clock = systemClock;
+  const [queue, commits, names] = await Promise.all([
+    queueWorld({ clock }),
+    commitWorld({ clock }),
+    nameserviceWorld({ clock }),
+  ]);
+  const places = {
+    leasesTable: queue.table,
+    waitersTable: queue.dependencies.waitersTable,
+    poolsTable: queue.dependencies.poolsTable,
+    commitsTable: commits.table,
+    nameserviceTable: names.table,
+    bucket: commits.bucket,
+  };
+  const expired = await expiryWorld({ clock, places });
+  const handlers = {
+    ...queue.handlers,
+    ...commits.handlers,
+    ...names.handlers,
+    ...expired.handlers(),
+    whoami: whoami({}),
+    readHealth: readHealth(),
+  };
+  const start = (port = 0) => startApi(handlers, { port, page: localPage('http://127.0.0.1:3000') });
+  let api = await start();
+  const { url } = api;
+  const post = async (path: string, payload: object) => {
+    const response = await fetch(`${url}/v1/${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(payload),
+    });
+    return (await response.json()) as Record<string, unknown> & { fence: number; ticket: string };
+  };
+  return {
+    url,
+    post,
+    get: async (path: string) => (await fetch(`${url}/v1/${path}`)).json() as Promise<Record<string, unknown>>,
+    acquire: (key: string, more: object = {}) => post('leases/acquire', { key, holder: 'worker-1', ...more }),
+    /** Parks a task, which a test can look at afterwards. */
+    park: async (key: string, holder: string, more: object = {}) => {
+      const task = queue.steps.newTask();
+      await post('leases/acquire', { key, holder, taskToken: task.token, ...more });
+      return task;
+    },
+    /** A lease that its holder let expire three hours ago. */
+    abandon: (key: string, holder: string) => {
+      const expiredAt = clock.now() - 3 * HOUR_MS;
+      return queue.putRaw({
+        key: { S: key },
+        holder: { S: holder },
+        lease_id: { S: `id of ${key}` },
+        lease_version: { S: 'v' },
+        fence: { N: String(expiredAt - 60_000) },
+        ttl_ms: { N: '60000' },
+        acquired_at: { N: String(expiredAt - 60_000) },
+        expires_at: { N: String(expiredAt) },
+        lease_expiry: { N: String(Math.ceil(expiredAt / 1000)) },
+      });
+    },
+    /** Writes many held leases without calls. */
+    hold: async (count: number) => {
+      const now = clock.now();
+      const one = (at: number) =>
+        queue.putRaw({
+          key: { S: `many/${String(at).padStart(4, '0')}` },
+          holder: { S: `worker-${at}` },
+          lease_id: { S: `id-${at}` },
+          lease_version: { S: 'v' },
+          fence: { N: String(now) },
+          ttl_ms: { N: '600000' },
+          acquired_at: { N: String(now) },
+          expires_at: { N: String(now + 600_000) },
+          lease_expiry: { N: String(Math.ceil(now / 1000) + 600) },
+        });
+      for (let at = 0; at < count; at += 50)
+        await Promise.all(Array.from({ length: Math.min(50, count - at) }, (_, index) => one(at + index)));
+    },
+    /** A commit whose writer has died on its way to S3. */
+    beginCommit: (path: string) =>
+      commits.putRecord({
+        path: { S: path },
+        etag: { S: '*' },
+        generation: { N: '0' },
+        timeout: { N: '20000' },
+        ttl: { N: String(Math.ceil(clock.now() / 1000) + 3600) },
+        commit_id: { S: 'job-7' },
+        written_at: { N: String(clock.now()) },
+      }),
+    report: () => expired.report(),
+    /** Starts the service anew, as a deployment does. */
+    restart: async (whileDown: () => Promise<void>) => {
+      await api.stop();
+      await whileDown();
+      api = await start(Number(new URL(url).port));
+    },
+    stop: async () => {
+      await api.stop();
+      await queue.steps.stop();
+    },
+  };
+}
+
+export type ConsoleWorld = Awaited<ReturnType<typeof consoleWorld>>;

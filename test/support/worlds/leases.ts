@@ -1,0 +1,137 @@
+import { type AttributeValue, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import type { SFNClient } from '@aws-sdk/client-sfn';
+import { acquire } from '../../../functions/leases/acquire.ts';
+import { breakLease } from '../../../functions/leases/break.ts';
+import { cancelWaiter } from '../../../functions/leases/cancel.ts';
+import { executionEnded } from '../../../functions/leases/execution-ended.ts';
+import { heartbeat } from '../../../functions/leases/heartbeat.ts';
+import { readLeases } from '../../../functions/leases/read.ts';
+import { release } from '../../../functions/leases/release.ts';
+import { repairQueues } from '../../../functions/leases/repair.ts';
+import { withdraw } from '../../../functions/leases/withdraw.ts';
+import { acquirer } from '../../../shared/leases/acquire.ts';
+import { breaker } from '../../../shared/leases/break.ts';
+import { heartbeater } from '../../../shared/leases/heartbeat.ts';
+import { reader } from '../../../shared/leases/read.ts';
+import { releaser } from '../../../shared/leases/release.ts';
+import type { LeaseDependencies, RepairMessage } from '../../../shared/line/dependencies.ts';
+import { once } from '../../../shared/locks/environment.ts';
+import { acquireInput } from '../../../shared/locks/inputs.ts';
+import { withdrawer } from '../../../shared/locks/withdraw.ts';
+import { worldIds } from '../chance/seed.ts';
+import { call, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
+import { documented } from '../stack/contract.ts';
+import { ManualClock } from '../time/clock.ts';
+import { madeAtFirstCall } from './lazy.ts';
+
+const factories = {
+  acquire,
+  heartbeat,
+  release,
+  breakLease,
+  readLeases,
+  cancelWaiter,
+  withdraw,
+  repairQueues,
+  executionEnded,
+};
+
+/** For a world without tasks. A test with tasks brings a Step Functions of its own. */
+export const noStepFunctions = async (): Promise<SFNClient> => {
+  throw new Error('this test has no Step Functions');
+};
+
+const inputOfAcquire = acquireInput();
+
+/** A table of its own, a clock to move, and the lease calls over them: as domain calls and as handlers. */
+export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
+  const clock = new ManualClock();
+  const dynamodb = testClient();
+  const requests = watch(dynamodb);
+  const messages: RepairMessage[] = [];
+  const ids = worldIds(); // before anything is waited for: worlds that are made at once get theirs in order
+  const tables = await Promise.all([newTable('leases'), newTable('waiters'), newTable('pools')]);
+  const dependencies = {
+    dynamodb,
+    clock,
+    ids,
+    table: tables[0],
+    clockSkewMs: 500,
+    maxWaitSeconds: 20,
+    fenceRetentionSeconds: 3600,
+    waitersTable: tables[1],
+    poolsTable: tables[2],
+    repairLater: async (message: RepairMessage) => void messages.push(message),
+    ...overrides,
+    stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
+  };
+  const { table } = dependencies;
+  const acquired = documented('acquire', acquirer(dependencies));
+  const heartbeaten = documented('heartbeat', heartbeater(dependencies));
+  const released = documented('release', releaser(dependencies));
+  const broken = documented('breakLease', breaker(dependencies));
+  const read = documented('readLeases', reader(dependencies));
+  const withdrawn = documented('withdraw', withdrawer(dependencies));
+
+  return {
+    clock,
+    dynamodb,
+    requests,
+    dependencies,
+    table,
+    /** The schema fills in the defaults. */
+    acquire: (input: object, as = call()) => acquired(inputOfAcquire.parse({ holder: 'tester', ...input }), as),
+    heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
+    release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
+    breakLease: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    read: (input: Parameters<typeof read>[0], as = call()) => read(input, as),
+    withdraw: (input: Parameters<typeof withdrawn>[0], as = call()) => withdrawn(input, as),
+    /** The messages that asked for the repair of a key, with their delays. */
+    messages,
+    /** The deployed handlers, each with a client of its own. */
+    handlers: functionHandlers({ ...dependencies, stepFunctions: overrides.stepFunctions ?? noStepFunctions }),
+    rawItem: async (key: string): Promise<Record<string, AttributeValue> | undefined> =>
+      (await dynamodb.send(new GetItemCommand({ TableName: table, Key: { key: { S: key } }, ConsistentRead: true })))
+        .Item,
+    putRaw: (item: Record<string, AttributeValue>) =>
+      dynamodb.send(new PutItemCommand({ TableName: table, Item: item })),
+  };
+}
+
+/** The failure of `act`. The test fails if `act` does not. */
+export async function failure(
+  act: Promise<unknown>,
+): Promise<{ code: string; message: string; context: Record<string, unknown>; cause?: unknown }> {
+  const error = await act.then(
+    (value) => new Error(`expected a failure, got ${JSON.stringify(value)}`),
+    (reason) => reason,
+  );
+  if (!('code' in error)) throw error;
+  return error;
+}
+
+function functionHandlers(dependencies: LeaseDependencies) {
+  const handlerOf = <Name extends keyof typeof factories>(name: Name) => {
+    const dynamodb = testClient();
+    noteCommands(name, dynamodb);
+    const requests = watch(dynamodb);
+    const stepFunctions = once(async () => {
+      const client = await dependencies.stepFunctions();
+      noteCommands(name, client);
+      return client;
+    });
+    const handler = madeAtFirstCall(() => factories[name]({ ...dependencies, dynamodb, stepFunctions }));
+    return Object.assign(handler, { requests });
+  };
+  return {
+    acquire: handlerOf('acquire'),
+    heartbeat: handlerOf('heartbeat'),
+    release: handlerOf('release'),
+    breakLease: handlerOf('breakLease'),
+    readLeases: handlerOf('readLeases'),
+    cancelWaiter: handlerOf('cancelWaiter'),
+    withdraw: handlerOf('withdraw'),
+    repairQueues: handlerOf('repairQueues'),
+    executionEnded: handlerOf('executionEnded'),
+  };
+}

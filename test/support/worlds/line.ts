@@ -1,0 +1,188 @@
+import {
+  type AttributeValue,
+  BatchWriteItemCommand,
+  DeleteItemCommand,
+  PutItemCommand,
+  QueryCommand,
+} from '@aws-sdk/client-dynamodb';
+import type { Call } from '../../../shared/aws/call.ts';
+import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
+import { acquireOrPark } from '../../../shared/leases/acquire-or-park.ts';
+import { handOff } from '../../../shared/leases/in-line/hand-off.ts';
+import type { Parked } from '../../../shared/leases/in-line/park.ts';
+import { readRecord } from '../../../shared/leases/in-line/read-record.ts';
+import { canceller } from '../../../shared/line/cancel.ts';
+import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
+import { join } from '../../../shared/line/join.ts';
+import { executionEnder } from '../../../shared/locks/execution-ended.ts';
+import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
+import { repairer } from '../../../shared/locks/repair.ts';
+import type { Clock } from '../../../shared/surroundings/clock.ts';
+import { call, type Requests } from '../emulators/aws.ts';
+import { startStepFunctions, type Task } from '../emulators/step-functions.ts';
+import { mortal } from '../faults/mortal.ts';
+import { documented } from '../stack/contract.ts';
+import type { ManualClock } from '../time/clock.ts';
+import { leaseWorld } from './leases.ts';
+
+/** Made once, because that takes as long as a request to the emulator. */
+const inputOfAcquire = acquireInput();
+
+/** With a clock that a test can move, or one that runs by itself. */
+export type Overrides = Partial<LeaseDependencies> & { clock?: Clock & Partial<Pick<ManualClock, 'advance'>> };
+
+/**
+ * The leases of leaseWorld, with a Step Functions that takes the messages to tasks.
+ * @param overrides `clock` of the world does not move a clock of another kind
+ */
+export async function queueWorld(overrides: Overrides = {}) {
+  const steps = await startStepFunctions();
+  const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
+  const world = await leaseWorld({ stepFunctions, ...overrides });
+  const { dependencies, clock, dynamodb, requests } = world;
+  mortal(dynamodb);
+  mortal(await dependencies.stepFunctions());
+  const moving: Overrides['clock'] = overrides.clock ?? clock;
+  const enter = documented('acquire', acquireOrPark(dependencies));
+  const repaired = repairer(dependencies);
+  const ended = executionEnder(dependencies);
+  const cancelled = documented('cancelWaiter', canceller(dependencies));
+
+  return {
+    ...world,
+    steps,
+    /** A task of its own each time, a millisecond after the one before. */
+    park: async (input: object, task: Task = steps.newTask()) => {
+      clock.advance(1);
+      const asked = inputOfAcquire.parse({ holder: 'tester', taskToken: task.token, ...input });
+      const answer = (await enter(asked, call())) as Parked;
+      return { ...answer, task };
+    },
+    /** The call of an authenticated caller. */
+    as: (principal: string) => call({ principal }),
+    /** A caller's step of getting in line, without the wait that follows. */
+    joinLine: (key: string, requestId: string) => {
+      const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
+      return join(dependencies, { request, deadline: clock.now() + 20_000 }, call());
+    },
+    /** A hand-off of the record as it stands. */
+    handOn: async (key: string, ending: 'free' | 'expired') =>
+      handOff(dependencies, { record: await readRecord(dependencies, key, call()), ending }, call()),
+    putTicket: (row: Record<string, AttributeValue>) =>
+      dynamodb.send(new PutItemCommand({ TableName: dependencies.waitersTable, Item: row })),
+    /** Many rows of the waiters table at once. */
+    putTickets: async (items: Record<string, AttributeValue>[]) => {
+      for (let from = 0; from < items.length; from += 25) {
+        const puts = items.slice(from, from + 25).map((Item) => ({ PutRequest: { Item } }));
+        await dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [dependencies.waitersTable]: puts } }));
+      }
+    },
+    /** The row of a caller that came before all others, and waits for another minute. */
+    callerRow: (key: string, name: string, more: Record<string, AttributeValue> = {}) => ({
+      key: { S: key },
+      ticket: { S: `000000000000001-${name}` },
+      holder: { S: name },
+      request_id: { S: name },
+      ttl_seconds: { N: '10' },
+      deadline: { N: String(clock.now() + 60_000) },
+      keep_until: { N: String(clock.now() + 65_000) },
+      ...more,
+    }),
+    /** A try before which something happens. The requests of that meet no faults. */
+    precededBy:
+      (what: () => Promise<unknown>) =>
+      async (send: () => Promise<unknown>): Promise<unknown> => {
+        const faults = requests.faultsOf;
+        requests.faultsOf = {};
+        await what();
+        requests.faultsOf = faults;
+        return send();
+      },
+    /** A try that takes effect at once, and whose answer takes so long. */
+    answeredLate: (ms: number) => async (send: () => Promise<unknown>) => {
+      const answer = await send();
+      if (!moving.advance) throw new Error('the clock of this world cannot be moved');
+      moving.advance(ms);
+      return answer;
+    },
+    /** What comes of `act` where DynamoDB leaves a table out of its answer to each BatchGetItem. @returns also what each of them asked for, and when */
+    leavingOut: async <Result>(table: string, act: () => Promise<Result>) => {
+      const asked: { items: Record<string, object>; at: number }[] = [];
+      dynamodb.middlewareStack.add(
+        (next, { commandName }) =>
+          async (args) => {
+            const answer = await next(args);
+            if (commandName !== 'BatchGetItemCommand') return answer;
+            const { RequestItems: items } = args.input as { RequestItems: Record<string, object> };
+            asked.push({ items, at: dependencies.clock.now() });
+            const output = answer.output as { Responses?: object; UnprocessedKeys?: object };
+            output.Responses = { ...output.Responses, [table]: [] };
+            output.UnprocessedKeys = { [table]: items[table] };
+            return answer;
+          },
+        { step: 'initialize', name: 'leaves out' },
+      );
+      const result = await act().finally(() => dynamodb.middlewareStack.remove('leaves out'));
+      return { result, asked };
+    },
+    repair: () => repaired({}, call()),
+    /** Repairs one key, as a message does. */
+    repairKey: (key: string, fence?: number) => repaired({ key, fence }, call()),
+    repairWith: (as: Call) => repaired({}, as),
+    executionEnded: (execution: string, again = false, event: Pick<ExecutionEndedInput, 'status' | 'stopDate'> = {}) =>
+      ended({ execution, again, ...event }, call()),
+    cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
+    deleteRaw: (key: string) =>
+      dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key: { key: { S: key } } })),
+    /** The rows of the waiters table of a key. */
+    rows: async (key: string) => {
+      const query = new QueryCommand({
+        TableName: dependencies.waitersTable,
+        ConsistentRead: true,
+        KeyConditionExpression: '#key = :key',
+        ExpressionAttributeNames: { '#key': 'key' },
+        ExpressionAttributeValues: { ':key': { S: key } },
+      });
+      const { Items: items = [] } = await dynamodb.send(query);
+      return items;
+    },
+    /** The grant of a task. The test fails if there is none. */
+    grantOf: (task: Task) => {
+      if (!task.output) throw new Error(`the task was not granted: ${task.state} ${task.error ?? ''}`);
+      return task.output as {
+        key: string;
+        leaseId: string;
+        fence: number;
+        expiresAt: string;
+        version: string;
+        previous: unknown;
+      };
+    },
+  };
+}
+
+/** A redrive of an execution, whose task comes again. */
+interface Redrive {
+  requests: Requests;
+  steps: Awaited<ReturnType<typeof startStepFunctions>>;
+  execution: string;
+  /** The task comes again. @returns what it is answered with */
+  again: () => Promise<object>;
+}
+
+/**
+ * Redrives an execution right before the next request to DynamoDB of a kind, such as `GetItem`.
+ * @returns where the answer of its task appears
+ */
+export function redriveBefore(command: string, { requests, steps, execution, again }: Redrive): object[] {
+  const answered: object[] = [];
+  requests.faultsOf[command] = [
+    async (send) => {
+      steps.executions.set(execution, 'RUNNING');
+      steps.redriven.add(execution);
+      answered.push(await again());
+      return send();
+    },
+  ];
+  return answered;
+}

@@ -1,0 +1,102 @@
+import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import type { Parked } from '../../../shared/leases/in-line/park.ts';
+import { lineOf } from '../../../shared/line/waiters.ts';
+import { acquireInput } from '../../../shared/locks/inputs.ts';
+import { permitAcquirerOrParker } from '../../../shared/permits/acquire-or-park.ts';
+import { permitBreaker } from '../../../shared/permits/break.ts';
+import { withPools } from '../../../shared/permits/dependencies.ts';
+import { permitHeartbeater } from '../../../shared/permits/heartbeat.ts';
+import { permitCanceller } from '../../../shared/permits/in-line/cancel.ts';
+import { poolReader } from '../../../shared/permits/read.ts';
+import { permitReleaser } from '../../../shared/permits/release.ts';
+import { call } from '../emulators/aws.ts';
+import type { Task } from '../emulators/step-functions.ts';
+import { documented } from '../stack/contract.ts';
+import { type Overrides, queueWorld } from './line.ts';
+import { rawPools } from './permits.ts';
+
+const inputOfAcquire = acquireInput();
+
+interface Proof {
+  key: string;
+  leaseId: string;
+}
+
+/** The pools of queueWorld, with a Step Functions that takes the messages to tasks. */
+export async function poolLineWorld(overrides: Overrides = {}) {
+  const world = await queueWorld(overrides);
+  const { clock, dynamodb, requests, steps } = world;
+  const dependencies = withPools(world.dependencies);
+  const entered = documented('acquire', permitAcquirerOrParker(dependencies));
+  const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
+  const released = documented('release', permitReleaser(dependencies));
+  const broken = documented('breakLease', permitBreaker(dependencies));
+  const cancelled = documented('cancelWaiter', permitCanceller(dependencies));
+  const read = documented('readLeases', poolReader(dependencies));
+  const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
+  /** A task of its own each time, a millisecond after the one before. */
+  const park = async (input: object, task: Task = steps.newTask()) => {
+    clock.advance(1);
+    return { ...((await ask({ taskToken: task.token, ...input })) as Parked), task };
+  };
+  const release = ({ key, leaseId }: Proof, as = call()) => released({ key, leaseId }, as);
+
+  return {
+    ...world,
+    dependencies,
+    acquire: async (input: object, as = call()) => {
+      const answer = await ask(input, as);
+      if ('parked' in answer) throw new Error('this one parks no task');
+      return answer;
+    },
+    park,
+    heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
+    release,
+    breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
+    read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
+    repairLine: (key: string) => world.repairKey(lineOf(key)),
+    rows: (key: string) => world.rows(lineOf(key)),
+    ...rawPools(dynamodb, dependencies.poolsTable),
+    /** A task that receives the permit of `first` from the line, and has not heard of it. */
+    untold: async (first: Proof, terms: object) => {
+      const parked = await park({ key: first.key, holder: 'untold', ...terms });
+      steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+      await release(first);
+      steps.faults = {};
+      if (parked.task.state !== 'waiting') throw new Error('the task has heard of its permit');
+      return parked;
+    },
+    /** How often a command was sent. */
+    sent: (name: string) => requests.sent.filter((command) => command === name).length,
+    /** Gives a row the times of a call that waits until then, and has died. */
+    keepWaiting: (key: string, ticket: string, deadline: number) =>
+      dynamodb.send(
+        new UpdateItemCommand({
+          TableName: dependencies.waitersTable,
+          Key: { key: { S: lineOf(key) }, ticket: { S: ticket } },
+          UpdateExpression: 'SET deadline = :deadline, keep_until = :keep',
+          ExpressionAttributeValues: { ':deadline': { N: `${deadline}` }, ':keep': { N: `${deadline + 5000}` } },
+        }),
+      ),
+    removeMark: (key: string) =>
+      dynamodb.send(
+        new UpdateItemCommand({
+          TableName: dependencies.poolsTable,
+          Key: { key: { S: key }, row: { S: '#' } },
+          UpdateExpression: 'REMOVE waiters',
+        }),
+      ),
+    /** The rows that the table of pools has under the key, the record first. */
+    rowsOfPool: async (key: string) => {
+      const command = new QueryCommand({
+        TableName: dependencies.poolsTable,
+        ConsistentRead: true,
+        KeyConditionExpression: '#key = :key',
+        ExpressionAttributeNames: { '#key': 'key' },
+        ExpressionAttributeValues: { ':key': { S: key } },
+      });
+      return (await dynamodb.send(command)).Items ?? [];
+    },
+  };
+}

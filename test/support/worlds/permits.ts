@@ -1,0 +1,83 @@
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  UpdateItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import { permitAcquirer } from '../../../shared/permits/acquire.ts';
+import { permitBreaker } from '../../../shared/permits/break.ts';
+import type { PoolDependencies } from '../../../shared/permits/dependencies.ts';
+import { permitHeartbeater } from '../../../shared/permits/heartbeat.ts';
+import { poolReader } from '../../../shared/permits/read.ts';
+import { permitReleaser } from '../../../shared/permits/release.ts';
+import { seededIds, testSeed } from '../chance/seed.ts';
+import { call, newTable, testClient, watch } from '../emulators/aws.ts';
+import { documented } from '../stack/contract.ts';
+import { ManualClock } from '../time/clock.ts';
+import { noStepFunctions } from './leases.ts';
+
+type Item = Record<string, AttributeValue>;
+
+/** A table of its own, a clock to move, and the calls on pools over them. */
+export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
+  const clock = new ManualClock();
+  const dynamodb = testClient();
+  const requests = watch(dynamodb);
+  const dependencies = {
+    dynamodb,
+    clock,
+    ids: seededIds(testSeed()),
+    table: await newTable('leases'),
+    waitersTable: await newTable('waiters'),
+    stepFunctions: noStepFunctions,
+    clockSkewMs: 500,
+    maxWaitSeconds: 20,
+    fenceRetentionSeconds: 3600,
+    poolsTable: await newTable('pools'),
+    ...overrides,
+  };
+  const acquired = documented('acquire', permitAcquirer(dependencies));
+  const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
+  const released = documented('release', permitReleaser(dependencies));
+  const broken = documented('breakLease', permitBreaker(dependencies));
+  const read = documented('readLeases', poolReader(dependencies));
+
+  return {
+    clock,
+    dynamodb,
+    requests,
+    dependencies,
+    /** The schema's defaults are filled in. */
+    acquire: (input: Partial<Parameters<typeof acquired>[0]> & { key: string }, as = call()) =>
+      acquired({ holder: 'tester', ttlSeconds: 60, waitSeconds: 0, ...input }, as),
+    heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
+    release: ({ key, leaseId }: { key: string; leaseId: string }, as = call()) => released({ key, leaseId }, as),
+    breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
+    read: (key: string) => read({ key }, call()),
+    ...rawPools(dynamodb, dependencies.poolsTable),
+  };
+}
+
+/** Records of pools, behind the product's back. */
+export function rawPools(dynamodb: DynamoDBClient, table: string) {
+  const keyOf = (key: string) => ({ TableName: table, Key: { key: { S: key }, row: { S: '#' } } });
+  return {
+    rawItem: async (key: string): Promise<Item | undefined> =>
+      (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
+    putRaw: (item: Item) => dynamodb.send(new PutItemCommand({ TableName: table, Item: { row: { S: '#' }, ...item } })),
+    /** As TTL does. */
+    deleteRaw: (key: string) => dynamodb.send(new DeleteItemCommand(keyOf(key))),
+    /** Adds an attribute as another client would. */
+    setRaw: (key: string, name: string, value: AttributeValue) =>
+      dynamodb.send(
+        new UpdateItemCommand({
+          ...keyOf(key),
+          UpdateExpression: 'SET #name = :value',
+          ExpressionAttributeNames: { '#name': name },
+          ExpressionAttributeValues: { ':value': value },
+        }),
+      ),
+  };
+}

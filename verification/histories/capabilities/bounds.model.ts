@@ -1,0 +1,260 @@
+import { requestName } from '../../../shared/permits/names.ts';
+import type { WorldFacts } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+import { beliefs } from './beliefs.ts';
+import { eventsOf } from './line.model.ts';
+import { asGrants } from './queue.model.ts';
+
+// Bounds in time, checked when they pass. Each counts from the first run of the schedule that no fault struck.
+
+/** The call that wrote a grant notifies its task within this time, or the schedule does. */
+const NOTIFIED_AFTER_MS = 10_000;
+/** Of one key, by one run. */
+const MOST_ENDED = 100;
+/** A call is under way for this long before its request is at the table. */
+const UNDER_WAY_MS = 100;
+/** A caller that was granted the lease claims it within two seconds. The next caller looks within a quarter of a second after the margin. */
+const WINDOW_MS = 2000 + CLOCK_SKEW_MS + 250;
+
+type Facts = Pick<WorldFacts, 'spreadMs'>;
+
+const TOLD_IN_TIME = 'a task is notified within a minute after its deadline';
+export const MANY_TOLD_IN_TIME = 'each of more than a hundred tasks is notified within a minute after its deadline';
+const GRANT_TOLD = 'a task is notified of its grant within two minutes';
+export const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
+const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
+const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
+const FREED_BY_FAILED_READ =
+  'the end of an execution frees its lease within one event, also if one read of its state fails';
+const AT_WORK = 'nobody holds a lease beside the work of an ended execution within its grace';
+export const WHOLE_LEASE = 'a caller has its whole lease, or none';
+export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
+const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
+export const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
+
+/** A task that still waits at a moment: its call was answered, and it was neither told anything nor closed. */
+const waitsUntil = (task: Entry, ms: number): boolean =>
+  (task.answeredAt?.ms ?? Number(task.input.closedMs ?? Number.POSITIVE_INFINITY)) > ms;
+
+const parkedMs = ({ input }: Entry): number => Number(input.parkedMs ?? Number.POSITIVE_INFINITY);
+
+/** A clock that is behind shows the deadline this late. */
+const latestDeadlineMs = (task: Entry, { spreadMs }: Facts): number =>
+  parkedMs(task) + Number(task.input.parkSeconds ?? 86_400) * 1000 + spreadMs;
+
+/** The first run of the schedule from a moment on that looked at each key, and that no fault struck. */
+function undisturbedRun(history: readonly Entry[], fromMs: number): Entry | undefined {
+  return history.find(
+    ({ call, input, outcome, faults, body, calledAt }) =>
+      call === 'repairQueues' &&
+      input.key === undefined &&
+      outcome === 'ok' &&
+      body?.complete === true &&
+      faults.length === 0 &&
+      calledAt.ms >= fromMs,
+  );
+}
+
+/** Those that a message can reach. */
+const tasksOf = (history: readonly Entry[], key: string): Entry[] =>
+  history.filter(({ call, input }) => call === 'task' && input.key === key && input.unreachable === undefined);
+
+/** The name of a task's request, for leases and for pools. */
+const namesOf = ({ input }: Entry): string[] => {
+  const [holder, requestId] = [String(input.holder), String(input.requestId)];
+  return [`${requestId} of ${holder}`, requestName({ holder, requestId })];
+};
+
+const grantsOn = (history: readonly Entry[], key: string) =>
+  eventsOf(history, key).filter((event) => event.what === 'grant');
+
+/** Overdue tasks. A grant that was made a moment before the run is told by the next run. */
+export function toldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
+  const grants = grantsOn(history, key);
+  const tasks = tasksOf(history, key);
+  const promise = tasks.length > MOST_ENDED ? MANY_TOLD_IN_TIME : TOLD_IN_TIME;
+  return tasks.flatMap((task) => {
+    const run = undisturbedRun(history, latestDeadlineMs(task, facts) + NOTIFIED_AFTER_MS + UNDER_WAY_MS);
+    if (!run?.answeredAt || !waitsUntil(task, run.answeredAt.ms)) return [];
+    const youngMs = run.calledAt.ms - NOTIFIED_AFTER_MS - facts.spreadMs;
+    if (grants.some(({ request, ms }) => namesOf(task).includes(request) && ms > youngMs)) return [];
+    const detail = `${task.actor} still waits after ${run.answeredAt.ms.toFixed(0)} ms`;
+    return [{ promise, detail, entries: [task, run] }];
+  });
+}
+
+/** These end a grant, or may. */
+const ENDS = new Set(['release', 'breakLease', 'cancelWaiter', 'withdraw', 'executionEnds', 'heartbeat']);
+
+/** Tasks whose request holds a grant that stands, also where a task that was tried again has met it. */
+export function grantToldInTime(history: readonly Entry[], key: string, facts: Facts): Violation[] {
+  const grants = grantsOn(history, key);
+  const tasks = tasksOf(history, key);
+  return grants.flatMap((grant, nth) => {
+    const untold = tasks.find((task) => {
+      if (!namesOf(task).includes(grant.request)) return false;
+      const fromMs = Math.max(grant.ms, parkedMs(task)) + NOTIFIED_AFTER_MS + facts.spreadMs + UNDER_WAY_MS;
+      const run = undisturbedRun(history, fromMs);
+      const ranMs = run?.answeredAt?.ms ?? Number.POSITIVE_INFINITY;
+      const isOver = ranMs >= grant.ms + Number(task.input.ttlSeconds) * 1000 - facts.spreadMs;
+      if (isOver || !waitsUntil(task, ranMs) || ranMs > latestDeadlineMs(task, facts)) return false;
+      const mayHaveEnded = history.some(
+        ({ call, input, calledAt }) =>
+          ENDS.has(call) && input.key === key && calledAt.ms < ranMs && calledAt.ms > grant.ms - 60_000,
+      );
+      return !mayHaveEnded && !grants.slice(nth + 1).some(({ ms }) => ms < ranMs);
+    });
+    if (!untold) return [];
+    const detail = `${untold.actor} has not heard of its grant with fence ${grant.fence}`;
+    const isAgain = tasks.some(
+      (one) =>
+        one !== untold &&
+        one.calledAt.moment < untold.calledAt.moment &&
+        namesOf(one).some((name) => namesOf(untold).includes(name)),
+    );
+    return [{ promise: isAgain ? GRANT_TOLD_AGAIN : GRANT_TOLD, detail, entries: [untold, grant.entry] }];
+  });
+}
+
+/** Of leases: the next caller in line, which no fault strikes, brings the line on after the window of a caller that does not claim. */
+export function windowKept(history: readonly Entry[], key: string, { spreadMs }: Facts): Violation[] {
+  const events = eventsOf(history, key);
+  const rows = new Map<string, Entry>();
+  for (const [nth, event] of events.entries()) {
+    if (event.what === 'row') rows.set(event.ticket, event.entry);
+    if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
+    if (event.what !== 'grant' || event.ticket === undefined || rows.get(event.ticket)?.input.taskToken) continue;
+    const untilMs = event.ms + WINDOW_MS + spreadMs + 2 * UNDER_WAY_MS;
+    const [ticket, next] = [...rows].filter(([one]) => one !== event.ticket).sort()[0] ?? [];
+    const isThere = next?.faults.length === 0 && Number(next.answeredAt?.ms) > untilMs && !next.input.taskToken;
+    const goesOn = events.slice(nth + 1).some((later) => {
+      const isIts = (later.what === 'deletion' || later.what === 'flag') && later.ticket === ticket;
+      return later.ms <= untilMs && (later.what === 'grant' || later.what === 'claim' || isIts);
+    });
+    if (!next || !isThere || goesOn) continue;
+    const detail = `${next.actor} still waits ${(untilMs - event.ms).toFixed(0)} ms after a grant that nobody claimed`;
+    return [{ promise: WINDOW_KEPT, detail, entries: [event.entry, next] }];
+  }
+  return [];
+}
+
+/** One try of DescribeExecution may fail. */
+const ONE_FAILED_READ = /^DescribeExecution (throttled|reset|lostBefore|error500)$/;
+
+/**
+ * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
+ * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass.
+ */
+export function freedByEvent(history: readonly Entry[], { withinBound }: Pick<WorldFacts, 'withinBound'>): Violation[] {
+  if (!withinBound) return [];
+  const isUndisturbed = ({ faults }: Entry) =>
+    faults.length === 0 || (faults.length === 1 && ONE_FAILED_READ.test(String(faults[0])));
+  const ends = history.filter((one) => one.call === 'executionEnded' && one.answeredAt && isUndisturbed(one));
+  return ends.flatMap((end) => {
+    const grant = history.find(
+      ({ call, input, outcome, answeredAt }) =>
+        (call === 'task' || call === 'acquire') &&
+        outcome === 'ok' &&
+        input.execution === end.input.execution &&
+        !input.target &&
+        !input.graceSeconds &&
+        Number(answeredAt?.moment) < end.calledAt.moment,
+    );
+    const isRedriven = history.some(
+      ({ call, input }) => call === 'executionRedriven' && input.holder === grant?.input.holder,
+    );
+    if (!grant?.body?.fence || isRedriven) return [];
+    const seen = history.find(
+      ({ call, outcome, body, input, calledAt }) =>
+        (call === 'acquire'
+          ? outcome === 'LeaseHeld' && body?.expiresAt !== null
+          : call === 'readLeases' && body?.state === 'held') &&
+        input.key === grant.input.key &&
+        body?.holder === grant.input.holder &&
+        body?.fence === grant.body?.fence &&
+        calledAt.moment > Number(end.answeredAt?.moment),
+    );
+    if (!seen) return [];
+    const detail = `${seen.actor} meets ${grant.input.holder}, whose execution has ended`;
+    return [{ promise: end.faults.length > 0 ? FREED_BY_FAILED_READ : FREED_BY_EVENT, detail, entries: [end, seen] }];
+  });
+}
+
+/** Of a grant that the line made: more than half of the ttl is left, however late the claim was answered. */
+export function toldWholeToCallers(
+  history: readonly Entry[],
+  key: string,
+  promise: typeof WHOLE_LEASE | typeof WHOLE_PERMIT,
+): Violation[] {
+  const grants = grantsOn(history, key);
+  const short = history.filter(({ call, input, outcome, body, faults }) => {
+    const isInLine = call === 'acquire' && input.key === key && Number(input.waitSeconds ?? 0) > 0 && !input.taskToken;
+    if (!isInLine || outcome !== 'ok' || body?.repeated) return false;
+    // What comes after the claim, such as the deletion of the ticket, takes from the time.
+    if (!faults.every((fault) => /^UpdateItem (slow|freeze|lostReply|delayed)$/.test(fault))) return false;
+    const isOfLine = grants.some((grant) => grant.ticket !== undefined && grant.fence === body?.fence);
+    return isOfLine && (Number(body?.remainingMs) + UNDER_WAY_MS) * 2 < Number(input.ttlSeconds) * 1000;
+  });
+  return short.map((entry) => ({
+    promise,
+    detail: `${entry.actor} was granted ${entry.body?.remainingMs} ms of ${entry.input.ttlSeconds} s`,
+    entries: [entry],
+  }));
+}
+
+/** Calls that come at one moment may all come in, and the hint of how many have left may be wrong by a thirtieth of the quota. */
+const mostPlaces = (quota: number, underWay: number): number => quota + Math.ceil(quota / 30) + underWay;
+
+export function quotaKept(
+  history: readonly Entry[],
+  { key, isPool }: { key: string; isPool: boolean },
+  quota: number,
+): Violation[] {
+  const places = new Map<string, number>();
+  for (const event of eventsOf(history, key)) {
+    for (const [ticket, deadline] of places) if (deadline - BEGIN + 5000 < event.ms) places.delete(ticket);
+    if (event.what === 'row') places.set(event.ticket, event.deadline);
+    if (event.what === 'deletion' || event.what === 'flag') places.delete(event.ticket);
+    const underWay = history.filter(
+      ({ call, input, calledAt, answeredAt }) =>
+        call === 'acquire' &&
+        input.key === key &&
+        calledAt.moment < event.moment &&
+        event.moment < Number(answeredAt?.moment ?? Number.POSITIVE_INFINITY),
+    ).length;
+    if (places.size <= mostPlaces(quota, underWay)) continue;
+    const detail = `${places.size} are in line, and the quota is ${quota}`;
+    return [{ promise: isPool ? QUOTA_OF_POOL_KEPT : QUOTA_KEPT, detail, entries: [event.entry] }];
+  }
+  return [];
+}
+
+/**
+ * Of leases: what an execution has started goes on after the execution has ended otherwise than with success. Nobody else holds the lease for as long as
+ * the grace that was asked for, and not past the time that the execution was told.
+ */
+export function atWork(history: readonly Entry[], { withinBound }: Pick<WorldFacts, 'withinBound'>): Violation[] {
+  if (!withinBound) return [];
+  return history.flatMap((work) => {
+    const { key, holder, leaseId, untilMs, graceSeconds } = work.input;
+    if (work.call !== 'work' || !graceSeconds || !work.answeredAt) return [];
+    const ofKey = history.filter(({ input }) => input.key === key);
+    const end = ofKey.find(({ call, input }) => call === 'executionEnds' && input.holder === holder);
+    if (!end || end.input.status === 'SUCCEEDED') return [];
+    const isOver = ofKey.some(({ call, input }) => ENDS_HOLDING.has(call) && (input.leaseId ?? leaseId) === leaseId);
+    const lastMs = Math.min(work.answeredAt.ms, end.calledAt.ms + Number(graceSeconds) * 1000, Number(untilMs));
+    const other = isOver
+      ? undefined
+      : beliefs(asGrants(ofKey)).find(
+          ({ lease, from }) => lease !== leaseId && from < lastMs && from > work.calledAt.ms,
+        );
+    if (!other) return [];
+    const detail = `${other.entry.actor} holds from ${other.from.toFixed(0)} ms, while a function of ${holder} works`;
+    return [{ promise: AT_WORK, detail, entries: [work, other.entry] }];
+  });
+}
+
+/** By anybody: the lease is given back, or an operator takes it away. */
+const ENDS_HOLDING = new Set(['release', 'withdraw', 'breakLease', 'cancelWaiter']);

@@ -1,0 +1,335 @@
+import type { Answer } from '../../../test/support/stack/adapters.ts';
+import { rustClient } from '../../../test/support/worlds/rust-lease.ts';
+import type { Caller, WorldFacts } from '../caller.ts';
+import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
+import { linearize } from '../linearizability.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+import { beliefs } from './beliefs.ts';
+import { toldWholeToCallers, WHOLE_LEASE, windowKept } from './bounds.model.ts';
+import { cleaningsOf } from './expiry.model.ts';
+import { freeLeaseIsHad } from './free.model.ts';
+import { leaseModel, leaseOperations } from './leases.model.ts';
+import { overtaken } from './line.model.ts';
+
+/** Of these, and the first also guards the first path of the commits. */
+export const LEASE_KEYS = ['k0', 'k1'];
+const TTLS = [2, 3, 5, 10];
+const MAX_TTL_MS = 10_000;
+
+export interface KnownGrant {
+  key: string;
+  leaseId: string;
+  fence: number;
+}
+
+interface Memory {
+  /** Everything that this caller was ever granted, latest last. */
+  grants: KnownGrant[];
+  /** What its answers said of other holders. */
+  fences: { key: string; fence: number }[];
+  /** An acquisition that it does not know the outcome of. */
+  pending: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A caller that begins again knows nothing but the request that it had written down. */
+const memoryOf = (caller: Caller) =>
+  caller.memory<Memory>('leases', (previous) => ({ grants: [], fences: [], pending: previous?.pending }));
+
+export const grantsOf = (caller: Caller): KnownGrant[] => memoryOf(caller).grants;
+
+export const leases: Capability = {
+  name: 'leases',
+
+  act: (caller) => actOn(caller, LEASE_KEYS),
+  actForeign: (caller) => actForeignOn(caller, LEASE_KEYS),
+
+  async settle(caller) {
+    await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
+    for (const name of LEASE_KEYS) await acquireAfterwards(caller, name);
+  },
+
+  check(history, facts) {
+    const entries = history.filter(({ call }) => LEASE_CALLS.has(call) || call === 'clean');
+    const keys = keysOf(entries, LEASE_KEYS);
+    return [
+      ...keys.flatMap((key) => {
+        const ofKey = [...entries.filter(({ input }) => input.key === key), ...cleaningsOf(entries, key)];
+        return [
+          ...(facts.withinBound ? exclusive(ofKey) : []),
+          ...fencesRise(ofKey, facts),
+          ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound), facts),
+          ...falselyLost(ofKey),
+          ...previousTold(ofKey, facts),
+          ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
+          ...answersAgree(ofKey, facts),
+          ...toldWholeToCallers(history, key, WHOLE_LEASE),
+          ...(facts.foreignLeases || facts.sweeps ? [] : windowKept(history, key, facts)),
+          ...freeLeaseIsHad(history, key, facts),
+        ];
+      }),
+      ...stuck(
+        entries.filter(({ input }) => keys.includes(String(input.key))),
+        'no key is stuck',
+      ),
+    ];
+  },
+};
+
+export const LEASE_CALLS = new Set([
+  'acquire',
+  'heartbeat',
+  'release',
+  'breakLease',
+  'readLeases',
+  'rustAcquire',
+  'rustExtend',
+  'rustRelease',
+  'withdraw',
+]);
+
+/** Those of the keys that there is something to check of. */
+export const keysOf = (entries: readonly Entry[], names: readonly string[]): string[] =>
+  [...new Set(entries.map(({ input }) => String(input.key)))].filter((key) =>
+    names.some((name) => key.endsWith(`-${name}`)),
+  );
+
+/** What a plain client does with leases, on few keys. */
+export async function actOn(caller: Caller, keys: readonly string[]): Promise<void> {
+  const memory = memoryOf(caller);
+  const key = caller.world.prefix + caller.pick(keys);
+  const dice = caller.random();
+  if (memory.pending && dice < 0.55) return acquire(caller, memory.pending);
+  if (memory.pending && dice < 0.65) return withdraw(caller, memory.pending);
+  const grant = memory.grants.findLast((one) => one.key === key);
+  if (grant && dice < 0.3) {
+    const ttl = caller.random() < 0.5 ? {} : { ttlSeconds: caller.pick(TTLS) };
+    const beat = { key, leaseId: grant.leaseId, ...ttl };
+    await caller.call('heartbeat', beat);
+    // A heartbeat is often sent while the one before is still under way.
+    if (caller.random() < 0.3) await caller.call('heartbeat', { key, leaseId: grant.leaseId });
+    return;
+  }
+  if (grant && dice < 0.55) return void (await caller.call('release', { key, leaseId: grant.leaseId }));
+  if (caller.random() < 0.1) return void noteFence(memory, key, await caller.call('readLeases', { key }));
+  const seen = memory.fences.findLast((one) => one.key === key);
+  if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
+  const id = Math.floor(caller.random() * 1e9).toString(36);
+  const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.2 && { fair: false }) };
+  const wait = caller.random() < 0.4 ? waits : {};
+  const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), ...wait };
+  return acquire(caller, request);
+}
+
+/** What a client of the Rust crate does. */
+export async function actForeignOn(caller: Caller, keys: readonly string[]): Promise<void> {
+  const { service, foreignClock, prefix } = caller.world;
+  const key = prefix + caller.pick(keys);
+  const rust = rustClient(service.dynamodb, service.leases, foreignClock);
+  const held = caller.memory<Map<string, RustLease>>('rust leases', () => new Map());
+  const lease = held.get(key);
+  const dice = caller.random();
+  const ttlSeconds = caller.pick(TTLS);
+  const startedAt = caller.world.simulation.now;
+  // A queue that was cleared away has changed the version of a lease that is over.
+  const isOver = () => lease !== undefined && caller.world.simulation.now >= lease.until;
+  if (!lease) {
+    const name = `rust/${Math.floor(caller.random() * 1e9).toString(36)}`;
+    const input = { key, ttlSeconds, lease: name };
+    const { version } =
+      (await caller.foreign('rustAcquire', input, async () => versioned(await rust.tryAcquire(key, ttlSeconds)))) ?? {};
+    if (version) held.set(key, { name, version, ttlSeconds, until: startedAt + ttlSeconds * 1000 });
+  } else if (dice < 0.5) {
+    // The crate's client has one ttl for all that it does.
+    const input = { key, ttlSeconds: lease.ttlSeconds, lease: lease.name, version: lease.version };
+    const extend = async () => {
+      const version = await rust.extend(key, lease.version, lease.ttlSeconds);
+      return { ...versioned(version), isOver: isOver() };
+    };
+    const { version } = (await caller.foreign('rustExtend', input, extend)) ?? {};
+    if (version) held.set(key, { ...lease, version, until: startedAt + lease.ttlSeconds * 1000 });
+    else held.delete(key);
+  } else {
+    held.delete(key);
+    const input = { key, lease: lease.name, version: lease.version };
+    const release = async () => ({ released: await rust.release(key, lease.version), isOver: isOver() });
+    if (!caller.strikes('foreignDeath', 0.3)) await caller.foreign('rustRelease', input, release);
+  }
+}
+
+/** Takes it and gives it back, when nothing should be in the way any more. */
+export async function acquireAfterwards(caller: Caller, name: string): Promise<void> {
+  const key = caller.world.prefix + name;
+  const id = `${AFTERWARDS}-${name}`;
+  const answer = await caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2 });
+  if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
+}
+
+interface RustLease {
+  name: string;
+  version: string;
+  ttlSeconds: number;
+  /** When it ends, in simulated milliseconds. */
+  until: number;
+}
+
+const versioned = (version: string | undefined): { version?: string } => (version === undefined ? {} : { version });
+
+async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>): Promise<void> {
+  const memory = memoryOf(caller);
+  memory.pending = input; // written down before it is sent
+  const answer = await caller.call('acquire', input);
+  const now = memoryOf(caller);
+  if (!answer || answer.outcome === 'OutcomeUnknown') return;
+  // What is known by now is still asked again at times: a retry that came too late. A caller that has waited in line keeps its place.
+  const { retryWith } = answer.body;
+  if (answer.outcome === 'LeaseHeld' && retryWith) now.pending = { ...input, ...Object(retryWith) };
+  else now.pending = caller.random() < 0.1 ? input : undefined;
+  noteFence(now, String(input.key), answer);
+  if (answer.outcome === 'ok')
+    now.grants.push({
+      key: String(input.key),
+      leaseId: String(answer.body.leaseId),
+      fence: Number(answer.body.fence),
+    });
+}
+
+/** Hangs up, and says so. */
+async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Record<string, unknown>>): Promise<void> {
+  memoryOf(caller).pending = undefined;
+  await caller.call('withdraw', { key, requestId, holder });
+}
+
+function noteFence(memory: Memory, key: string, answer: Answer | undefined): void {
+  const fence = answer?.body.fence;
+  if (typeof fence === 'number') memory.fences.push({ key, fence });
+}
+
+/** Promise 1: counted as the README tells callers to, nobody believes to hold a key while another one does. */
+export function exclusive(entries: readonly Entry[]): Violation[] {
+  const believed = beliefs(entries).sort((a, b) => a.from - b.from);
+  for (const [index, one] of believed.entries())
+    for (const other of believed.slice(index + 1))
+      if (other.lease !== one.lease && other.from < one.to)
+        return [
+          {
+            promise: 'at most one holder at a time',
+            detail: `${other.entry.actor} holds from ${other.from.toFixed(0)} ms while ${one.entry.actor} holds until ${one.to.toFixed(0)} ms`,
+            entries: [one.entry, other.entry],
+          },
+        ];
+  return [];
+}
+
+/** No answered grant comes between the one that `previous` names and the grant that names it. */
+export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps }: WorldFacts): Violation[] {
+  if (foreignLeases || sweeps) return [];
+  const grants = entries.filter(({ call, outcome }) => call === 'acquire' && outcome === 'ok');
+  for (const grant of grants) {
+    const previous = grant.body?.previous as { fence: number } | null | undefined;
+    if (!previous) continue;
+    const skipped = grants.find(
+      ({ body }) => Number(body?.fence) > previous.fence && Number(body?.fence) < Number(grant.body?.fence),
+    );
+    if (skipped || previous.fence >= Number(grant.body?.fence))
+      return [
+        {
+          promise: '`previous` is the last holder that was told',
+          detail: `${grant.actor} was told of ${previous.fence}, and of its own ${grant.body?.fence}`,
+          entries: [grant, ...(skipped ? [skipped] : [])],
+        },
+      ];
+  }
+  return [];
+}
+
+/** Promise 2: of two grants, the one that was asked for after the other was answered has the higher fence. */
+export function fencesRise(
+  entries: readonly Entry[],
+  facts: Pick<WorldFacts, 'foreignLeases' | 'spreadMs' | 'sweeps' | 'withinBound'>,
+): Violation[] {
+  const grants = entries.filter(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && !body?.repeated);
+  const mayForget = facts.foreignLeases || (facts.sweeps && !facts.withinBound);
+  const slack = mayForget ? facts.spreadMs + 1 : 0;
+  for (const one of grants)
+    for (const other of grants) {
+      if (one === other || one.body?.leaseId === other.body?.leaseId) continue;
+      const follows = one.answeredAt && one.answeredAt.moment < other.calledAt.moment;
+      const [before, after] = [Number(one.body?.fence), Number(other.body?.fence)];
+      const isBroken = follows ? after + slack <= before : !mayForget && after === before;
+      if (isBroken)
+        return [{ promise: 'fences rise with each grant', detail: `${after} after ${before}`, entries: [one, other] }];
+    }
+  return [];
+}
+
+/** Calls whose answer shows the fence of the lease that stands. */
+const SHOWS_FENCE = new Set(['acquire', 'heartbeat', 'readLeases']);
+
+/**
+ * Of two answers the one that was asked for after the other one shows no lower fence. A grant whose write was under way for so long that
+ * others have come and gone is seen by this alone, because it was asked for before them.
+ * @param mayForget whether the record that has the fence may have vanished: then the next one rises only as far as clocks agree
+ */
+export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean, { spreadMs }: WorldFacts): Violation[] {
+  const slack = mayForget ? spreadMs + 1 : 0;
+  const shown = entries.filter(
+    ({ call, body, answeredAt }) => SHOWS_FENCE.has(call) && typeof body?.fence === 'number' && answeredAt,
+  );
+  for (const one of shown)
+    for (const other of shown) {
+      if (Number(one.answeredAt?.moment) >= other.calledAt.moment) continue;
+      const [before, after] = [Number(one.body?.fence), Number(other.body?.fence)];
+      if (after + slack < before)
+        return [
+          { promise: 'no fence is lower than one before', detail: `${after} after ${before}`, entries: [one, other] },
+        ];
+    }
+  return [];
+}
+
+/** Nobody but who was told of a grant can give it back: a request that is refused as released has been answered with its grant, or its task has. */
+export function falselyLost(entries: readonly Entry[]): Violation[] {
+  const refused = entries.filter(
+    ({ call, outcome, body }) => call === 'acquire' && outcome === 'LeaseLost' && body?.reason === 'released',
+  );
+  return refused.flatMap((entry) => {
+    const isTold = entries.some(
+      ({ call, outcome, input }) => call === 'acquire' && outcome === 'ok' && input.requestId === entry.input.requestId,
+    );
+    const isRedriven = (endedAt: number) =>
+      entries.some(
+        ({ call, input, calledAt }) =>
+          call === 'executionRedriven' &&
+          input.holder === entry.input.holder &&
+          calledAt.moment > endedAt &&
+          calledAt.moment < entry.calledAt.moment,
+      );
+    // A grant that was withdrawn, cancelled by an operator, or of an execution that ended, is given back by the service.
+    const isEnded = entries.some(
+      ({ call, input, calledAt }) =>
+        calledAt.moment < Number(entry.answeredAt?.moment) &&
+        (call === 'cancelWaiter' ||
+          (call === 'withdraw' && input.requestId === entry.input.requestId) ||
+          (call === 'executionEnds' && input.holder === entry.input.holder && !isRedriven(calledAt.moment))),
+    );
+    if (isTold || isEnded) return [];
+    const detail = `${entry.actor} was told that its lease was released, and was never told that it had one`;
+    return [{ promise: 'nobody loses what they never had', detail, entries: [entry] }];
+  });
+}
+
+/** Every answer is what one lock with fences would have said. */
+function answersAgree(entries: readonly Entry[], facts: WorldFacts): Violation[] {
+  const known = entries.filter((entry) => !(entry.call === 'readLeases' && (isUnknown(entry) || saysNothing(entry))));
+  const verdict = linearize(leaseModel(facts), leaseOperations(known, facts));
+  if (verdict.linearizable) return [];
+  const explained = verdict.explained.map(({ entry }) => entry.id);
+  return [
+    {
+      promise: 'a lease answers as one lock with fences would',
+      detail: `no order explains these answers; the longest that does begins with calls ${explained.join(' ')}`,
+      entries: verdict.stuckAt.map(({ entry }) => entry),
+    },
+  ];
+}

@@ -1,0 +1,152 @@
+import type { Quotas } from '../../../shared/line/limits/quotas.ts';
+import type { Answer } from '../../../test/support/stack/adapters.ts';
+import { Caller, type Surroundings, type WorldFacts } from '../caller.ts';
+import { MachineClock } from '../clocks.ts';
+import { noFaults, type Script } from '../faults.ts';
+import type { Entry, Violation } from '../history.ts';
+import type { FaultyService } from '../service.ts';
+import { Simulation } from '../simulation.ts';
+import type { WaitingTask } from '../step-functions.ts';
+
+/**
+ * A history that takes one course: its calls and its faults are written down, and no chance decides anything. It shows a bound that chance
+ * hardly ever comes near.
+ */
+export interface Course {
+  /** What happens in it. */
+  name: string;
+  /** Those of the service, where they are not the defaults. */
+  quotas?: Quotas;
+  play(stage: Stage): Promise<void>;
+  /** The promise that it is about. */
+  check(history: readonly Entry[], facts: WorldFacts): Violation[];
+}
+
+/** Right clocks, and nobody but those whom the course names. */
+const FACTS: WorldFacts = {
+  withinBound: true,
+  spreadMs: 0,
+  protocol: 'dynamo',
+  foreignLeases: false,
+  foreignCommits: false,
+  foreignRetries: false,
+  foreignQueue: false,
+  sweeps: false,
+};
+
+/** @returns what it breaks */
+export async function playCourse(course: Course, service: FaultyService): Promise<Violation[]> {
+  await service.begin(course.quotas);
+  const simulation = new Simulation(1);
+  const clock = new MachineClock(simulation, 0, 1);
+  const world: Surroundings = {
+    ...{ simulation, service, clocks: [clock], foreignClock: clock, entries: [], counts: noFaults() },
+    ...{ prefix: 'w0-', unique: 'course-', facts: FACTS, calm: false },
+  };
+  // They may all be lost. The schedule does what is left.
+  service.messages.send = () => {};
+  simulation.spawn(course.name, {}, () => course.play(new Stage(world)));
+  await simulation.run();
+  return course.check(world.entries, FACTS);
+}
+
+export type Terms = Readonly<Record<string, unknown>>;
+
+/** A task that waits for its token. */
+export interface Parked {
+  entry: Entry;
+  task: WaitingTask;
+  answer: Answer | undefined;
+}
+
+/** What happens in a course, step by step. */
+export class Stage {
+  readonly world: Surroundings;
+  #ids = 0;
+
+  constructor(world: Surroundings) {
+    this.world = world;
+  }
+
+  sleep(ms: number): Promise<void> {
+    return this.world.simulation.sleep(ms);
+  }
+
+  caller(name: string, script: Script = {}): Caller {
+    const caller = new Caller(name, this.world);
+    caller.begin({ seed: ++this.#ids, faultRate: 0 });
+    caller.suffers(script);
+    return caller;
+  }
+
+  /** A call of somebody who makes no other. */
+  call(functionName: string, input: Terms, script?: Script): Promise<Answer | undefined> {
+    return this.caller(String(input.holder ?? functionName), script).call(functionName, input);
+  }
+
+  acquire(key: string, holder: string, terms: Terms = {}, script?: Script): Promise<Answer | undefined> {
+    return this.call('acquire', { key, holder, requestId: holder, ttlSeconds: 60, ...terms }, script);
+  }
+
+  /** In a thread of its own, while the course goes on. */
+  meanwhile(work: () => Promise<unknown>): void {
+    this.world.simulation.spawn('meanwhile', {}, async () => void (await work()));
+  }
+
+  release(key: string, answer: Answer | undefined): Promise<Answer | undefined> {
+    return this.call('release', { key, leaseId: answer?.body.leaseId });
+  }
+
+  /** Each minute the schedule runs. */
+  async minutes(count: number): Promise<void> {
+    for (let nth = 0; nth < count; nth++) {
+      await this.sleep(60_000);
+      await this.call('repairQueues', {});
+    }
+  }
+
+  execution(): string {
+    const arn = `arn:aws:states:us-east-1:000000000000:execution:machine:w0-${++this.#ids}`;
+    this.world.service.stepFunctions.begin(arn);
+    return arn;
+  }
+
+  /** The task of an execution comes with its token, or again with the token of a task. */
+  async park(
+    key: string,
+    holder: string,
+    { unreachable, again, ...terms }: Terms & { unreachable?: WaitingTask['unreachable']; again?: Parked } = {},
+  ): Promise<Parked> {
+    const { simulation, service } = this.world;
+    const caller = this.caller(holder);
+    const token = again?.task.token ?? `token-${++this.#ids}`;
+    const request = { key, holder, requestId: holder, ttlSeconds: 60, ...terms };
+    const { entry, tell } = again
+      ? { entry: again.entry, tell: () => {} }
+      : caller.note('task', { ...request, token, ...(unreachable && { unreachable }) });
+    const told = ({ outcome, body }: { outcome: string; body: object }) => tell(outcome, body);
+    const task = again?.task ?? service.stepFunctions.newTask(String(terms.execution ?? this.execution()), token, told);
+    if (unreachable) task.unreachable = unreachable;
+    const answer = await caller.call('acquire', { ...request, taskToken: token });
+    if (answer?.outcome === 'ok' && !again) {
+      const { ticket, parked } = answer.body;
+      entry.input = { ...entry.input, ticket, parked, parkedMs: simulation.now };
+    }
+    return { entry, task, answer };
+  }
+
+  /** Messages reach it from now on. */
+  reach({ entry, task }: Parked): void {
+    delete task.unreachable;
+    const { unreachable: _, ...input } = entry.input;
+    entry.input = input;
+  }
+
+  /** Its state has ended: it takes no result any more. */
+  die(parked: Parked): void {
+    this.reach(parked);
+    parked.task.state = 'closed';
+    const { entry } = parked;
+    entry.input = { ...entry.input, closed: 'timed out', closedMs: this.world.simulation.now };
+  }
+}

@@ -1,0 +1,160 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readOptions } from '../../local/options.ts';
+import type { Played } from '../campaign/ledger.ts';
+import { missing, type Result, report, run, shortest } from './campaign.ts';
+import { COURSES, verdictOf } from './courses/courses.ts';
+import { asJsonLines } from './export.ts';
+import { asLines, knownFailures } from './known-failures.ts';
+import { type FaultyService, faultyService, startStores } from './service.ts';
+import { CAPABILITY_NAMES, type History } from './world.ts';
+
+const HELP = `npm run faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
+
+  --seconds N     how long (30)
+  --minutes N     the same in minutes
+  --seed N        the seed of the first history (random); each that follows has the next one
+  --histories N   stop after so many
+  --whole         print a history that breaks a promise as it is, and do not look for a shorter one
+  --only NAME     leases, commits, nameservice, queue, pools, expiry or patience alone; may be given again
+  --rust-retries  let writers of the Rust crate send an unanswered PUT again, as they do unless told not to: the risk that
+                  docs/safety.md names, and these histories show
+  --write FOLDER  keep each history there, in a form that verification/porcupine checks
+  --report FILE   write what was played there, as verification/campaign reads it
+
+It fails when a promise is broken, and then prints the seed and the shortest history found. Without --histories and --only, it first
+plays the courses (verification/histories/courses), and fails when one of them ends otherwise than it is known to end, or when a kind of fault
+never struck. It prints the known failures, and does not fail because of them. It exits with 1 when it fails, and with 2 when it could
+not run.`;
+
+/** Histories that are played at once. */
+const AT_ONCE = 4;
+
+/** The generator of the histories takes 32 bits. */
+const HIGHEST_SEED = 2 ** 32 - 1;
+
+function readCampaign() {
+  const { values, number } = readOptions({
+    seconds: { type: 'string', default: '30' },
+    minutes: { type: 'string' },
+    seed: { type: 'string' },
+    histories: { type: 'string' },
+    only: { type: 'string', multiple: true, default: [] },
+    write: { type: 'string' },
+    report: { type: 'string' },
+    'rust-retries': { type: 'boolean', default: false },
+    whole: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  });
+  const unknown = values.only.find((name) => !CAPABILITY_NAMES.includes(name));
+  if (unknown !== undefined) throw new Error(`--only must be one of ${CAPABILITY_NAMES.join(', ')}, not '${unknown}'`);
+  const minutes = number('minutes', { least: 0.01 });
+  const seconds = number('seconds', { least: 1 }) ?? 0;
+  const histories = number('histories', { least: 1, whole: true });
+  return {
+    ...values,
+    seed: number('seed', { least: 0, most: HIGHEST_SEED, whole: true }) ?? Math.floor(Math.random() * 2 ** 30),
+    mostMs: (minutes === undefined ? seconds : minutes * 60) * 1000,
+    mostHistories: histories ?? Number.POSITIVE_INFINITY,
+    foreignRetries: values['rust-retries'],
+    isPart: histories !== undefined || values.only.length > 0,
+  };
+}
+
+async function main(): Promise<boolean> {
+  const {
+    help,
+    seed,
+    mostMs,
+    mostHistories,
+    only,
+    write,
+    report: reportFile,
+    whole,
+    foreignRetries,
+    isPart,
+  } = readCampaign();
+  if (help) {
+    console.log(HELP);
+    return true;
+  }
+  console.log(`npm run faults -- --seed ${seed}`);
+  if (write !== undefined) await mkdir(write, { recursive: true });
+  const each = async (history: History) => {
+    if (write !== undefined) await writeFile(join(write, `${history.plan.seed}.jsonl`), asJsonLines(history));
+  };
+  const stores = await startStores();
+  try {
+    const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
+    // Beside the histories, so that it all takes as long as was asked for.
+    const courses = isPart ? [] : playCourses(await faultyService());
+    const result = await run({ seed, mostHistories, mostMs, only, foreignRetries, each }, services);
+    console.log(summary(result));
+    if (reportFile !== undefined) await writeFile(reportFile, JSON.stringify(asPlayed({ seed, only }, result)));
+    const { failed } = result;
+    const wrong = await courses;
+    if (failed) {
+      console.log(
+        `\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${only.map((name) => ` --only ${name}`).join('')}\n`,
+      );
+      console.log(report(whole ? failed : await shortest(failed, services[0] as FaultyService)));
+      return false;
+    }
+    const absent = isPart ? [] : missing(result);
+    if (absent.length > 0) console.log(`\nThese faults never struck: ${absent.join(', ')}`);
+    return absent.length === 0 && wrong.length === 0;
+  } finally {
+    await stores.stop();
+  }
+}
+
+/** @returns what is wrong with them */
+async function playCourses(service: FaultyService): Promise<string[]> {
+  const verdicts: (string | undefined)[] = [];
+  for (const course of COURSES) verdicts.push(await verdictOf(course, service));
+  const wrong = verdicts.filter((verdict) => verdict !== undefined);
+  console.log(
+    [
+      `${COURSES.length} courses of histories: ${wrong.length === 0 ? 'each ended as it is known to end' : `${wrong.length} ended otherwise than known`}`,
+      ...knownFailures(),
+      ...wrong,
+    ].join('\n'),
+  );
+  return wrong;
+}
+
+function asPlayed(
+  { seed, only }: { seed: number; only: string[] },
+  { histories, operations, permits, beyondBound, counts, failed, known }: Result,
+): Played {
+  const promises = [...new Set(failed?.violations.map(({ promise }) => promise))];
+  return {
+    seed,
+    ...(only.length > 0 && { only }),
+    histories,
+    operations,
+    permits,
+    beyondBound,
+    counts,
+    known,
+    failed: failed ? { seed: failed.plan.seed, promises } : null,
+  };
+}
+
+function summary({ histories, operations, permits, counts, beyondBound, failed, known }: Result): string {
+  const struck = Object.entries(counts).map(([kind, count]) => `  ${kind.padEnd(20)}${String(count).padStart(8)}`);
+  return [
+    `${histories} histories (${beyondBound} with clocks beyond the bound), ${operations} operations, ${permits} permits, ${failed ? 'a promise broken' : 'no promise broken'}`,
+    'Faults that struck:',
+    ...struck,
+    ...asLines(known),
+  ].join('\n');
+}
+
+main().then(
+  (passed) => process.exit(passed ? 0 : 1),
+  (error: Error) => {
+    console.error(`npm run faults: ${error.message}`);
+    process.exit(2);
+  },
+);

@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+import {
+  BatchWriteItemCommand,
+  type CreateTableCommandInput,
+  DynamoDBClient,
+  paginateScan,
+} from '@aws-sdk/client-dynamodb';
+import { DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
+import { ConfiguredRetryStrategy } from '@smithy/core/retry';
+import { readService, renamed } from '../../infrastructure/read.ts';
+import { createTables, startDynamodb } from '../../local/dynamodb.ts';
+import { type Emulator, givenOr } from '../../local/emulator.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
+import { freePort } from '../../local/ports.ts';
+import { createBuckets } from '../../local/s3.ts';
+import { dynamodbClient, type Item, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
+import { s3Client } from '../../shared/aws/s3.ts';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
+import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
+import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
+import type { Clock } from '../../shared/surroundings/clock.ts';
+import type { Ids } from '../../shared/surroundings/ids.ts';
+import { unsigned } from '../../test/support/emulators/unsigned.ts';
+import { keepLimits } from '../../test/support/faults/limits.ts';
+import { currentThread } from './simulation.ts';
+import { StepFunctionsModel } from './step-functions.ts';
+import { injectIntoDynamodb, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
+
+/** What the functions of the service need of the thread that they run in. */
+export interface Machine {
+  clock: Clock;
+  ids: Ids;
+}
+
+export const CLOCK_SKEW_MS = 500;
+export const COMMIT_TIMEOUT_MS = 20_000;
+export const MAX_CLOCK_SKEW_RATE = 3;
+/** Short, so that the clean-up finds something in the time of a history. */
+export const FENCE_RETENTION_SECONDS = 60;
+const COMMIT_TTL_SECONDS = 60;
+
+/** Requests time out in simulated time (wire.ts). In real time a machine that stands still must not end one. */
+const PATIENT = { requestHandler: { connectionTimeout: 600_000, requestTimeout: 600_000 } };
+
+/** The service over emulators, with all its faults still to come. */
+export interface FaultyService {
+  /** Of the present world. */
+  readonly handlers: Record<string, LambdaHandler>;
+  timeoutSeconds: Record<string, number>;
+  leases: string;
+  commits: string;
+  bucket: string;
+  stepFunctions: StepFunctionsModel;
+  /** Where messages to the repair of a key go. */
+  messages: { send(message: RepairMessage): void };
+  /**
+   * Begins a world for which there was none before: the schedules look at everything there is, and an environment of a
+   * function remembers what it met. A seed would not be the same history again.
+   */
+  begin(quotas?: Quotas): Promise<void>;
+  /** Clients with faults. Foreign clients use them to reach the stores directly. */
+  dynamodb: DynamoDBClient;
+  s3: ReturnType<typeof s3Client>;
+  /** Sends each request once. */
+  s3Once: ReturnType<typeof s3Client>;
+}
+
+/** Starts emulators unless the environment names some that run. */
+export async function startStores(): Promise<{ stop(): Promise<void> }> {
+  const { environment } = await readService('faults');
+  const local = { AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' };
+  const quiet = { LOG_LEVEL: 'SILENT', METRICS_NAMESPACE: '' };
+  Object.assign(process.env, environment, local, quiet);
+  const dynamodb = await givenOr('AWS_ENDPOINT_URL_DYNAMODB', async () => startDynamodb(await freePort()));
+  process.env.AWS_ENDPOINT_URL_DYNAMODB = dynamodb.endpoint;
+  const s3 = await givenOr('AWS_ENDPOINT_URL_S3', s3InWorker);
+  process.env.AWS_ENDPOINT_URL_S3 = s3.endpoint;
+  return { stop: async () => void (await Promise.all([dynamodb.stop(), s3.stop()])) };
+}
+
+async function s3InWorker(): Promise<Emulator> {
+  const worker = new Worker(new URL('./s3-worker.ts', import.meta.url));
+  const [endpoint] = await once(worker, 'message');
+  return { endpoint, stop: async () => void (await worker.terminate()) };
+}
+
+/** The real handlers over tables and a bucket of their own. */
+export async function faultyService(): Promise<FaultyService> {
+  const { functions, tables } = await readService('faults');
+  const run = randomUUID();
+  const nameOf = (kind: string) => `faults-${kind}-${run}`;
+  const named = tables.map((table) => renamed(table, nameOf(table.kind)));
+  const dynamodbEndpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
+  await createTables(dynamodbEndpoint, named);
+  const bucket = nameOf('bucket');
+  await createBuckets(process.env.AWS_ENDPOINT_URL_S3 ?? '', [bucket]);
+
+  const dynamodb = dynamodbClient({ signer: unsigned, ...PATIENT });
+  const s3 = s3Client(PATIENT);
+  // A strategy counts what it lets try again. The faults of one history must not use that up for the next.
+  for (const { config } of [dynamodb, s3]) config.retryStrategy = async () => new ConfiguredRetryStrategy(MAX_TRIES, 0);
+  injectIntoDynamodb(dynamodb);
+  keepLimits(dynamodb, (table) => named.find(({ definition }) => definition.TableName === table)?.definition);
+  injectIntoS3(s3);
+  const s3Once = s3Client({ retryStrategy: new ConfiguredRetryStrategy(1, 0), ...PATIENT });
+  injectIntoS3(s3Once);
+  const model = new StepFunctionsModel();
+  const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });
+  const messages: FaultyService['messages'] = { send: () => {} };
+  injectIntoStepFunctions(sfn);
+  const machine = () => currentThread()?.locals as Machine;
+  const shared = {
+    dynamodb,
+    s3,
+    clock: { now: () => machine().clock.now(), sleep: (ms: number) => machine().clock.sleep(ms) },
+    ids: { uuid: () => machine().ids.uuid(), random: () => machine().ids.random() },
+    clockSkewMs: CLOCK_SKEW_MS,
+    stepFunctions: async () => sfn,
+    repairLater: async (message: RepairMessage) => messages.send(message),
+  };
+  const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
+  const newHandlers = (quotas: Quotas) =>
+    handlers(
+      { ...shared, quotas },
+      {
+        leases: nameOf('leases'),
+        waiters: nameOf('waiters'),
+        pools: nameOf('pools'),
+        commits: nameOf('commits'),
+        nameservice: nameOf('nameservice'),
+        bucket,
+      },
+    );
+  let present: Record<string, LambdaHandler> = {};
+  return {
+    get handlers() {
+      return present;
+    },
+    timeoutSeconds: Object.fromEntries(functions.map(({ name, timeoutSeconds }) => [name, timeoutSeconds])),
+    leases: nameOf('leases'),
+    commits: nameOf('commits'),
+    bucket,
+    stepFunctions: model,
+    messages,
+    begin: async (quotas = DEFAULT_QUOTAS) => {
+      model.forget();
+      present = await newHandlers(quotas);
+      await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
+      await removeObjects(direct.s3, bucket);
+    },
+    dynamodb,
+    s3,
+    s3Once,
+  };
+}
+
+/** A BatchWriteItem takes no more. */
+const MOST_AT_ONCE = 25;
+
+/** Faster than a new table. */
+async function removeRows(
+  dynamodb: DynamoDBClient,
+  { TableName: table = '', KeySchema: schema = [] }: CreateTableCommandInput,
+): Promise<void> {
+  const names = Object.fromEntries(schema.map(({ AttributeName: name = '' }, nth) => [`#k${nth}`, name]));
+  const keysAlone = { ProjectionExpression: Object.keys(names).join(', '), ExpressionAttributeNames: names };
+  const keys: Item[] = [];
+  for await (const { Items: items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ...keysAlone }))
+    keys.push(...items);
+  while (keys.length > 0) {
+    const requests = keys.splice(0, MOST_AT_ONCE).map((Key) => ({ DeleteRequest: { Key } }));
+    await dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [table]: requests } }));
+  }
+}
+
+async function removeObjects(s3: FaultyService['s3'], bucket: string): Promise<void> {
+  for (;;) {
+    const { Contents: objects = [] } = await s3.send(new ListObjectsV2Command({ Bucket: bucket }));
+    if (objects.length === 0) return;
+    const keys = objects.map(({ Key }) => ({ Key }));
+    await s3.send(new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects: keys } }));
+  }
+}
+
+type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
+  Machine &
+  Pick<LeaseDependencies, 'clockSkewMs' | 'stepFunctions' | 'repairLater'> & {
+    quotas: Quotas;
+  };
+
+/** Loaded only now: the functions read their environment when they are imported. */
+async function handlers(
+  shared: Shared,
+  {
+    leases,
+    waiters,
+    pools,
+    commits,
+    nameservice,
+    bucket,
+  }: Record<'leases' | 'waiters' | 'pools' | 'commits' | 'nameservice' | 'bucket', string>,
+): Promise<Record<string, LambdaHandler>> {
+  const { acquire } = await import('../../functions/leases/acquire.ts');
+  const { heartbeat } = await import('../../functions/leases/heartbeat.ts');
+  const { release } = await import('../../functions/leases/release.ts');
+  const { breakLease } = await import('../../functions/leases/break.ts');
+  const { readLeases } = await import('../../functions/leases/read.ts');
+  const { cancelWaiter } = await import('../../functions/leases/cancel.ts');
+  const { repairQueues } = await import('../../functions/leases/repair.ts');
+  const { withdraw } = await import('../../functions/leases/withdraw.ts');
+  const { executionEnded } = await import('../../functions/leases/execution-ended.ts');
+  const { commit } = await import('../../functions/commits/commit.ts');
+  const { stageUpload } = await import('../../functions/commits/stage-upload.ts');
+  const { readCommit } = await import('../../functions/commits/read.ts');
+  const { resetFence } = await import('../../functions/commits/reset-fence.ts');
+  const { publish } = await import('../../functions/nameservice/publish.ts');
+  const { readNames } = await import('../../functions/nameservice/read.ts');
+  const { repairNames } = await import('../../functions/nameservice/repair.ts');
+  const { report } = await import('../../functions/expiry/report.ts');
+  const { readExpired } = await import('../../functions/expiry/read.ts');
+  const { clean } = await import('../../functions/expiry/clean.ts');
+
+  const ofLeases = {
+    ...shared,
+    table: leases,
+    maxWaitSeconds: 20,
+    fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
+    waitersTable: waiters,
+    poolsTable: pools,
+  };
+  const ofCommits = {
+    ...shared,
+    table: commits,
+    bucket,
+    protocol: 'dynamo' as const,
+    commitTimeoutMs: COMMIT_TIMEOUT_MS,
+    maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
+    commitTtlSeconds: COMMIT_TTL_SECONDS,
+    maxUploadBytes: 1024 ** 3,
+    multipartThresholdBytes: 256 * 1024 ** 2,
+    partBytes: 8 * 1024 ** 2,
+  };
+  const natively = { ...ofCommits, protocol: 'native' as const };
+  const ofNames = { ...shared, table: nameservice, pointerStyle: 'address' as const };
+  const ofReports: ReportDependencies = {
+    ...shared,
+    places: {
+      leasesTable: leases,
+      commitsTable: commits,
+      nameserviceTable: nameservice,
+      waitersTable: waiters,
+      poolsTable: pools,
+      bucket,
+    },
+    margins: {
+      clockSkewMs: CLOCK_SKEW_MS,
+      fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
+      maxClockSkewRate: MAX_CLOCK_SKEW_RATE,
+    },
+    segments: 1,
+    readUnitsPerSecond: 0,
+    pageRows: 10,
+    partRows: 3,
+    giveUpAfterMs: 24 * 3_600_000,
+    announce: async () => {},
+    measure: () => {},
+  };
+  return {
+    acquire: acquire(ofLeases),
+    heartbeat: heartbeat(ofLeases),
+    release: release(ofLeases),
+    breakLease: breakLease(ofLeases),
+    readLeases: readLeases(ofLeases),
+    cancelWaiter: cancelWaiter(ofLeases),
+    withdraw: withdraw(ofLeases),
+    repairQueues: repairQueues(ofLeases),
+    executionEnded: executionEnded(ofLeases),
+    report: report(ofReports, ofLeases),
+    readExpired: readExpired(ofReports),
+    clean: clean(ofReports),
+    commit: commit(ofCommits),
+    stageUpload: stageUpload(ofCommits),
+    readCommit: readCommit(ofCommits),
+    commitNatively: commit(natively),
+    resetFence: resetFence(ofCommits),
+    resetFenceNatively: resetFence(natively),
+    publish: publish(ofNames),
+    readNames: readNames(ofNames),
+    repairNames: repairNames(ofNames),
+  };
+}

@@ -1,0 +1,265 @@
+import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import { seededRandom } from '../../test/support/chance/seed.ts';
+import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
+import { commits } from './capabilities/commits.ts';
+import { expiry } from './capabilities/expiry.ts';
+import { leases } from './capabilities/leases.ts';
+import { nameservice } from './capabilities/nameservice.ts';
+import { patience } from './capabilities/patience.ts';
+import { pools } from './capabilities/pools.ts';
+import { queue } from './capabilities/queue.ts';
+import { AFTERWARDS, type Capability } from './capability.ts';
+import { MachineClock } from './clocks.ts';
+import type { FaultCounts } from './faults.ts';
+import type { Entry, Violation } from './history.ts';
+import { isKnown } from './known-failures.ts';
+import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
+import { Simulation } from './simulation.ts';
+
+/** Every capability that takes part in the histories. */
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, expiry, patience];
+
+export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
+
+const MACHINES = 3;
+
+/** How far a machine's clock may stand from the true time, so that any two agree within the bound. */
+const MAX_OFFSET_MS = CLOCK_SKEW_MS / 2 - 45;
+/** 10 parts per million make 40 ms in the longest that a world takes. */
+const MAX_DRIFT = 1e-5;
+const MAX_MS = 4_000_000;
+const OFFSET_BEYOND_MS = 30_000;
+const DRIFT_BEYOND = 0.02;
+
+interface ClockPlan {
+  offsetMs: number;
+  rate: number;
+  /** At each `atMs` it is set to another offset. */
+  steps: { atMs: number; offsetMs: number }[];
+}
+
+/** Everything that is decided before a history begins. Leaving steps out makes a shorter one. */
+export interface Plan {
+  seed: number;
+  facts: WorldFacts;
+  clocks: ClockPlan[];
+  callers: string[];
+  steps: Step[];
+}
+
+export interface History {
+  plan: Plan;
+  entries: Entry[];
+  violations: Violation[];
+  /** Of promises that are known to be broken (known-failures.ts). */
+  known: Violation[];
+}
+
+/** @param only capabilities to take part; all where there are none */
+export function planWorld(seed: number, only: readonly string[] = [], { foreignRetries = false } = {}): Plan {
+  const random = seededRandom(seed ^ 0x9e3779b9);
+  const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+  const withinBound = random() >= 0.15;
+  const protocol = random() < 0.3 ? 'native' : 'dynamo';
+  const known = CAPABILITIES.filter(({ name, occasional }) =>
+    only.length === 0 ? occasional === undefined : only.includes(name),
+  ).map(({ name }) => name);
+  const facts: WorldFacts = {
+    withinBound,
+    spreadMs: 2 * (withinBound ? MAX_OFFSET_MS + MAX_MS * MAX_DRIFT : OFFSET_BEYOND_MS + MAX_MS * DRIFT_BEYOND),
+    protocol,
+    foreignLeases: withinBound && random() < 0.25,
+    foreignCommits: withinBound && protocol === 'dynamo' && random() < 0.3,
+    foreignRetries,
+    foreignQueue: false,
+    sweeps: false,
+  };
+  // Few things at a time, so that they meet; all of them often enough.
+  const picked = random() < 0.4 ? known : [pick(known)];
+  const faultRate = random() < 0.1 ? 0 : pick([0.03, 0.08, 0.15, 0.3]);
+  const mostly = random() < 0.35 ? pick(['slow', 'slow', 'lostReply', 'delayed', 'error500'] as const) : undefined;
+  const callers = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, index) => `caller ${index + 1}`);
+  const chosen = CAPABILITIES.filter(({ name }) => picked.includes(name));
+  const companions = chosen.flatMap(({ among }) => (among && picked.length === 1 ? [pick(among)] : []));
+  const names = [...new Set([...picked, ...companions])];
+  const acting = names.filter((name) => !CAPABILITIES.some((one) => one.name === name && one.among));
+  facts.sweeps = names.includes(expiry.name);
+  if (names.includes(queue.name)) facts.foreignQueue = withinBound && random() < 0.2;
+  const isForeign: Record<string, boolean> = {
+    leases: facts.foreignLeases,
+    commits: facts.foreignCommits,
+    queue: facts.foreignQueue,
+  };
+  const foreign = names.filter((name) => isForeign[name]).map((name) => `rust ${name}`);
+  const others = CAPABILITIES.filter(({ name }) => names.includes(name)).flatMap(({ name, others = [] }) =>
+    others.filter(({ share }) => share === undefined).map((other) => ({ capability: name, ...other })),
+  );
+  const all = [...callers, ...foreign, ...others.map(({ name }) => name)];
+  const steps = all.flatMap((name, actor) => {
+    const other = others.find((one) => one.name === name);
+    return Array.from({ length: other?.steps ?? 4 + Math.floor(random() * 7) }, () => ({
+      actor,
+      capability: other?.capability ?? (name.startsWith('rust ') ? name.slice(5) : pick(acting)),
+      seed: Math.floor(random() * 2 ** 31),
+      faultRate,
+      mostly,
+    }));
+  });
+  const clocks = Array.from({ length: MACHINES }, () => planClock(random, withinBound));
+  setOftenByChance(seed, clocks, withinBound);
+  for (const { name, capability, seeds } of planOccasional(seed, names)) {
+    const actor = all.push(name) - 1;
+    steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
+  }
+  for (const { name, capability, seeds } of planGuests(seed, names, only)) {
+    const actor = all.push(name) - 1;
+    steps.push(...seeds.map((one) => ({ actor, capability, seed: one, faultRate, mostly })));
+  }
+  return { seed, facts, clocks, callers: all, steps: steps.map((step, id) => ({ ...step, id })) };
+}
+
+/** Those who take part now and then, by chance of their own, so that what else a seed decides is the same with and without them. */
+function planOccasional(seed: number, names: readonly string[]) {
+  const random = seededRandom(seed ^ 0x329c9630);
+  return CAPABILITIES.flatMap(({ name: capability, others = [] }) =>
+    others.flatMap(({ name, steps, share }) => {
+      if (share === undefined || !names.includes(capability) || random() >= share) return [];
+      return { name, capability, seeds: Array.from({ length: steps }, () => Math.floor(random() * 2 ** 31)) };
+    }),
+  );
+}
+
+/** The actors of capabilities that join a history of others, by chance of their own. */
+function planGuests(seed: number, names: readonly string[], only: readonly string[]) {
+  const random = seededRandom(seed ^ 0x51ed270b);
+  return CAPABILITIES.flatMap(({ name: capability, occasional = 0, others = [] }) => {
+    if (only.length > 0 || names.includes(capability) || random() >= occasional) return [];
+    const guests = [...others, ...['a', 'b'].map((letter) => ({ name: `guest ${letter}`, steps: 6 }))];
+    return guests.map(({ name, steps }) => {
+      return { name, capability, seeds: Array.from({ length: steps }, () => Math.floor(random() * 2 ** 31)) };
+    });
+  });
+}
+
+function planClock(random: () => number, withinBound: boolean): ClockPlan {
+  const [offset, drift] = withinBound ? [MAX_OFFSET_MS, MAX_DRIFT] : [OFFSET_BEYOND_MS, DRIFT_BEYOND];
+  // Extremes are where mistakes show.
+  const around = (most: number) => (random() < 0.3 ? Math.sign(random() - 0.5) * most : (random() * 2 - 1) * most);
+  const steps = random() < 0.2 ? [{ atMs: random() * 30_000, offsetMs: around(offset) }] : [];
+  return { offsetMs: around(offset), rate: 1 + around(drift), steps };
+}
+
+/**
+ * Sets the clocks forth and back in some histories: one step cannot show a mistake that takes one before a write and another during it. By chance of
+ * its own, so that all else that a seed decides stays as it is.
+ */
+function setOftenByChance(seed: number, clocks: ClockPlan[], withinBound: boolean): void {
+  const random = seededRandom(seed ^ 0x1b873593);
+  if (random() >= 0.4) return;
+  const most = withinBound ? MAX_OFFSET_MS : OFFSET_BEYOND_MS;
+  const meanMs = random() < 0.5 ? 300 : 3000;
+  for (const { steps } of clocks) {
+    let side = random() < 0.5 ? 1 : -1;
+    for (let atMs = 2 * meanMs * random(); atMs < 40_000; atMs += 2 * meanMs * random()) {
+      steps.push({ atMs, offsetMs: side * most * (random() < 0.5 ? 1 : random()) });
+      side = -side;
+    }
+  }
+}
+
+/** How often each seed was played: while a history is made shorter, it is played again and again. */
+const plays = new Map<number, number>();
+
+/** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
+export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
+  await service.begin();
+  const nth = plays.get(plan.seed) ?? 0;
+  plays.set(plan.seed, nth + 1);
+  const simulation = new Simulation(plan.seed);
+  const clocks = plan.clocks.map(({ offsetMs, rate }) => new MachineClock(simulation, offsetMs, rate));
+  const world: Surroundings = {
+    simulation,
+    service,
+    clocks,
+    foreignClock: new MachineClock(simulation, 0, 1),
+    entries: [],
+    counts,
+    // Which row a scan meets first follows from their keys: with others a seed would not be the same history again.
+    prefix: 'w0-',
+    unique: `w${plan.seed}-${nth}-`,
+    facts: plan.facts,
+    calm: false,
+  };
+  strikeClocks(plan, world);
+  const seeds = new Set<number>();
+  service.messages.send = (message) => deliver(message, world, seeds);
+  for (const [actor, name] of plan.callers.entries()) {
+    const steps = plan.steps.filter((step) => step.actor === actor);
+    simulation.spawn(name, {}, () => takeSteps(new Caller(name, world), steps));
+  }
+  await simulation.run();
+  await settle(world, plan);
+  const found = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
+  const { known = [], unknown: violations = [] } = Object.groupBy(found, (one) => (isKnown(one) ? 'known' : 'unknown'));
+  return { plan, entries: world.entries, violations, known };
+}
+
+/**
+ * SQS delivers a message after its delay, and now and then never: each fifth is lost.
+ * @param seeds of the messages before. Two runs of one seed would make the same ids, and each would take the writes of the other for its own.
+ */
+function deliver({ delaySeconds, ...message }: RepairMessage, world: Surroundings, seeds: Set<number>): void {
+  const { simulation, entries } = world;
+  if (entries.length % 5 === 0) return;
+  const caller = new Caller('repair queue', world);
+  let seed = entries.length;
+  while (seeds.has(seed)) seed += 2 ** 20;
+  seeds.add(seed);
+  caller.begin({ seed, faultRate: 0 });
+  simulation.at(simulation.now + delaySeconds * 1000, () =>
+    simulation.spawn('repair queue', {}, async () => void (await caller.call('repairQueues', message))),
+  );
+}
+
+function strikeClocks({ clocks, facts }: Plan, { simulation, clocks: machines, counts }: Surroundings): void {
+  for (const [index, { offsetMs, rate, steps }] of clocks.entries()) {
+    counts.clockOffset += offsetMs === 0 ? 0 : 1;
+    counts.clockDrift += rate === 1 ? 0 : 1;
+    for (const step of steps)
+      simulation.at(step.atMs, () => {
+        counts.clockStep += 1;
+        machines[index]?.stepTo(step.offsetMs);
+      });
+  }
+  if (!facts.withinBound) counts.clockBeyondBound += 1;
+}
+
+async function takeSteps(caller: Caller, steps: Step[]): Promise<void> {
+  for (const step of steps) {
+    caller.begin(step);
+    const capability = CAPABILITIES.find(({ name }) => name === step.capability);
+    // Mostly at once, and sometimes after what was held has expired.
+    const pause = caller.random() < 0.2 ? caller.random() * 12_000 : caller.random() * 150;
+    // Or after it has been expired for so long that it may be cleaned up.
+    const jump = caller.world.facts.sweeps && caller.random() < 0.15 ? 60_000 + caller.random() * 70_000 : 0;
+    await caller.sleep(pause + jump);
+    const other = capability?.others?.find(({ name }) => name === caller.name);
+    if (other) await other.act(caller);
+    else await (caller.name.startsWith('rust ') ? capability?.actForeign?.(caller) : capability?.act(caller));
+  }
+}
+
+/** No fault strikes any more, and the clocks are right. */
+async function settle(world: Surroundings, plan: Plan): Promise<void> {
+  const { simulation } = world;
+  world.calm = true;
+  const names = new Set(plan.steps.map(({ capability }) => capability));
+  const isRight = world.facts.withinBound;
+  const right = isRight ? world : { ...world, calm: true, clocks: [new MachineClock(simulation, 0, 1)] };
+  const caller = new Caller(AFTERWARDS, right);
+  caller.begin({ seed: plan.seed, faultRate: 0 });
+  simulation.spawn(AFTERWARDS, {}, async () => {
+    for (const capability of CAPABILITIES) if (names.has(capability.name)) await capability.settle(caller);
+  });
+  await simulation.run();
+}

@@ -1,0 +1,298 @@
+import { lost, NOW, ticketName, write } from '../leases/common.ts';
+import { type Config, type Item, Refused, type Self, type Steps } from '../leases/types.ts';
+import { deleteOverdue, deleteRow, isCall, leaveRow } from '../leases/writes.ts';
+import { type Answer, answerOf, toEnd } from './common.ts';
+import { endUnnotified, giveUp } from './ends.ts';
+import { advance, endTask, tellGrant } from './line.ts';
+import * as w from './writes.ts';
+
+const rowOf = (asked: w.Asked, now: number, deadline: number, config: Config): Item => ({
+  ...asked,
+  ticket: ticketName(now, config.uuid()),
+  request_id: asked.name,
+  parked_at: now,
+  deadline,
+});
+
+/** A call that waits in line (pools.md#wait). */
+interface Waiting {
+  asked: w.Asked;
+  ticket: string;
+  until: number;
+  record: Item;
+  checkedAt: number;
+  seenRoomAt: number | undefined;
+  isGone: boolean;
+}
+
+/** @throws Refused LeaseHeld with the ticket, LeaseLost */
+export function* waitInLine(
+  asked: w.Asked,
+  { arrivedAt, until, before }: { arrivedAt: number; until: number; before: string | undefined },
+  config: Config,
+  self: Self,
+): Steps<Answer> {
+  const waiting = yield* join({ asked, until, before }, config, self);
+  for (;;) {
+    const own = yield* ownGrant(waiting, config);
+    if (own) return { ...own, waited: own.waited - arrivedAt };
+    const now: number = yield NOW;
+    if (now < until && !waiting.isGone) {
+      if (!(yield* markOrAdvance(waiting, now, config))) yield* pauseAndLook(waiting, config);
+      continue;
+    }
+    const last = yield* leave(waiting, config);
+    return { ...last, waited: last.waited - arrivedAt };
+  }
+}
+
+interface Joining {
+  asked: w.Asked;
+  until: number;
+  before: string | undefined;
+}
+
+/** pools.md#join: the ticket first, then the mark. */
+function* join({ asked, until, before }: Joining, config: Config, self: Self): Steps<Waiting> {
+  const { key, name } = asked;
+  const now: number = yield NOW;
+  let ticket = before;
+  if (ticket !== undefined) {
+    const times = { ':deadline': until, ':keep': until + config.keep, ':name': name };
+    const set = 'SET deadline = :deadline, keep_until = :keep';
+    const condition = 'name = :name AND attribute_not_exists(cancelled_at)';
+    const { won, old } = yield { op: 'updateRow', key, ticket, update: set, condition, values: times };
+    if (!won && old?.cancelled_at !== undefined) throw lost('cancelled');
+    if (!won) ticket = undefined;
+  }
+  const raise = function* () {
+    return yield* write(w.mark(key, name, yield NOW, config));
+  };
+  let early: Item | undefined;
+  if (ticket === undefined) {
+    const item: Item = { ...rowOf(asked, now, until, config), keep_until: until + config.keep };
+    ticket = item.ticket as string;
+    if (config.bugs?.markFirst) early = yield* raise();
+    yield { op: 'putRow', key, item };
+  }
+  self.row = ticket;
+  const { won, standing } = early ?? (yield* raise());
+  if (won) self.joined?.();
+  const waiting = {
+    asked,
+    ticket,
+    until,
+    record: standing,
+    checkedAt: yield NOW,
+    seenRoomAt: undefined,
+    isGone: false,
+  };
+  // A permit may have ended before the mark was there.
+  if (won && !config.bugs?.noLookAfterMark && toEnd(standing, asked, yield NOW, config))
+    waiting.record = (yield* advance(key, standing, config)).standing;
+  return waiting;
+}
+
+/** @throws Refused LeaseLost where its permit has ended, or it was withdrawn */
+function* ownGrant({ asked, ticket, record }: Waiting, config: Config): Steps<Answer | undefined> {
+  const own = w.holderOf(record, asked.name);
+  if (own && own.s === undefined) return yield* repeatFromLine(asked, own, ticket, config);
+  const how = w.ending(record, asked.name);
+  if (!how) return undefined;
+  const { old } = yield deleteRow(asked.key, ticket);
+  throw lost(old?.cancelled_at === undefined ? how : 'cancelled');
+}
+
+/**
+ * pools.md#claim: the request has a permit from the line.
+ * @returns undefined where it has changed or ended meanwhile
+ */
+export function* repeatFromLine(
+  asked: w.Asked,
+  own: w.Holder,
+  ticket: string | undefined,
+  config: Config,
+): Steps<Answer | undefined> {
+  const { key } = asked;
+  const isClaim = own.c !== undefined;
+  const now: number = yield NOW;
+  if (!isClaim && own.e <= now) return undefined;
+  const version = config.uuid();
+  const { standing } = yield* write(w.extend(key, own, { version, claimTtl: own.c, now }, config));
+  const entry = w.holderOf(standing, asked.name);
+  if (entry?.v !== version) return undefined;
+  for (const row of new Set([own.k, ticket])) {
+    if (row === undefined) continue;
+    const { won, old } = yield config.bugs?.cancelUnseen ? deleteRow(key, row) : leaveRow(key, row);
+    if (won || old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
+    if (!isClaim || row !== own.k) continue;
+    yield* giveUp({ key, name: asked.name, leaseId: entry.i }, config);
+    throw lost('cancelled');
+  }
+  return { ...answerOf(standing, asked, yield NOW, !isClaim), waited: now };
+}
+
+/** @returns whether what is seen now must be judged at once */
+function* markOrAdvance(waiting: Waiting, now: number, config: Config): Steps<boolean> {
+  const { asked, record } = waiting;
+  const { key, name } = asked;
+  if (record.waiters === undefined) {
+    if (config.bugs?.unmarkedUnseen) return false;
+    // The line was seen empty, so perhaps its own place is gone.
+    yield* checkRow(waiting);
+    if (waiting.isGone || w.entryOf(waiting.record, name)) return true;
+    if (waiting.record.waiters !== undefined) return false;
+    waiting.record = (yield* write(w.mark(key, undefined, now, config))).standing;
+    return true;
+  }
+  if (!toEnd(record, asked, now, config)) {
+    waiting.seenRoomAt = undefined;
+    return false;
+  }
+  waiting.seenRoomAt ??= now;
+  if (now - waiting.seenRoomAt < config.patience) return false;
+  waiting.seenRoomAt = undefined;
+  waiting.record = (yield* advance(key, record, config)).standing;
+  return w.entryOf(waiting.record, name) !== undefined;
+}
+
+function* pauseAndLook(waiting: Waiting, config: Config): Steps<void> {
+  const { asked, until } = waiting;
+  const now: number = yield NOW;
+  yield { op: 'sleep', ms: Math.max(1, Math.min(config.lookNext, until - now)) };
+  if ((yield NOW) - waiting.checkedAt >= config.rowEvery) return yield* checkRow(waiting);
+  waiting.record = { key: asked.key, ...((yield { op: 'look', key: asked.key }) as Item) };
+}
+
+/** Its window has gone by, or it was withdrawn, or it is about to be answered by its grant. */
+function* checkRow(waiting: Waiting): Steps<void> {
+  const { asked, ticket } = waiting;
+  waiting.checkedAt = yield NOW;
+  const row: Item | undefined = yield { op: 'getRow', key: asked.key, ticket };
+  waiting.record = { key: asked.key, ...((yield { op: 'get', key: asked.key }) as Item) };
+  if (row && row.cancelled_at === undefined) return;
+  if (w.entryOf(waiting.record, asked.name)) return;
+  if (row) {
+    yield deleteRow(asked.key, ticket);
+    throw lost('cancelled');
+  }
+  waiting.isGone = w.ending(waiting.record, asked.name) === undefined;
+}
+
+function* leave(waiting: Waiting, config: Config): Steps<Answer> {
+  const { asked, ticket } = waiting;
+  yield* checkRow(waiting);
+  const { record } = waiting;
+  if (record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
+    waiting.record = (yield* advance(asked.key, record, config)).standing;
+  const own = yield* ownGrant(waiting, config);
+  if (own) return own;
+  throw new Refused('LeaseHeld', waiting.isGone ? {} : { ticket });
+}
+
+/** pools.md#join, of a task. */
+export function* park(
+  asked: w.Asked,
+  { token, parkMs }: { token: string; parkMs: number },
+  config: Config,
+  self: Self = {},
+): Steps<void> {
+  const { key, name } = asked;
+  const now: number = yield NOW;
+  const row: Item = { ...rowOf(asked, now, now + parkMs, config), token };
+  const raise = function* (beside?: w.Holder) {
+    return yield* write(beside ? w.markBeside(beside, key, yield NOW, config) : w.mark(key, name, yield NOW, config));
+  };
+  let early: Item | undefined;
+  if (config.bugs?.markFirst) early = yield* raise();
+  yield { op: 'putRow', key, item: row };
+  self.row = row.ticket;
+  let beside: w.Holder | undefined;
+  for (;;) {
+    const { won, standing } = early ?? (yield* raise(beside));
+    early = undefined;
+    const own = w.holderOf(standing, name);
+    if (own?.k === row.ticket) return;
+    if (won) {
+      self.joined?.();
+      if (!config.bugs?.noLookAfterMark && toEnd(standing, asked, yield NOW, config))
+        yield* advance(key, standing, config);
+      return;
+    }
+    if (!own || own.s !== undefined) {
+      yield* endTask(key, row, 'LeaseLost');
+      return;
+    }
+    beside = own.e > (yield NOW) ? undefined : own;
+    if (beside) continue;
+    const { outcome } = yield* tellGrant(key, row, own, { repeated: true, isOurs: false }, config);
+    if (outcome === 'overtaken') continue;
+    if (outcome !== 'unanswered') yield deleteRow(key, row.ticket);
+    return;
+  }
+}
+
+/** pools.md#cancel, by an operator. @returns whether it is cancelled */
+export function* cancel(key: string, ticket: string, config: Config): Steps<boolean> {
+  const row: Item | undefined = yield { op: 'getRow', key, ticket };
+  if (!row) return false;
+  const standing = function* () {
+    const record: Item = { key, ...((yield { op: 'get', key }) as Item) };
+    return { record, entry: w.holdersOf(record).find(({ k }) => k === ticket) };
+  };
+  if (isCall(row)) {
+    const values = { ':now': yield NOW };
+    const { won } = yield {
+      ...{ op: 'updateRow', key, ticket, update: 'SET cancelled_at = :now', values },
+      condition: 'attribute_exists(ticket)',
+    };
+    const { record, entry } = yield* standing();
+    if (!won || (entry && entry.c === undefined)) return false;
+    if (record.waiters !== undefined) yield* advance(key, record, config);
+    return true;
+  }
+  if ((yield* standing()).entry) return false;
+  const delivery = yield { op: 'tell', token: row.token, error: 'LeaseLost', key, cancelled: true };
+  if (delivery === 'unanswered') throw new Refused('Unavailable');
+  yield deleteRow(key, ticket);
+  const { record } = yield* standing();
+  if (delivery !== 'delivered') return false;
+  if (record.waiters !== undefined) yield* advance(key, record, config);
+  return true;
+}
+
+/** pools.md#repair, of one pool */
+export function* repairPool(key: string, config: Config): Steps<void> {
+  const rows: Item[] = yield { op: 'query', key };
+  if (rows.length === 0) return;
+  let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
+  const isGranted = (row: Item) => w.entryOf(record, row.name)?.k === row.ticket;
+  let waiting = 0;
+  for (const row of rows) {
+    const now: number = yield NOW;
+    if (isGranted(row)) continue;
+    const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
+    if (!isOver) waiting += isCall(row) && (row.deadline <= now || row.cancelled_at !== undefined) ? 0 : 1;
+    else if (isCall(row)) yield deleteOverdue(row, config);
+    else yield* endTask(key, row, 'LeaseHeld');
+  }
+  if (record.waiters === undefined && waiting > 0)
+    record = (yield* write(w.mark(key, undefined, yield NOW, config))).standing;
+  record = (yield* advance(key, record, config)).standing;
+  if (config.bugs?.lateUntold) return;
+  for (const row of (yield { op: 'query', key }) as Item[]) {
+    const own = w.holderOf(record, row.name);
+    const now: number = yield NOW;
+    if (!own || own.k !== row.ticket || own.a + config.notifiedAfter > now || own.e <= now) continue;
+    if (isCall(row)) {
+      if (own.c === undefined) yield deleteRow(key, row.ticket);
+      continue;
+    }
+    if (own.s !== undefined) {
+      yield* endUnnotified(key, own, config);
+      continue;
+    }
+    const { outcome } = yield* tellGrant(key, row, own, { repeated: false, isOurs: false }, config);
+    if (outcome === 'delivered' || outcome === 'gone') yield deleteRow(key, row.ticket);
+  }
+}
