@@ -84,7 +84,8 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
     if (judgement === 'waits') waiting.push(ticket);
     if (judgement === 'undecided') undecided = true;
     if (judgement === 'refused' && isOwn && isUnanswered(search)) isUntold = true;
-    if ((judgement === 'gone' || judgement === 'refused') && !isOwn) gone++;
+    const wasServed = isOwn && (search.ending !== 'expired' || !isTask(ticket));
+    if ((judgement === 'gone' || judgement === 'refused') && !wasServed) gone++;
     const stops = isPile(ticket);
     if (stops) undecided = true; // somebody may wait behind it
     if (stops || (++read >= FIRST_PAGE && found()[1])) {

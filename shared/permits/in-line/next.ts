@@ -75,7 +75,13 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
     if (isTask(ticket) && !(await canTellTasks(dependencies)))
       return { ...line, others: true, next: ticket.ticket, taskWaits: true };
     if (used > permit.room || line.heads.length === BATCH)
-      return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: line.taskWaits || isTask(ticket) };
+      return {
+        ...line,
+        others: true,
+        next: ticket.ticket,
+        behind: permit,
+        taskWaits: line.taskWaits || isTask(ticket),
+      };
     line.heads.push({ ticket, permit });
     used += permit.weight;
   }
