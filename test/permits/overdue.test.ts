@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { deleteTicket, lineOf } from '../../shared/line/waiters.ts';
 import { repairer } from '../../shared/locks/repair.ts';
-import { advance } from '../../shared/permits/in-line/hand-off.ts';
+import { advance } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';

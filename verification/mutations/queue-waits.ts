@@ -246,7 +246,7 @@ export const QUEUE_WAITS: Mutation[] = [
       change(
         'call.timeLeftMs() < TRANSFER_MS)',
         'call.timeLeftMs() < TRANSFER_MS - TRANSFER_MS)',
-        'shared/leases/in-line/quick-release.ts',
+        'shared/leases/quick-release.ts',
       ),
     ],
     QUICK,

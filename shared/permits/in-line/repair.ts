@@ -6,17 +6,17 @@ import { endUnnotified } from '../../line/unnotified.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../line/waiters.ts';
 import { leaveLine } from '../../line/waiting-calls.ts';
 import { isUnmarked } from '../conditions.ts';
+import { tellGrant } from '../deliver.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { raiseMark } from '../marks.ts';
 import { requestName } from '../names.ts';
+import { failOverdue } from '../next.ts';
 import { readPool } from '../read.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
 import { permitLost } from '../views.ts';
-import { tellGrant } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
-import { advance } from './hand-off.ts';
-import { raiseMark } from './marks.ts';
-import { failOverdue } from './next.ts';
 
 /** The most that one run does for one pool. */
 const MAX_ADVANCES = 10;
