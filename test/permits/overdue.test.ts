@@ -110,6 +110,17 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
+  it('whose request has the permit by another row is notified of that permit', async () => {
+    const key = 'another row';
+    const first = await acquire({ key, holder: 'first', limit: 1 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1, parkSeconds: 5, ttlSeconds: 600 };
+    const [one, two] = [await park(asked), await park(asked)];
+    await release(first);
+    clock.advance(6000);
+    await repairLine(key);
+    expect(grantOf(two.task)).toMatchObject({ leaseId: grantOf(one.task).leaseId, repeated: true });
+  });
+
   it('does not keep a permit from a caller whose process has no client of Step Functions', async () => {
     const key = 'no client';
     const { first } = await unreachable(key);
