@@ -24,12 +24,9 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
   },
   {
     failure:
-      'A task that is tried again while its request holds the lease or a permit is not notified of the grant if the one message to the new token is lost.',
+      'A task that is tried again while its request holds the lease is not notified of the grant if the one message to the new token is lost.',
     promise: GRANT_TOLD_AGAIN,
-    courses: [
-      'a task that is tried again meets the lease of its request, and the message is lost',
-      'a task that is tried again meets the permit of its request, and the message is lost',
-    ],
+    courses: ['a task that is tried again meets the lease of its request, and the message is lost'],
   },
   {
     failure:
