@@ -267,8 +267,11 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
-    ['places', 'of calls keeps nobody out who comes later'],
-    change('line.taskWaits ||= isTask(ticket);', 'line.others = true;'),
+    ['places', 'one of which was granted before its call claims it'],
+    change(
+      'line.taskWaits ||= isTask(ticket);\n      continue;',
+      'return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };',
+    ),
   ),
   byTest(
     'a task is not notified of the permit that its request has by another row',
