@@ -1,4 +1,4 @@
-import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
 import {
   DEAD_TASK_COSTS_NOTHING,
   FREE_BESIDE_UNREACHABLE,
@@ -74,11 +74,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A withdrawal that has ended a permit, and whose first answer from DynamoDB was lost, answers `cancelled: false` if eight more permits end before its next try.',
     promise: WITHDRAWAL_TOLD,
     courses: ['a caller withdraws, the answer to the write is lost, and eight other permits end before the next try'],
-  },
-  {
-    failure: 'The line of a pool takes more callers and tasks than `maxWaitersPerKey`.',
-    promise: QUOTA_OF_POOL_KEPT,
-    courses: ['more tasks come to a pool than its line has places'],
   },
   {
     failure:

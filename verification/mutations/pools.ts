@@ -163,11 +163,26 @@ export const POOLS: Mutation[] = [
     'the mark of a pool comes before the ticket of a call',
     ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
-      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence };`,
+      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence, isAgain: again };`,
       'const joining = { key, name, ticket: before, fence };',
       'shared/permits/in-line/wait.ts',
     ),
     change('this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`, 'shared/permits/in-line/wait.ts'),
+  ),
+  byTest(
+    'a hand-off of a pool does not note how many have left the line',
+    ['full-line', 'keeps by its hand-offs how many have left'],
+    change('isNews: true, out: 1 + granted }', 'isNews: true }'),
+  ),
+  byTest(
+    'a pool whose line is empty is taken for one that all arrivals are in',
+    ['full-line', 'keeps by its hand-offs how many have left'],
+    change("set: ['#out = if_not_exists(#seq, :zero)'],", "set: ['#out = :zero'],"),
+  ),
+  byTest(
+    'a call that asks again for a permit counts as another arrival',
+    ['full-line', 'does not count a call twice that asks again'],
+    change('fence: again ? undefined : fence, isAgain: again };', 'fence: again ? undefined : fence };'),
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',

@@ -40,7 +40,7 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
   // A call that has its place already stays in line.
   const correct = (inLine: number) => correctLineOut(dependencies, { key, arrivals, inLine }, call);
   if (won && !again)
-    await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut: standing.lineOut ?? 0, correct }, call);
+    await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut: standing.lineOut, correct }, call);
   return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
 }
 

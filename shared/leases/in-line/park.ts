@@ -1,9 +1,8 @@
 import type { Call } from '../../aws/call.ts';
 import type { Parked } from '../../line/calls.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
-import { isQueueFull } from '../../line/limits/full-lines.ts';
+import { isLineFull } from '../../line/limits/full-lines.ts';
 import { refuseWhereFull } from '../../line/limits/full-namespaces.ts';
-import { DEFAULT_QUOTAS } from '../../line/limits/quotas.ts';
 import { failTask } from '../../line/notify.ts';
 import { type ParkOutcome, refuseTask, repeated } from '../../line/park.ts';
 import { isOwnOf } from '../../line/request.ts';
@@ -14,7 +13,7 @@ import { endReason, isEnding, isLeased, isRepeatable, takeoverAt } from '../rule
 import { leaseLost } from '../views.ts';
 import { notifyGranted } from './deliver.ts';
 import { handOff, UNREAD } from './hand-off.ts';
-import { mark, passToTask } from './marks.ts';
+import { correctLineOut, mark, passToTask } from './marks.ts';
 import { readRecord } from './read-record.ts';
 import { repairAtTheEnd } from './watch.ts';
 
@@ -69,15 +68,15 @@ async function behind(
 ): Promise<ParkOutcome> {
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
   if (expired) return handOffToSelf(dependencies, { ticket, standing, ending: 'expired' }, call);
-  // The mark counts arrivals since the queue was last empty, so a queue that empties now and then is never counted.
-  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  const isLong = Number(standing.waiters?.N) > waitersPerKey;
+  const { key } = ticket;
+  const arrivals = Number(standing.waiters?.N);
+  const correct = (inLine: number) => correctLineOut(dependencies, { key, arrivals, inLine }, call);
+  const arrived = { key, arrivals, lineOut: standing.lineOut, correct };
   const isGranted = async () => {
     const record = await readRecord(dependencies, ticket.key, call);
     return record.ticket === ticket.ticket && isLeased(record);
   };
-  if (isLong && (await isQueueFull(dependencies, ticket.key, call)))
-    return refuseTask(dependencies, { ticket, isGranted }, call);
+  if (await isLineFull(dependencies, arrived, call)) return refuseTask(dependencies, { ticket, isGranted }, call);
   // The holder may be dead, and no other call looks. The first in line sends the message for all. A later grant in front of a task has its own.
   const isFirst = Number(standing.waiters?.N) === 1;
   if (isFirst || standing.claimTtlMs !== undefined) await repairAtTheEnd(dependencies, standing, { call });

@@ -1,10 +1,8 @@
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
 import type { Parked } from '../../line/calls.ts';
-import { countedEvery } from '../../line/join.ts';
-import { isQueueFull } from '../../line/limits/full-lines.ts';
+import { isLineFull } from '../../line/limits/full-lines.ts';
 import { refuseWhereFull } from '../../line/limits/full-namespaces.ts';
-import { DEFAULT_QUOTAS } from '../../line/limits/quotas.ts';
 import { failTask } from '../../line/notify.ts';
 import { type ParkOutcome, refuseTask, repeated } from '../../line/park.ts';
 import { repairLater } from '../../line/repair/later.ts';
@@ -19,7 +17,7 @@ import { permitLost } from '../views.ts';
 import { passToTask, tellGrant } from './deliver.ts';
 import { advance } from './hand-off.ts';
 import { leaveForOtherWeight } from './leave.ts';
-import { raiseMark } from './marks.ts';
+import { correctLineOut, raiseMark } from './marks.ts';
 
 interface Parking {
   request: PermitRequest;
@@ -95,10 +93,10 @@ async function behind(
     if (granted.includes(ticket.ticket)) return false;
     return entryOf(after, request.name)?.ticket !== ticket.ticket;
   }
-  const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
   const arrivals = Number(standing.waiters?.N);
-  const isCounted = arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
-  if (isCounted && (await isQueueFull(dependencies, ticket.key, call))) {
+  const correct = (inLine: number) => correctLineOut(dependencies, { key: request.key, arrivals, inLine }, call);
+  const arrived = { key: ticket.key, arrivals, lineOut: standing.lineOut, correct };
+  if (await isLineFull(dependencies, arrived, call)) {
     const isGranted = async () =>
       entryOf(await readPool(dependencies, request.key, call), request.name)?.ticket === ticket.ticket;
     return (await refuseTask(dependencies, { ticket, isGranted }, call)) === 'waits';

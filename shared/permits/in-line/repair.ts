@@ -49,7 +49,7 @@ export async function repairPool(
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, line, call)))
-    record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;
+    record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).standing;
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, standing } = await advance(dependencies, { record }, call);
     repaired.granted += granted.length;

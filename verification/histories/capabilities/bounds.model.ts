@@ -204,8 +204,8 @@ export function toldWholeToCallers(
   }));
 }
 
-/** Calls that come at one moment may all come in, and the hint of how many have left may be wrong by a thirtieth of the quota. */
-const mostPlaces = (quota: number, underWay: number): number => quota + Math.ceil(quota / 30) + underWay;
+/** Calls that come at one moment may all join. If the hint takes too many for gone, one of 32 arrivals notices, or of fewer if the quota is small. */
+const mostPlaces = (quota: number, underWay: number): number => quota + Math.min(32, Math.ceil(quota / 32)) + underWay;
 
 export function quotaKept(
   history: readonly Entry[],
