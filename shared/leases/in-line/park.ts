@@ -13,7 +13,7 @@ import { endReason, isEnding, isLeased, isRepeatable, takeoverAt } from '../rule
 import { leaseLost } from '../views.ts';
 import { notifyGranted } from './deliver.ts';
 import { handOff, UNREAD } from './hand-off.ts';
-import { correctLineOut, mark, passToTask } from './marks.ts';
+import { arrivedAt, mark, passToTask } from './marks.ts';
 import { readRecord } from './read-record.ts';
 import { repairAtTheEnd } from './watch.ts';
 
@@ -68,10 +68,7 @@ async function behind(
 ): Promise<ParkOutcome> {
   const expired = takeoverAt(standing, dependencies.clockSkewMs) <= dependencies.clock.now();
   if (expired) return handOffToSelf(dependencies, { ticket, standing, ending: 'expired' }, call);
-  const { key } = ticket;
-  const arrivals = Number(standing.waiters?.N);
-  const correct = (inLine: number) => correctLineOut(dependencies, { key, arrivals, inLine }, call);
-  const arrived = { key, arrivals, lineOut: standing.lineOut, correct };
+  const arrived = { key: ticket.key, ...arrivedAt(dependencies, standing, call) };
   const isGranted = async () => {
     const record = await readRecord(dependencies, ticket.key, call);
     return record.ticket === ticket.ticket && isLeased(record);

@@ -2,6 +2,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { aliased, all, type Condition } from '../../aws/condition.ts';
 import type { Item } from '../../aws/dynamodb.ts';
+import type { Arrived } from '../../line/limits/full-lines.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
@@ -78,8 +79,22 @@ export function raiseMark(
   return updatePool(dependencies, { key, now, ...raised, condition }, call);
 }
 
+/** What a record says of those in line, for a call or a task that has just joined. */
+export function arrivedAt(
+  dependencies: PoolDependencies,
+  { key, waiters, lineOut }: PoolRecord,
+  call: Call,
+): Omit<Arrived, 'key'> {
+  const arrivals = Number(waiters?.N);
+  return {
+    arrivals,
+    lineOut,
+    correct: (inLine) => correctLineOut(dependencies, { key, arrivals, inLine }, call),
+  };
+}
+
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
-export const correctLineOut = (
+const correctLineOut = (
   dependencies: PoolDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,

@@ -17,7 +17,7 @@ import { permitLost } from '../views.ts';
 import { passToTask, tellGrant } from './deliver.ts';
 import { advance } from './hand-off.ts';
 import { leaveForOtherWeight } from './leave.ts';
-import { correctLineOut, raiseMark } from './marks.ts';
+import { arrivedAt, raiseMark } from './marks.ts';
 
 interface Parking {
   request: PermitRequest;
@@ -93,9 +93,7 @@ async function behind(
     if (granted.includes(ticket.ticket)) return false;
     return entryOf(after, request.name)?.ticket !== ticket.ticket;
   }
-  const arrivals = Number(standing.waiters?.N);
-  const correct = (inLine: number) => correctLineOut(dependencies, { key: request.key, arrivals, inLine }, call);
-  const arrived = { key: ticket.key, arrivals, lineOut: standing.lineOut, correct };
+  const arrived = { key: ticket.key, ...arrivedAt(dependencies, standing, call) };
   if (await isLineFull(dependencies, arrived, call)) {
     const isGranted = async () =>
       entryOf(await readPool(dependencies, request.key, call), request.name)?.ticket === ticket.ticket;

@@ -15,7 +15,7 @@ import { permitLost } from '../views.ts';
 import { repeatFromLine } from './claim.ts';
 import { advance } from './hand-off.ts';
 import { refuseInLine } from './leave.ts';
-import { correctLineOut, markJoined, ownOf } from './marks.ts';
+import { arrivedAt, markJoined, ownOf } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 
 export interface Joining {
@@ -82,11 +82,9 @@ class Waiting {
     this.#checkedAt = this.#now;
     if (!won) return ticket;
     this.#joined = { turn: again ? undefined : standing.turn, fence: standing.fence, at: this.#now };
-    const arrivals = Number(standing.waiters?.N);
     // A call that has its place already stays in line.
     if (again) return ticket;
-    const correct = (inLine: number) => correctLineOut(this.#dependencies, { key, arrivals, inLine }, this.#call);
-    const arrived = { ...this.#name, arrivals, lineOut: standing.lineOut, correct };
+    const arrived = { ...this.#name, ...arrivedAt(this.#dependencies, standing, this.#call) };
     await refuseWhereLong(this.#dependencies, arrived, this.#call);
     return ticket;
   }

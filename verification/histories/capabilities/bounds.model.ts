@@ -32,7 +32,7 @@ const AT_WORK = 'nobody holds a lease beside the work of an ended execution with
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
 const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
-export const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
+const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
 
 /** A task that still waits at a moment: its call was answered, and it was neither told anything nor closed. */
 const waitsUntil = (task: Entry, ms: number): boolean =>
