@@ -14,7 +14,7 @@ import {
   stillStand,
 } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { type Mark, REMOVED_MARK, raisedMark } from './in-line/marks.ts';
+import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
 import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';

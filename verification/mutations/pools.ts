@@ -71,8 +71,8 @@ export const POOLS: Mutation[] = [
     'one that fits passes the first in the line of a pool',
     ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
     change(
-      '    const isSecond = line.heads',
-      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    const isSecond = line.heads',
+      '    if (used > permit.room || line.heads.length',
+      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    if (used > permit.room || line.heads.length',
     ),
   ),
   byTest(
@@ -270,12 +270,33 @@ export const POOLS: Mutation[] = [
   byTest(
     'an overdue task is refused that another call has just granted a permit',
     ['overdue', 'leaves it alone where it has just received a permit'],
-    change('if (isNew && entry.expiresAt > now) return', 'if (isNew && entry.expiresAt <= 0) return'),
+    change('entry.expiresAt > now && (isNew || isShared)', 'entry.expiresAt > now && isShared'),
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
     ['callers', 'and die in line leave their turn to the next one after the window'],
-    change('if (gone?.entry.ticket === ticket.ticket) {', 'if (!gone && granted.length < 0) {'),
+    change(
+      "if (gone) return gone.how === 'expired' || !isTask(ticket) ?",
+      "if (gone) return gone.how === 'expired' && isTask(ticket) ?",
+    ),
+  ),
+  byTest(
+    'the second row of a request keeps the mark of a pool',
+    ['places', 'one of which was granted before its call claims it'],
+    change(
+      'line.taskWaits ||= isTask(ticket);\n      continue;',
+      'return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };',
+    ),
+  ),
+  byTest(
+    'a task is not notified of the permit that its request has by another row',
+    ['places', 'of tasks receives one permit, and its second task that permit too'],
+    change("return isShared ? 'shared' : 'other';", "return isShared ? 'other' : 'other';"),
+  ),
+  byTest(
+    'an overdue task is refused in the name of its own request',
+    ['overdue', 'whose request has the permit by another row is notified of that permit'],
+    change('entry.expiresAt > now && (isNew || isShared)', 'entry.expiresAt > now && isNew'),
   ),
   byTest(
     'no more expired holders make room than go in one write',

@@ -225,7 +225,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
-    [change("? 'untold' : 'gone'", "? 'gone' : 'gone'")],
+    [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) isUntold = true;", '')],
     'test/queue/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
   ),
@@ -246,7 +246,7 @@ export const QUEUE_WAITS: Mutation[] = [
       change(
         'call.timeLeftMs() < TRANSFER_MS)',
         'call.timeLeftMs() < TRANSFER_MS - TRANSFER_MS)',
-        'shared/leases/in-line/quick-release.ts',
+        'shared/leases/quick-release.ts',
       ),
     ],
     QUICK,
@@ -336,7 +336,12 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call of the request that was answered with the grant of its task does not count',
-    [change('ticket.ticket === record.ticket && record.answeredAt === undefined;', 'ticket.ticket === record.ticket;')],
+    [
+      change(
+        "ending === 'expired' && record.answeredAt === undefined;",
+        "ending === 'expired' && record.key !== undefined;",
+      ),
+    ],
     UNDELIVERED,
     'may stand beside a call of its request that was answered with the grant: that one is named',
   ),

@@ -3,8 +3,8 @@ import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { refuseWhereLong, takePlace } from '../../line/join.ts';
 import { isOfAnother } from '../conditions.ts';
 import type { GrantRequest } from '../grant.ts';
+import { arrivedAt, mark } from '../marks.ts';
 import type { LeaseRecord } from '../record.ts';
-import { arrivedAt, mark } from './marks.ts';
 
 /** A call that joins the line. */
 export interface Joining {

@@ -8,13 +8,13 @@ import { type ParkOutcome, refuseTask, repeated } from '../../line/park.ts';
 import { isOwnOf } from '../../line/request.ts';
 import { getTicket, putTicket, type TaskTicket, ticketName } from '../../line/waiters.ts';
 import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
+import { notifyGranted } from '../deliver.ts';
+import { handOff, UNREAD } from '../hand-off.ts';
+import { arrivedAt, mark, passToTask } from '../marks.ts';
+import { readRecord } from '../read-record.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endReason, isEnding, isLeased, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
-import { notifyGranted } from './deliver.ts';
-import { handOff, UNREAD } from './hand-off.ts';
-import { arrivedAt, mark, passToTask } from './marks.ts';
-import { readRecord } from './read-record.ts';
 import { repairAtTheEnd } from './watch.ts';
 
 export type ParkRequest = Omit<TaskTicket, 'ticket' | 'parkedAt' | 'deadline'> & { parkSeconds: number };

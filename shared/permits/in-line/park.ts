@@ -8,16 +8,16 @@ import { type ParkOutcome, refuseTask, repeated } from '../../line/park.ts';
 import { repairLater } from '../../line/repair/later.ts';
 import { deleteTicket, lineOf, putTicket, type TaskTicket, ticketName } from '../../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
+import { passToTask, tellGrant } from '../deliver.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { arrivedAt, raiseMark } from '../marks.ts';
 import { readPool } from '../read.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import type { PermitRequest } from '../request.ts';
 import { toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
-import { passToTask, tellGrant } from './deliver.ts';
-import { advance } from './hand-off.ts';
 import { leaveForOtherWeight } from './leave.ts';
-import { arrivedAt, raiseMark } from './marks.ts';
 
 interface Parking {
   request: PermitRequest;

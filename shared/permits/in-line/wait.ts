@@ -7,15 +7,15 @@ import { ROW_EVERY_MS, WINDOW_MS } from '../../line/times.ts';
 import { type CallTicket, deleteTicket, getTicket, isTask, lineOf } from '../../line/waiters.ts';
 import { isCancelled } from '../../line/waiting-calls.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { arrivedAt, markJoined, ownOf } from '../marks.ts';
 import { placeOf, readPool } from '../read.ts';
 import { ending, type PoolEntry, type PoolRecord, parsePool } from '../record.ts';
 import { type Granted, MAX_MEETINGS, type PermitRequest } from '../request.ts';
 import { roomAt, toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
 import { repeatFromLine } from './claim.ts';
-import { advance } from './hand-off.ts';
 import { refuseInLine } from './leave.ts';
-import { arrivedAt, markJoined, ownOf } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 
 export interface Joining {

@@ -1,12 +1,12 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { aliased, all, type Condition } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import type { Arrived } from '../../line/limits/full-lines.ts';
-import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import { updatePool, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { Arrived } from '../line/limits/full-lines.ts';
+import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { updatePool, type Written } from './write.ts';
 
 /** The part of a write that marks the record. */
 export interface Mark {

@@ -1,14 +1,14 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { Arrived } from '../../line/limits/full-lines.ts';
-import type { TaskTicket } from '../../line/waiters.ts';
-import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from '../conditions.ts';
-import type { Leased, LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
-import { updateLease, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Arrived } from '../line/limits/full-lines.ts';
+import type { TaskTicket } from '../line/waiters.ts';
+import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { isLeased } from './rules.ts';
+import { updateLease, type Written } from './write.ts';
 
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
