@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { HoldfastError } from '../../shared/errors.ts';
 import { deleteTicket, lineOf } from '../../shared/line/waiters.ts';
 import { repairer } from '../../shared/locks/repair.ts';
 import { advance } from '../../shared/permits/in-line/hand-off.ts';
@@ -8,7 +9,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, heartbeat, park, grantOf, dependencies, rows, clock, steps } = world;
-const { putTickets, callerRow } = world;
+const { putTickets, callerRow, rawItem, removeMark, repairLine } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.requests.length = 0;
@@ -75,6 +76,52 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     await advance(dependencies, { record }, call());
     expect([task.state, await rows(key)]).toEqual(['succeeded', []]);
     expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'tester' });
+  });
+});
+
+describe('a task that is overdue and cannot be notified', () => {
+  /** A full pool whose only waiter is overdue, while Step Functions refuses each message. */
+  async function unreachable(key: string) {
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 600 });
+    const parked = await park({ key, holder: 'unreachable', limit: 1, parkSeconds: 1 });
+    clock.advance(1000);
+    steps.faults.SendTaskFailure = Array.from({ length: 20 }, () => 'denied' as const);
+    return { first, ...parked };
+  }
+
+  it('does not keep a plain caller out of a pool with room, and the schedule notifies it later', async () => {
+    const key = 'not kept';
+    const { first, task } = await unreachable(key);
+    await release(first);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await acquire({ key, holder: 'plain', limit: 1 })).toMatchObject({ holder: 'plain', repeated: false });
+    expect(await rows(key)).toHaveLength(1);
+    steps.faults = {};
+    await repairLine(key);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('gets no mark back from the schedule', async () => {
+    const key = 'no mark';
+    await unreachable(key);
+    await removeMark(key);
+    expect(await repairLine(key)).toMatchObject({ unanswered: 1 });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('does not keep a permit from a caller whose process has no client of Step Functions', async () => {
+    const key = 'no client';
+    const { first } = await unreachable(key);
+    const { stepFunctions } = dependencies;
+    dependencies.stepFunctions = () => Promise.reject(new HoldfastError('Unavailable', 'no client'));
+    try {
+      await release(first);
+      expect(await acquire({ key, holder: 'plain', limit: 1 })).toMatchObject({ holder: 'plain' });
+    } finally {
+      dependencies.stepFunctions = stepFunctions;
+    }
+    expect(await rows(key)).toHaveLength(1);
   });
 });
 

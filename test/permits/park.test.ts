@@ -491,7 +491,7 @@ describe('the schedule', () => {
     expect(grantOf(task)).toMatchObject({ remainingMs: 10_000 });
   });
 
-  it('does not tell another token of a request of the permit that one token has heard of', async () => {
+  it('notifies another token of a request of the permit that the first token has, as a repeat', async () => {
     const key = 'another token';
     const first = await acquire({ key, limit: 1 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
@@ -499,7 +499,9 @@ describe('the schedule', () => {
     await release(first);
     clock.advance(10_000);
     expect(await repairLine(key)).toMatchObject({ granted: 0, told: 0 });
-    expect([grantOf(one.task), two.task.state]).toMatchObject([{ repeated: false }, 'waiting']);
+    const { leaseId } = grantOf(one.task);
+    expect([grantOf(one.task), grantOf(two.task)]).toMatchObject([{ repeated: false }, { leaseId, repeated: true }]);
+    expect(await rows(key)).toEqual([]);
   });
 
   it('has little to send where a line has its mark, and its holder goes on', async () => {

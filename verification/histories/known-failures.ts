@@ -1,10 +1,5 @@
 import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
-import {
-  DEAD_TASK_COSTS_NOTHING,
-  FREE_BESIDE_UNREACHABLE,
-  ROOM_BESIDE_SECOND_PLACE,
-  ROOM_BESIDE_UNREACHABLE,
-} from './capabilities/free.model.ts';
+import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
@@ -21,24 +16,6 @@ interface KnownFailure {
 
 /** Histories that break these promises do not fail. Whatever else they break is a failure. */
 export const KNOWN_FAILURES: readonly KnownFailure[] = [
-  {
-    failure:
-      'A parked task that no message reaches keeps callers that do not wait from its free lease, from its deadline until DynamoDB deletes its row a day later.',
-    promise: FREE_BESIDE_UNREACHABLE,
-    courses: ['a task that no message reaches is overdue, and its lease is free'],
-  },
-  {
-    failure:
-      'A parked task that no message reaches keeps callers that do not wait out of a pool with room, from its deadline until DynamoDB deletes its row a day later.',
-    promise: ROOM_BESIDE_UNREACHABLE,
-    courses: ['a task that no message reaches is overdue, and its pool has room'],
-  },
-  {
-    failure:
-      'A task whose call arrives twice keeps callers that do not wait out of a pool with room, for as long as its permit lasts.',
-    promise: ROOM_BESIDE_SECOND_PLACE,
-    courses: ['a task comes twice, is granted one permit, and room is left'],
-  },
   {
     failure:
       'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',

@@ -3,6 +3,7 @@ import { all } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import type { Ended } from '../../line/ended.ts';
+import { MAX_GONE, MAX_OVER } from '../../line/next.ts';
 import { canTellTasks, endTask, NOTIFY_MS } from '../../line/notify.ts';
 import { TRANSFER_MS } from '../../line/times.ts';
 import { deleteTicket, getTicket, isTask } from '../../line/waiters.ts';
@@ -43,10 +44,6 @@ export interface HandedOff {
   /** Only with `overtaken`: whether the lost write had a try without an answer, so that the lease may have moved. */
   unanswered?: boolean;
 }
-
-/** A call does not clear a long queue of dead tickets alone. It ends this many that are over, and passes this many tasks that are gone. */
-const MAX_OVER = 10;
-const MAX_GONE = 10;
 
 /** No call has looked at this line, so others may wait in it. */
 export const UNREAD: Line = {
@@ -180,7 +177,7 @@ export async function settleTicket(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether tasks are left that cannot receive the lease now. Then the mark stays, for the schedule. */
+  /** Whether others may be in line that this call has not seen. Then the mark stays. */
   undecided: boolean;
   /** What the next holder learns of the one before. */
   previous: Ended | undefined;

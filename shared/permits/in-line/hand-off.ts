@@ -1,5 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
+import { MAX_GONE, MAX_OVER } from '../../line/next.ts';
 import { repairLater } from '../../line/repair/later.ts';
 import { TRANSFER_MS } from '../../line/times.ts';
 import { deleteTicket, isTask, lineOf } from '../../line/waiters.ts';
@@ -27,10 +28,6 @@ export interface Advanced {
 
 /** One write ends so many permits beside the grants: DynamoDB limits an expression to 4 KB. */
 export const MOST_GOING = 20;
-
-/** A call that meets a long line of dead tickets does not clear it all. */
-const MAX_OVER = 10;
-const MAX_GONE = 10;
 
 /** Many calls may give to the same line at once. */
 const MAX_LOST = 20;

@@ -1,18 +1,8 @@
 import type { Call } from '../../aws/call.ts';
-import { canTellTasks, type Delivery, failTask } from '../../line/notify.ts';
+import { type GrantOfRequest, type Judging, judge } from '../../line/next.ts';
+import { canTellTasks, type Delivery, failTask, type Notified } from '../../line/notify.ts';
 import { WINDOW_MS } from '../../line/times.ts';
-import {
-  type CallTicket,
-  deleteTicket,
-  isOverdue,
-  isTask,
-  isWaiting,
-  PILE_IN_HAND_OFF,
-  pileMet,
-  type TaskTicket,
-  type Ticket,
-} from '../../line/waiters.ts';
-import { deleteOver } from '../../line/waiting-calls.ts';
+import { deleteTicket, isTask, PILE_IN_HAND_OFF, pileMet, type TaskTicket, type Ticket } from '../../line/waiters.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import type { NewPermit } from '../grants.ts';
 import { EXCLUSIVE_WEIGHT } from '../modes.ts';
@@ -22,6 +12,7 @@ import { readPool } from '../read.ts';
 import { ending, entryOf, type PoolRecord } from '../record.ts';
 import { weightOf } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
+import { tellGrant } from './deliver.ts';
 import type { LineReading } from './reading.ts';
 
 /** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
@@ -64,24 +55,33 @@ interface Look {
 export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
   const { record, reading, going } = look;
   const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
+  const rows = judging(dependencies, look, call);
   const isPile = pileMet(dependencies.clock.now(), PILE_IN_HAND_OFF);
   let used = record.used - weightOf(going.map(({ entry }) => entry));
   for await (const ticket of reading.rows()) {
-    const place = isTask(ticket)
-      ? await judgeTask(dependencies, { ticket, look }, call)
-      : await judgeCall(dependencies, { ticket, look }, call);
-    if (place === 'undecided') line.others = true;
-    if (place === 'gone') reading.drop(ticket);
-    if (place === 'granted') reading.sawGranted(ticket);
+    const judgement = await judge(dependencies, { ticket, line: rows }, call);
+    if (judgement === 'undecided') line.others = true;
+    if (judgement === 'gone' || judgement === 'refused') reading.drop(ticket);
+    if (judgement === 'granted') reading.sawGranted(ticket);
     if (isPile(ticket)) return { ...line, others: true }; // somebody may wait behind it
-    if (place !== 'waits') continue;
+    if (judgement !== 'waits') continue;
+    const permit = permitOf(ticket);
+    // A second row of a request waits for the outcome of the first one, and keeps nobody out.
+    if (line.heads.some((head) => head.permit.name === permit.name)) {
+      line.taskWaits ||= isTask(ticket);
+      continue;
+    }
     // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
     if (isTask(ticket) && !(await canTellTasks(dependencies)))
       return { ...line, others: true, next: ticket.ticket, taskWaits: true };
-    const permit = permitOf(ticket);
-    const isSecond = line.heads.some((head) => head.permit.name === permit.name);
-    if (used > permit.room || line.heads.length === BATCH || isSecond)
-      return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };
+    if (used > permit.room || line.heads.length === BATCH)
+      return {
+        ...line,
+        others: true,
+        next: ticket.ticket,
+        behind: permit,
+        taskWaits: line.taskWaits || isTask(ticket),
+      };
     line.heads.push({ ticket, permit });
     used += permit.weight;
   }
@@ -102,35 +102,51 @@ function permitOf(ticket: Ticket): NewPermit {
   };
 }
 
-/** `granted`: its permit stands. `gone`: its row was deleted. `undecided`: its task or call may still wait, and cannot receive a permit now. */
-type Place = 'waits' | 'passed' | 'granted' | 'gone' | 'undecided';
+/** What the record of a pool shows about the request of each row. */
+const judging = (dependencies: PoolDependencies, look: Look, call: Call): Judging => ({
+  budget: look.budget,
+  grantOf: (ticket) => grantOf(dependencies, look, ticket),
+  lost: (how) => permitLost(look.record.key, how),
+  failOverdue: (ticket) => failOverdue(dependencies, { ticket, record: look.record }, call),
+  repeat: (ticket) => repeat(dependencies, { ticket, record: look.record }, call),
+});
 
-async function judgeTask(
-  dependencies: PoolDependencies,
-  { ticket, look }: { ticket: TaskTicket; look: Look },
-  call: Call,
-): Promise<Place> {
-  const { record, reading, going, granted, budget } = look;
-  if (granted.includes(ticket.ticket)) return 'passed';
-  const { name } = permitOf(ticket);
+function grantOf(
+  { clock }: PoolDependencies,
+  { record, reading, going, granted }: Look,
+  ticket: Ticket,
+): GrantOfRequest {
+  if (granted.includes(ticket.ticket)) return 'own';
+  const { name, weight } = permitOf(ticket);
   const gone = going.find(({ entry }) => entry.name === name);
+  if (gone && gone.entry.ticket !== ticket.ticket) return 'none'; // a request whose permit ends here is not remembered
+  if (gone) return gone.how === 'expired' || !isTask(ticket) ? 'lapsed' : 'own';
+  const how = ending(record, name);
   const entry = entryOf(record, name);
-  if (entry && !gone) return entry.ticket === ticket.ticket ? 'granted' : 'undecided';
-  // The task of a permit that expired may never have been notified, so it keeps its place.
-  if (gone && gone.how !== 'expired' && gone.entry.ticket === ticket.ticket) return 'passed';
-  const how = entry ? undefined : ending(record, name);
-  const failed = async (delivery: Promise<Delivery | 'overtaken'>) =>
-    ['delivered', 'gone'].includes(await delivery) ? 'gone' : 'undecided';
-  if (how && reading.wasGranted(ticket)) return 'passed';
-  if (how) return failed(failTask(dependencies, { ticket, error: permitLost(record.key, how) }, call));
-  if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
-  if (budget.over-- <= 0) return 'undecided';
-  return failed(failOverdue(dependencies, { record, ticket }, call));
+  // Another call notifies its task, even if the permit has ended since.
+  if (entry ? entry.ticket === ticket.ticket : how && reading.wasGranted(ticket)) return 'own';
+  if (how) return how;
+  if (!entry) return 'none';
+  const isShared = entry.claimTtlMs === undefined && entry.weight === weight && entry.expiresAt > clock.now();
+  return isShared ? 'shared' : 'other';
+}
+
+/** Notifies a task of the permit that its request has by another row, as a task that parks then. */
+async function repeat(
+  dependencies: PoolDependencies,
+  { ticket, record }: { ticket: TaskTicket; record: PoolRecord },
+  call: Call,
+): Promise<Notified<unknown>['outcome']> {
+  const entry = entryOf(record, requestName(ticket));
+  if (!entry) return 'overtaken';
+  const { outcome } = await tellGrant(dependencies, { ticket, record, entry, repeated: true, isOurs: false }, call);
+  if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+  return outcome;
 }
 
 /**
- * Ends a task whose time is over. The record that was passed may be older than its ticket, so this reads it anew (leases/in-line/next.ts).
- * @returns `overtaken`: the task has a permit that the record did not show, and nothing was sent
+ * Ends a task whose time is over. The record that was passed may be older than its ticket, so this reads the record again, as for a lease.
+ * @returns `overtaken`: nothing was sent, because the task has a permit that the record did not show, or its request has one by another row
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failOverdue(
@@ -144,28 +160,7 @@ export async function failOverdue(
   const now = clock.now();
   const entry = entryOf(record, asked.name);
   const isNew = entry?.ticket === ticket.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
-  if (isNew && entry.expiresAt > now) return 'overtaken';
+  const isShared = entry?.ticket !== ticket.ticket && entry?.weight === asked.weight;
+  if (entry && entry.expiresAt > now && (isNew || isShared)) return 'overtaken';
   return failTask(dependencies, { ticket, error: poolHeld(record, { asked, now, clockSkewMs }) }, call);
-}
-
-async function judgeCall(
-  dependencies: PoolDependencies,
-  { ticket, look: { record, going, granted, budget } }: { ticket: CallTicket; look: Look },
-  call: Call,
-): Promise<Place> {
-  const now = dependencies.clock.now();
-  if (granted.includes(ticket.ticket)) return 'passed';
-  if (ticket.keepUntil <= now && budget.over-- > 0) {
-    return (await deleteOver(dependencies, ticket, call)) ? 'gone' : 'undecided';
-  }
-  if (!isWaiting(ticket, now)) return 'passed'; // the call of a withdrawn ticket must see that
-  const { name } = permitOf(ticket);
-  const gone = going.find(({ entry }) => entry.name === name);
-  if (gone?.entry.ticket === ticket.ticket) {
-    await deleteTicket(dependencies, ticket, call); // it did not claim its permit in time
-    return 'gone';
-  }
-  const entry = entryOf(record, name);
-  if (entry && !gone) return entry.ticket === ticket.ticket ? 'granted' : 'undecided';
-  return !entry && ending(record, name) ? 'passed' : 'waits';
 }

@@ -48,7 +48,8 @@ export async function repairPool(
   const line = { key: lineOf(key), isGranted: (ticket: Ticket) => isGranted(record, ticket) };
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
-  if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, line, call)))
+  const waiting = { key: line.key, isGranted: (ticket: Ticket) => hasPermit(dependencies, record, ticket) };
+  if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, waiting, call)))
     record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, standing } = await advance(dependencies, { record }, call);
@@ -64,6 +65,10 @@ export async function repairPool(
 
 const isGranted = (record: PoolRecord, ticket: Ticket): boolean =>
   entryOf(record, requestName(ticket))?.ticket === ticket.ticket;
+
+/** Whether the request of a row has a permit, by whichever row. */
+const hasPermit = ({ clock }: PoolDependencies, record: PoolRecord, ticket: Ticket): boolean =>
+  Number(entryOf(record, requestName(ticket))?.expiresAt) > clock.now();
 
 /** The ticket of a grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
 async function notifyLate(dependencies: PoolDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
