@@ -162,13 +162,8 @@ export const POOLS: Mutation[] = [
     change('this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`, 'shared/permits/in-line/wait.ts'),
   ),
   byTask(
-    'a task that is tried again under its permit leaves that to the ticket of the older try',
-    'a task that is tried again while its request holds a permit is notified by the schedule if a call has the grant',
-    change('k: text(ticket.ticket),', '...(isUnclaimed && { k: text(ticket.ticket) }),'),
-  ),
-  byTask(
     'a task that is tried again under its lease leaves that to the ticket of the older try',
-    'a task that is tried again while its request holds a lease is notified by the schedule if a call has the grant',
+    'is notified by the schedule if a call has the grant',
     change(
       'const set: Item = {\n    ticket: text(ticket.ticket),',
       'const set: Item = {\n    ...(isUnclaimed && { ticket: text(ticket.ticket) }),',
@@ -176,12 +171,12 @@ export const POOLS: Mutation[] = [
   ),
   byTask(
     'a task that is gone ends a grant that a call may hold',
-    'a task that is tried again while its request holds a lease hands nothing on if this try has ended by itself',
+    'hands nothing on if this try has ended by itself',
     change("if (outcome === 'gone' && !repeated) await", "if (outcome === 'gone') await"),
   ),
   byTask(
     'a task whose refusal got no answer is said to wait no more',
-    'a task that comes to a lease, and its answer says that the task waits if the request was released',
+    'says that the task waits if the request was released',
     change(
       "return delivery === 'unanswered' ? 'waits' : 'notified';",
       "return delivery === 'gone' ? 'waits' : 'notified';",
@@ -189,22 +184,22 @@ export const POOLS: Mutation[] = [
   ),
   byTask(
     'a task whose grant got no answer is said to wait no more',
-    'a task that comes to a permit, and its answer says that the task waits if it was granted at once',
+    'says that the task waits if it was granted at once',
     change("if (unnotified.has(ticket.ticket)) return 'waits';", ''),
   ),
   byTask(
     'no message looks at the end of the holders of a pool',
-    'a task that waits for a permit whose holder dies has a message look at the end of the holder',
+    'has a message look at the end of the holder',
     change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
   ),
   byTask(
     'each task that parks for a permit sends a message',
-    'a task that waits for a permit whose holder dies has a message look at the end of the holder',
+    'has a message look at the end of the holder',
     change('if (record.nextTicket !== ticket) return;', 'if (record.nextTicket === undefined) return;'),
   ),
   byTask(
     'a hand-off of a pool sends a message only if a task is next',
-    'a task that waits for a permit whose holder dies has a message look after the window of a caller',
+    'has a message look after the window of a caller',
     change(' || (await reading.hasTaskBehind(ticket))', ''),
   ),
   byTest(
