@@ -77,7 +77,7 @@ describe('acquire with a task token', () => {
     const parked = [];
     for (const holder of ['b', 'c', 'd', 'e']) parked.push(await park({ key, holder, limit: 3, parkSeconds: 600 }));
     expect(parked.map((one) => [one.parked, one.task.state])).toEqual(Array(4).fill([true, 'waiting']));
-    expect(world.messages).toEqual([]); // the holders have heard of their permits
+    expect(world.messages).toEqual([{ key: lineOf(key), delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
     expect(await read(key, { waiters: true })).toMatchObject({
       ...{ used: 3, waiting: 4 },
       waiters: ['b', 'c', 'd', 'e'].map((holder) => ({ kind: 'task', holder })),

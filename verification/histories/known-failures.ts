@@ -1,4 +1,4 @@
-import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
 import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
@@ -21,12 +21,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',
     promise: DEAD_TASK_COSTS_NOTHING,
     courses: ['a task that waits to be alone is dead, in front of readers that fit'],
-  },
-  {
-    failure:
-      'A task that is tried again while its request holds the lease is not notified of the grant if the one message to the new token is lost.',
-    promise: GRANT_TOLD_AGAIN,
-    courses: ['a task that is tried again meets the lease of its request, and the message is lost'],
   },
   {
     failure:
