@@ -56,6 +56,8 @@ interface Passing extends EndingGrant {
   transferred?: NextInLine;
   /** The ticket of the call in line that hands the lease on. That call is alive, so it receives its whole ttl and need not claim it. */
   own?: string;
+  /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
+  unnotified?: Set<string>;
 }
 
 /**
@@ -108,10 +110,12 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
       }
       const sent = call.timeLeftMs() >= NOTIFY_MS;
       if (sent) moved.push(oldest.ticket);
+      grant.unnotified?.add(oldest.ticket);
       const { outcome, standing } = sent
         ? await notifyNewHolder(dependencies, { ticket: oldest, record: from }, call)
         : { outcome: 'gone', standing: from };
       from = standing;
+      if (outcome === 'delivered' || outcome === 'gone') grant.unnotified?.delete(oldest.ticket);
       if (outcome !== 'gone') {
         if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
         return { moved, end: 'granted', standing: from };

@@ -80,7 +80,7 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
         others: true,
         next: ticket.ticket,
         behind: permit,
-        taskWaits: line.taskWaits || isTask(ticket),
+        taskWaits: line.taskWaits || isTask(ticket) || (await reading.hasTaskBehind(ticket)),
       };
     line.heads.push({ ticket, permit });
     used += permit.weight;

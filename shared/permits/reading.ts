@@ -1,7 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { FIRST_PAGE } from '../line/next.ts';
-import { lineOf, type Ticket, ticketsOf } from '../line/waiters.ts';
+import { isTask, lineOf, type Ticket, ticketsOf } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
@@ -40,6 +40,16 @@ export class LineReading {
       this.#rows.push(value);
       yield value;
     }
+  }
+
+  /** Whether a task is in line behind a row, as far as the first page shows. */
+  async hasTaskBehind({ ticket }: Ticket): Promise<boolean> {
+    let read = 0;
+    for await (const row of this.rows()) {
+      if (isTask(row) && row.ticket > ticket) return true;
+      if (++read >= FIRST_PAGE) return false;
+    }
+    return false;
   }
 
   /** A row whose permit stands on record. */

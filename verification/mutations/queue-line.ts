@@ -31,12 +31,22 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
-    [change('(standing.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat')],
+    [
+      change(
+        'const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);',
+        'const ttlMs = record.ttlMs ?? askedMs;',
+      ),
+    ],
     ...['is that of the task which comes, whole', REQUESTS],
   ),
   shown(
     'an unclaimed grant that a task takes over stays that of the call’s ticket',
-    [change("', ticket = :ticket, acquired_at = :now,", "', answered_by = :ticket, acquired_at = :now,")],
+    [
+      change(
+        'const set: Item = {\n    ticket: text(ticket.ticket),',
+        'const set: Item = {\n    answered_by: text(ticket.ticket),',
+      ),
+    ],
     ...['is that of the task which comes, though nobody can tell it at once: the schedule does', REQUESTS],
   ),
   shown(
@@ -160,7 +170,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
-    [change('if (isFirst || standing.claimTtlMs !== undefined) await', 'if (isFirst) await')],
+    [change('if (isFirst || record.claimTtlMs !== undefined) await', 'if (isFirst) await')],
     'with its grant unclaimed: a task that parks then sends the message',
   ),
   shown(

@@ -272,9 +272,15 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
-    [change('if (!seemsFull && !isSample) return;', 'if (!isSample) return;')],
+    [change('if (!seemsFull && !isSample) return false;', 'if (!isSample) return false;')],
     FULL,
     'a line that is full refuses every caller that comes after',
+  ),
+  shown(
+    'a line is counted by the hint of the record alone',
+    [change('const isSample = arrivals > waitersPerKey &&', 'const isSample = arrivals < 0 &&')],
+    FULL,
+    'a task is refused by a record that takes too many for gone, if it is one arrival of four',
   ),
   shown(
     'a call that asks again is put out of a full line',

@@ -50,14 +50,15 @@ export async function repairPool(
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   const waiting = { key: line.key, isGranted: (ticket: Ticket) => hasPermit(dependencies, record, ticket) };
   if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, waiting, call)))
-    record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;
+    record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).standing;
+  // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
+  await notifyLate(dependencies, { record, repaired }, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, standing } = await advance(dependencies, { record }, call);
     repaired.granted += granted.length;
     record = standing;
     if (end !== 'left') break;
   }
-  await notifyLate(dependencies, { record, repaired }, call);
   if (record.waiters === undefined) return;
   const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
   repaired.granted += await endDeadHolders(dependencies, { grants: record.entries, questions, end }, call);
