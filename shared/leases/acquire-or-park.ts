@@ -9,7 +9,7 @@ import { acquirer } from './acquire.ts';
 
 /**
  * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.
- * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and in-line/park.ts
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and line/park.ts
  */
 export function acquireOrPark(dependencies: LeaseDependencies) {
   const acquire = acquirer(dependencies);
@@ -21,9 +21,10 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
     const { principal, namespace } = call;
     // The schema has checked that data is JSON.
-    const request = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
-    const { park } = await import('./in-line/park.ts');
-    const parked = await park(dependencies, { ...request, taskToken, parkSeconds }, call).catch(naming({ requestId }));
+    const asked = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
+    const [{ park }, { leaseOfTask }] = [await import('../line/park.ts'), await import('./in-line/park.ts')];
+    const parking = { lock: leaseOfTask(dependencies, asked, call), taskToken, parkSeconds };
+    const parked = await park(dependencies, parking, call).catch(naming({ requestId }));
     if (parked.parked) call.measure?.('Parked', 1);
     return parked;
   };

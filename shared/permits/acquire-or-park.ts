@@ -13,7 +13,7 @@ interface ParkInput extends PermitInput {
 
 /**
  * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
- * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and in-line/park.ts
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and line/park.ts
  */
 export function permitAcquirerOrParker(dependencies: PoolDependencies) {
   const acquire = permitAcquirer(dependencies);
@@ -28,9 +28,9 @@ export function permitAcquirerOrParker(dependencies: PoolDependencies) {
     const plain = { ...asked, requestId };
     if (taskToken === undefined) return acquire(plain, call);
     const request = permitRequest({ ...plain, mode }, call);
-    const { parkForPermit } = await import('./in-line/park.ts');
-    const parking = { request, taskToken, parkSeconds };
-    const parked = await parkForPermit(dependencies, parking, call).catch(naming({ requestId }));
+    const [{ park }, { permitOfTask }] = [await import('../line/park.ts'), await import('./in-line/park.ts')];
+    const parking = { lock: permitOfTask(dependencies, request, call), taskToken, parkSeconds };
+    const parked = await park(dependencies, parking, call).catch(naming({ requestId }));
     if (parked.parked) call.measure?.('Parked', 1);
     return parked;
   };

@@ -92,6 +92,7 @@ describe('a write of the line that is lost', () => {
     const { x, y, tasks, states } = await crowded('twice');
     await heartbeat(x);
     requests.sent.length = 0;
+    world.messages.length = 0;
     beforeUpdate(2, () => release(x));
     await release(y);
     expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);

@@ -1,14 +1,15 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { HoldfastError } from '../../shared/errors.ts';
 import { deleteTicket, lineOf } from '../../shared/line/waiters.ts';
 import { repairer } from '../../shared/locks/repair.ts';
-import { advance } from '../../shared/permits/in-line/hand-off.ts';
+import { advance } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, heartbeat, park, grantOf, dependencies, rows, clock, steps } = world;
-const { putTickets, callerRow } = world;
+const { putTickets, callerRow, rawItem, removeMark, repairLine } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.requests.length = 0;
@@ -78,16 +79,73 @@ describe('a call that read the record of a pool, stood still, and then meets an 
   });
 });
 
+describe('a task that is overdue and cannot be notified', () => {
+  /** A full pool whose only waiter is overdue, while Step Functions refuses each message. */
+  async function unreachable(key: string) {
+    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 600 });
+    const parked = await park({ key, holder: 'unreachable', limit: 1, parkSeconds: 1 });
+    clock.advance(1000);
+    steps.faults.SendTaskFailure = Array.from({ length: 20 }, () => 'denied' as const);
+    return { first, ...parked };
+  }
+
+  it('does not keep a plain caller out of a pool with room, and the schedule notifies it later', async () => {
+    const key = 'not kept';
+    const { first, task } = await unreachable(key);
+    await release(first);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await acquire({ key, holder: 'plain', limit: 1 })).toMatchObject({ holder: 'plain', repeated: false });
+    expect(await rows(key)).toHaveLength(1);
+    steps.faults = {};
+    await repairLine(key);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('gets no mark back from the schedule', async () => {
+    const key = 'no mark';
+    await unreachable(key);
+    await removeMark(key);
+    expect(await repairLine(key)).toMatchObject({ unanswered: 1 });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('whose request has the permit by another row is notified of that permit', async () => {
+    const key = 'another row';
+    const first = await acquire({ key, holder: 'first', limit: 1 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1, parkSeconds: 5, ttlSeconds: 600 };
+    const [one, two] = [await park(asked), await park(asked)];
+    await release(first);
+    clock.advance(6000);
+    await repairLine(key);
+    expect(grantOf(two.task)).toMatchObject({ leaseId: grantOf(one.task).leaseId, repeated: true });
+  });
+
+  it('does not keep a permit from a caller whose process has no client of Step Functions', async () => {
+    const key = 'no client';
+    const { first } = await unreachable(key);
+    const { stepFunctions } = dependencies;
+    dependencies.stepFunctions = () => Promise.reject(new HoldfastError('Unavailable', 'no client'));
+    try {
+      await release(first);
+      expect(await acquire({ key, holder: 'plain', limit: 1 })).toMatchObject({ holder: 'plain' });
+    } finally {
+      dependencies.stepFunctions = stepFunctions;
+    }
+    expect(await rows(key)).toHaveLength(1);
+  });
+});
+
 describe('a run of the schedule over one line', () => {
   it('grants at most ten times where each hand-on leaves it with too little time', async () => {
     const key = 'ten times';
     const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     await park({ key, limit: 1 });
-    // Twice before the line, and then before each try and within it.
+    // Three times before the line is served, and then before each try and within it.
     let looks = 0;
-    const timeLeftMs = () => (++looks === 2 || (looks % 2 === 1 && looks < 100) ? 6000 : 1000);
+    const timeLeftMs = () => (++looks === 1 || (looks % 2 === 0 && looks < 100) ? 6000 : 1000);
     await repairer(world.dependencies)({ key: lineOf(key) }, call({ timeLeftMs }));
-    expect(looks).toBe(2 + 2 * 10 + 1);
+    expect(looks).toBe(3 + 2 * 10);
     await release(first);
   });
 

@@ -77,7 +77,7 @@ describe('acquire with a task token', () => {
     const parked = [];
     for (const holder of ['b', 'c', 'd', 'e']) parked.push(await park({ key, holder, limit: 3, parkSeconds: 600 }));
     expect(parked.map((one) => [one.parked, one.task.state])).toEqual(Array(4).fill([true, 'waiting']));
-    expect(world.messages).toEqual([]); // the holders have heard of their permits
+    expect(world.messages).toEqual([{ key: lineOf(key), delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
     expect(await read(key, { waiters: true })).toMatchObject({
       ...{ used: 3, waiting: 4 },
       waiters: ['b', 'c', 'd', 'e'].map((holder) => ({ kind: 'task', holder })),
@@ -218,17 +218,17 @@ describe('beyond the quota of the line, a task', () => {
   });
 });
 
-it('in a long line, only one arrival of 32 counts those before it', async () => {
+it('a line whose record does not say how many have left is counted once, and then by one arrival of 32', async () => {
   const key = 'long';
   await acquire({ key, limit: 1 });
-  await setRaw(key, 'seq', { N: '1022' });
+  await setRaw(key, 'seq', { N: '1020' });
   const counts: number[] = [];
-  for (const holder of ['b', 'c', 'd']) {
+  for (const holder of ['b', 'c', 'd', 'e', 'f']) {
     requests.sent.length = 0;
     await park({ key, holder, limit: 1 });
     counts.push(sent('Query'));
   }
-  expect(counts).toEqual([0, 1, 0]);
+  expect(counts).toEqual([1, 0, 0, 1, 0]);
 });
 
 describe('a task that comes to the line of a pool', () => {
@@ -491,7 +491,7 @@ describe('the schedule', () => {
     expect(grantOf(task)).toMatchObject({ remainingMs: 10_000 });
   });
 
-  it('does not tell another token of a request of the permit that one token has heard of', async () => {
+  it('notifies another token of a request of the permit that the first token has, as a repeat', async () => {
     const key = 'another token';
     const first = await acquire({ key, limit: 1 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
@@ -499,7 +499,9 @@ describe('the schedule', () => {
     await release(first);
     clock.advance(10_000);
     expect(await repairLine(key)).toMatchObject({ granted: 0, told: 0 });
-    expect([grantOf(one.task), two.task.state]).toMatchObject([{ repeated: false }, 'waiting']);
+    const { leaseId } = grantOf(one.task);
+    expect([grantOf(one.task), grantOf(two.task)]).toMatchObject([{ repeated: false }, { leaseId, repeated: true }]);
+    expect(await rows(key)).toEqual([]);
   });
 
   it('has little to send where a line has its mark, and its holder goes on', async () => {

@@ -1,13 +1,14 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { handOff } from '../../shared/leases/in-line/hand-off.ts';
-import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { HoldfastError } from '../../shared/errors.ts';
+import { handOff } from '../../shared/leases/hand-off.ts';
+import { readRecord } from '../../shared/leases/read-record.ts';
 import { repairer } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, grantOf, dependencies, rawItem, putRaw, putTicket, rows, clock } = world;
-const { requests, steps, repairKey } = world;
+const { requests, steps, repairKey, cancel } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.requests.length = 0;
@@ -66,6 +67,68 @@ describe('a call that read the record, stood still, and then meets an overdue ta
     expect(failures()).toEqual([]);
     expect(await rows(key)).toHaveLength(1);
     expect(await rawItem(key)).toHaveProperty('waiters');
+  });
+});
+
+describe('a task that is overdue and cannot be notified', () => {
+  /** A held lease whose only waiter is overdue, while Step Functions refuses each message. */
+  async function unreachable(key: string) {
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
+    const parked = await park({ key, holder: 'unreachable', parkSeconds: 1 });
+    clock.advance(1000);
+    steps.faults.SendTaskFailure = Array.from({ length: 20 }, () => 'denied' as const);
+    return { first, ...parked };
+  }
+
+  it('does not keep a plain caller from the free lease, and the schedule notifies it later', async () => {
+    const key = 'not kept';
+    const { first, task } = await unreachable(key);
+    await release(first);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain', repeated: false });
+    expect(await rows(key)).toHaveLength(1);
+    steps.faults = {};
+    await repairKey(key);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('does not keep a plain caller from a free lease with a mark, in the hand-off of that caller', async () => {
+    const key = 'free with a mark';
+    const { first } = await unreachable(key);
+    await release(first, call({ timeLeftMs: () => 1999 }));
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
+  });
+
+  it('gets no mark back from the schedule', async () => {
+    const key = 'no mark';
+    const { waiters: _, ...unmarked } = ((await unreachable(key)) && (await rawItem(key))) ?? {};
+    await putRaw(unmarked as never);
+    expect(await repairKey(key)).toMatchObject({ unanswered: 1 });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('does not keep the lease from a caller whose process has no client of Step Functions', async () => {
+    const key = 'no client';
+    const { first } = await unreachable(key);
+    const { stepFunctions } = dependencies;
+    dependencies.stepFunctions = () => Promise.reject(new HoldfastError('Unavailable', 'no client'));
+    try {
+      await release(first);
+      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
+    } finally {
+      dependencies.stepFunctions = stepFunctions;
+    }
+    expect(await rows(key)).toHaveLength(1);
+  });
+
+  it('keeps its ticket if an operator cancels it', async () => {
+    const key = 'cancelled';
+    const { first, ticket } = await unreachable(key);
+    await release(first);
+    await expect(cancel(key, ticket)).rejects.toMatchObject({ code: 'Unavailable' });
+    expect(await rows(key)).toHaveLength(1);
   });
 });
 

@@ -1,10 +1,5 @@
-import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
-import {
-  DEAD_TASK_COSTS_NOTHING,
-  FREE_BESIDE_UNREACHABLE,
-  ROOM_BESIDE_SECOND_PLACE,
-  ROOM_BESIDE_UNREACHABLE,
-} from './capabilities/free.model.ts';
+import { MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
@@ -23,36 +18,9 @@ interface KnownFailure {
 export const KNOWN_FAILURES: readonly KnownFailure[] = [
   {
     failure:
-      'A parked task that no message reaches keeps callers that do not wait from its free lease, from its deadline until DynamoDB deletes its row a day later.',
-    promise: FREE_BESIDE_UNREACHABLE,
-    courses: ['a task that no message reaches is overdue, and its lease is free'],
-  },
-  {
-    failure:
-      'A parked task that no message reaches keeps callers that do not wait out of a pool with room, from its deadline until DynamoDB deletes its row a day later.',
-    promise: ROOM_BESIDE_UNREACHABLE,
-    courses: ['a task that no message reaches is overdue, and its pool has room'],
-  },
-  {
-    failure:
-      'A task whose call arrives twice keeps callers that do not wait out of a pool with room, for as long as its permit lasts.',
-    promise: ROOM_BESIDE_SECOND_PLACE,
-    courses: ['a task comes twice, is granted one permit, and room is left'],
-  },
-  {
-    failure:
       'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',
     promise: DEAD_TASK_COSTS_NOTHING,
     courses: ['a task that waits to be alone is dead, in front of readers that fit'],
-  },
-  {
-    failure:
-      'A task that is tried again while its request holds the lease or a permit is not notified of the grant if the one message to the new token is lost.',
-    promise: GRANT_TOLD_AGAIN,
-    courses: [
-      'a task that is tried again meets the lease of its request, and the message is lost',
-      'a task that is tried again meets the permit of its request, and the message is lost',
-    ],
   },
   {
     failure:
@@ -74,11 +42,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A withdrawal that has ended a permit, and whose first answer from DynamoDB was lost, answers `cancelled: false` if eight more permits end before its next try.',
     promise: WITHDRAWAL_TOLD,
     courses: ['a caller withdraws, the answer to the write is lost, and eight other permits end before the next try'],
-  },
-  {
-    failure: 'The line of a pool takes more callers and tasks than `maxWaitersPerKey`.',
-    promise: QUOTA_OF_POOL_KEPT,
-    courses: ['more tasks come to a pool than its line has places'],
   },
   {
     failure:

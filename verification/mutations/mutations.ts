@@ -593,8 +593,8 @@ export const MUTATIONS: Mutation[] = [
     promise: NONE_FORGOTTEN,
     changes: [
       change(
-        'await putTicket(dependencies, ticket, call);\n  const parked = await queueUp(dependencies, ticket, call);',
-        'const parked = await queueUp(dependencies, ticket, call);\n  if (parked) await putTicket(dependencies, ticket, call);',
+        'await putTicket(dependencies, ticket, call);\n  const outcome = await enter(dependencies, { lock, ticket }, call);',
+        "const outcome = await enter(dependencies, { lock, ticket }, call);\n  if (outcome === 'waits') await putTicket(dependencies, ticket, call);",
       ),
     ],
     only: 'queue',

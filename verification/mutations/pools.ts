@@ -12,12 +12,17 @@ const byTest = (name: string, [file, test]: [file: string, test: string], ...cha
   ...{ name, changes, test: { file: `test/permits/${file}.test.ts`, name: test } },
 });
 
+/** Shown for leases and permits alike. */
+const byTask = (name: string, test: string, ...changes: Change[]): Mutation => ({
+  ...{ name, changes, test: { file: 'test/line/tasks.test.ts', name: test } },
+});
+
 /** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
 export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['duplicates', 'is that of the task which comes, whole'],
-    change('(own.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat'),
+    change('wholeTtlMs: isUnclaimed ? ttlSeconds * 1000 : undefined', 'wholeTtlMs: undefined'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
@@ -71,8 +76,8 @@ export const POOLS: Mutation[] = [
     'one that fits passes the first in the line of a pool',
     ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
     change(
-      '    const isSecond = line.heads',
-      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    const isSecond = line.heads',
+      '    if (used > permit.room || line.heads.length',
+      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    if (used > permit.room || line.heads.length',
     ),
   ),
   byTest(
@@ -147,35 +152,75 @@ export const POOLS: Mutation[] = [
     change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
-    'the mark of a pool comes before the ticket of a task',
-    ['look-again', 'a task whose ticket is written late finds what was released meanwhile'],
-    change(
-      '  await putTicket(dependencies, ticket, call);\n  const parked',
-      '  const parked',
-      'shared/permits/in-line/park.ts',
-    ),
-    change(
-      'await raiseMark(dependencies, raising, call);',
-      'await raiseMark(dependencies, raising, call);\n    await putTicket(dependencies, ticket, call);',
-    ),
-  ),
-  byTest(
     'the mark of a pool comes before the ticket of a call',
     ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
-      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence };`,
+      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence, isAgain: again };`,
       'const joining = { key, name, ticket: before, fence };',
       'shared/permits/in-line/wait.ts',
     ),
     change('this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`, 'shared/permits/in-line/wait.ts'),
   ),
+  byTask(
+    'a task that is tried again under its lease leaves that to the ticket of the older try',
+    'is notified by the schedule if a call has the grant',
+    change(
+      'const set: Item = {\n    ticket: text(ticket.ticket),',
+      'const set: Item = {\n    ...(isUnclaimed && { ticket: text(ticket.ticket) }),',
+    ),
+  ),
+  byTask(
+    'a task that is gone ends a grant that a call may hold',
+    'hands nothing on if this try has ended by itself',
+    change("if (outcome === 'gone' && !repeated) await", "if (outcome === 'gone') await"),
+  ),
+  byTask(
+    'a task whose refusal got no answer is said to wait no more',
+    'says that the task waits if the request was released',
+    change(
+      "return delivery === 'unanswered' ? 'waits' : 'notified';",
+      "return delivery === 'gone' ? 'waits' : 'notified';",
+    ),
+  ),
+  byTask(
+    'a task whose grant got no answer is said to wait no more',
+    'says that the task waits if it was granted at once',
+    change("if (unnotified.has(ticket.ticket)) return 'waits';", ''),
+  ),
+  byTask(
+    'no message looks at the end of the holders of a pool',
+    'has a message look at the end of the holder',
+    change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
+  ),
+  byTask(
+    'each task that parks for a permit sends a message',
+    'has a message look at the end of the holder',
+    change('if (record.nextTicket !== ticket) return;', 'if (record.nextTicket === undefined) return;'),
+  ),
+  byTask(
+    'a hand-off of a pool sends a message only if a task is next',
+    'has a message look after the window of a caller',
+    change(' || (await reading.hasTaskBehind(ticket))', ''),
+  ),
+  byTest(
+    'a hand-off of a pool does not note how many have left the line',
+    ['full-line', 'keeps by its hand-offs how many have left'],
+    change('isNews: true, out: 1 + granted }', 'isNews: true }'),
+  ),
+  byTest(
+    'a pool whose line is empty is taken for one that all arrivals are in',
+    ['full-line', 'keeps by its hand-offs how many have left'],
+    change("set: ['#out = if_not_exists(#seq, :zero)'],", "set: ['#out = :zero'],"),
+  ),
+  byTest(
+    'a call that asks again for a permit counts as another arrival',
+    ['full-line', 'does not count a call twice that asks again'],
+    change('fence: again ? undefined : fence, isAgain: again };', 'fence: again ? undefined : fence };'),
+  ),
   byTest(
     'a task that parks for a permit does not look after its mark',
     ['park', 'grants a permit at once where there is room'],
-    change(
-      'if (toEnd(standing, request, { now: clock.now(), clockSkewMs })) {',
-      'if (!toEnd(standing, request, { now: clock.now(), clockSkewMs })) {',
-    ),
+    change('if (lock.freeAt(record) <= dependencies.clock.now()) {', 'if (lock.freeAt(record) === 0) {'),
   ),
   byTest(
     'a grant of the line that landed without an answer is taken for that of another call',
@@ -255,12 +300,33 @@ export const POOLS: Mutation[] = [
   byTest(
     'an overdue task is refused that another call has just granted a permit',
     ['overdue', 'leaves it alone where it has just received a permit'],
-    change('if (isNew && entry.expiresAt > now) return', 'if (isNew && entry.expiresAt <= 0) return'),
+    change('(isNew || isShared(entry, asked))', 'isShared(entry, asked)'),
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
     ['callers', 'and die in line leave their turn to the next one after the window'],
-    change('if (gone?.entry.ticket === ticket.ticket) {', 'if (!gone && granted.length < 0) {'),
+    change(
+      "if (gone) return gone.how === 'expired' || !isTask(ticket) ?",
+      "if (gone) return gone.how === 'expired' && isTask(ticket) ?",
+    ),
+  ),
+  byTest(
+    'the second row of a request keeps the mark of a pool',
+    ['places', 'one of which was granted before its call claims it'],
+    change(
+      'line.taskWaits ||= isTask(ticket);\n      continue;',
+      'return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };',
+    ),
+  ),
+  byTest(
+    'a task is not notified of the permit that its request has by another row',
+    ['places', 'of tasks receives one permit, and its second task that permit too'],
+    change("? 'shared' : 'other';", "? 'other' : 'other';"),
+  ),
+  byTest(
+    'an overdue task is refused in the name of its own request',
+    ['overdue', 'whose request has the permit by another row is notified of that permit'],
+    change('(isNew || isShared(entry, asked))', 'isNew'),
   ),
   byTest(
     'no more expired holders make room than go in one write',

@@ -56,8 +56,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'no message looks at the end of a plain grant with a task behind it',
     changes: [
       {
-        search: 'if (isFirst || standing.claimTtlMs !== undefined)',
-        replace: 'if (standing.claimTtlMs !== undefined)',
+        search: 'if (isFirst || record.claimTtlMs !== undefined)',
+        replace: 'if (record.claimTtlMs !== undefined)',
       },
     ],
     test: { file: 'test/queue/messages.test.ts', name: 'gets the lease by a message a second after it can be had' },
@@ -66,8 +66,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'each task that parks sends a message',
     changes: [
       {
-        search: 'const isFirst = Number(standing.waiters?.N) === 1;',
-        replace: 'const isFirst = Number(standing.waiters?.N) > 0;',
+        search: 'const isFirst = Number(record.waiters?.N) === 1;',
+        replace: 'const isFirst = Number(record.waiters?.N) > 0;',
       },
     ],
     test: { file: 'test/queue/messages.test.ts', name: 'has its message sent by the first in line alone' },

@@ -26,17 +26,27 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
-    [change('if (ENDS_UNHEARD.has(ending))', 'if (ENDS_UNHEARD.size === 0)')],
+    [change("if (isOwn && (ending === 'executionEnded'", "if (isOwn && (ending !== 'broken'")],
     ...['is over for the task, which is told that', REQUESTS],
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
-    [change('(standing.claimTtlMs === undefined ? repeat : takeUnclaimed)', 'repeat')],
+    [
+      change(
+        'const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);',
+        'const ttlMs = record.ttlMs ?? askedMs;',
+      ),
+    ],
     ...['is that of the task which comes, whole', REQUESTS],
   ),
   shown(
     'an unclaimed grant that a task takes over stays that of the call’s ticket',
-    [change("', ticket = :ticket, acquired_at = :now,", "', answered_by = :ticket, acquired_at = :now,")],
+    [
+      change(
+        'const set: Item = {\n    ticket: text(ticket.ticket),',
+        'const set: Item = {\n    answered_by: text(ticket.ticket),',
+      ),
+    ],
     ...['is that of the task which comes, though nobody can tell it at once: the schedule does', REQUESTS],
   ),
   shown(
@@ -104,13 +114,43 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a grant that was not claimed in time keeps its place',
-    [change('ticket.ticket === record.ticket || (ending', 'false || (ending')],
+    [change("new Set(['lapsed', 'spent',", "new Set(['spent',")],
     'in line costs the next one the window, the margin, and a look',
   ),
   shown(
     'a caller that has left is granted the lease',
-    [change("return isCancelled || isOverdue(ticket, now) ? 'passed'", "return isCancelled ? 'passed'")],
+    [change("if (isCancelled || isOverdue(ticket, now)) return 'passed';", "if (isCancelled) return 'passed';")],
     'is no place for another: a crowd that has left costs the next one nothing',
+  ),
+  shown(
+    'an overdue task that cannot be notified keeps the mark of a free lease',
+    [change("if (outcome === 'unanswered') return 'passed';", "if (outcome === 'unanswered') return 'undecided';")],
+    ...['does not keep a plain caller from the free lease, and the schedule', 'test/queue/overdue.test.ts'],
+  ),
+  shown(
+    'the schedule puts a mark back for an overdue task',
+    [change('!isOverdue(ticket, now) && !isGranted(ticket)', '!isGranted(ticket)')],
+    ...['gets no mark back from the schedule', 'test/queue/overdue.test.ts'],
+  ),
+  shown(
+    'an overdue task is refused in the name of its own request, which has the lease',
+    [change('isRepeatable(record, ticket, now) &&', 'isRepeatable(record, ticket, now) && ticket.deadline > now &&')],
+    ...['that holds the lease notifies its second task', 'test/queue/second-ticket.test.ts'],
+  ),
+  shown(
+    'a process without a client of Step Functions fails at an overdue task',
+    [change("if (!(await canTellTasks(dependencies))) return 'passed';", '')],
+    ...['does not keep the lease from a caller whose process has no client', 'test/queue/overdue.test.ts'],
+  ),
+  shown(
+    'a request that gave its lease back is granted another one by the line',
+    [
+      change(
+        '(isOwnOf(record, ticket) && !FORGOTTEN.has(ending))',
+        '(isOwnOf(record, ticket) && FORGOTTEN.size === 0)',
+      ),
+    ],
+    ...['that had the lease and gave it back is granted no second lease', 'test/queue/second-ticket.test.ts'],
   ),
   shown(
     'a call that asks again takes a new place',
@@ -130,7 +170,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
-    [change('if (isFirst || standing.claimTtlMs !== undefined) await', 'if (isFirst) await')],
+    [change('if (isFirst || record.claimTtlMs !== undefined) await', 'if (isFirst) await')],
     'with its grant unclaimed: a task that parks then sends the message',
   ),
   shown(
@@ -184,11 +224,7 @@ export const QUEUE_LINE: Mutation[] = [
         'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
-      change(
-        'import { all, type Condition }',
-        'import { all, any, type Condition }',
-        'shared/leases/in-line/transfer.ts',
-      ),
+      change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
     'with the ticket of another proves nothing, and changes nothing',
     QUICK,
@@ -200,11 +236,7 @@ export const QUEUE_LINE: Mutation[] = [
         'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(hasLeaseId(leaseId), any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
-      change(
-        'import { all, type Condition }',
-        'import { all, any, type Condition }',
-        'shared/leases/in-line/transfer.ts',
-      ),
+      change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
     'a second ticket of the request whose lease ends: a request has one grant',
     QUICK,

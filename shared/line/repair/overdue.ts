@@ -2,7 +2,16 @@ import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Delivery } from '../notify.ts';
-import { type CallTicket, isTask, isWaiting, pileMet, type TaskTicket, type Ticket, ticketsOf } from '../waiters.ts';
+import {
+  type CallTicket,
+  isOverdue,
+  isTask,
+  isWaiting,
+  pileMet,
+  type TaskTicket,
+  type Ticket,
+  ticketsOf,
+} from '../waiters.ts';
 import { deleteOver } from '../waiting-calls.ts';
 
 // What the repair does with the rows of a line, whatever it is for.
@@ -47,7 +56,11 @@ interface Rows {
   isGranted(ticket: Ticket): boolean;
 }
 
-/** Rows of callers that have left do not count, nor do those of grants. Behind a pile of those somebody may wait. @throws HoldfastError Throttled, Unavailable */
+/**
+ * Whether the line needs its mark. Rows of callers that have left do not count, nor do overdue tasks, which can be granted nothing, nor rows of
+ * requests that have their grant. Waiters may be behind a pile of rows that are over.
+ * @throws HoldfastError Throttled, Unavailable
+ */
 export async function isSomebodyWaiting(
   dependencies: LeaseDependencies,
   { key, isGranted }: Rows,
@@ -55,7 +68,8 @@ export async function isSomebodyWaiting(
 ): Promise<boolean> {
   const isPile = pileMet(dependencies.clock.now());
   for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call)) {
-    if (isWaiting(ticket, dependencies.clock.now()) && !isGranted(ticket)) return true;
+    const now = dependencies.clock.now();
+    if (isWaiting(ticket, now) && !isOverdue(ticket, now) && !isGranted(ticket)) return true;
     if (isPile(ticket)) return true;
   }
   return false;

@@ -6,17 +6,17 @@ import { endUnnotified } from '../../line/unnotified.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../line/waiters.ts';
 import { leaveLine } from '../../line/waiting-calls.ts';
 import { isUnmarked } from '../conditions.ts';
+import { tellGrant } from '../deliver.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { raiseMark } from '../marks.ts';
 import { requestName } from '../names.ts';
+import { failOverdue } from '../next.ts';
 import { readPool } from '../read.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
 import { permitLost } from '../views.ts';
-import { tellGrant } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
-import { advance } from './hand-off.ts';
-import { raiseMark } from './marks.ts';
-import { failOverdue } from './next.ts';
 
 /** The most that one run does for one pool. */
 const MAX_ADVANCES = 10;
@@ -48,15 +48,17 @@ export async function repairPool(
   const line = { key: lineOf(key), isGranted: (ticket: Ticket) => isGranted(record, ticket) };
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
-  if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, line, call)))
-    record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;
+  const waiting = { key: line.key, isGranted: (ticket: Ticket) => hasPermit(dependencies, record, ticket) };
+  if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, waiting, call)))
+    record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).standing;
+  // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
+  await notifyLate(dependencies, { record, repaired }, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, standing } = await advance(dependencies, { record }, call);
     repaired.granted += granted.length;
     record = standing;
     if (end !== 'left') break;
   }
-  await notifyLate(dependencies, { record, repaired }, call);
   if (record.waiters === undefined) return;
   const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
   repaired.granted += await endDeadHolders(dependencies, { grants: record.entries, questions, end }, call);
@@ -64,6 +66,10 @@ export async function repairPool(
 
 const isGranted = (record: PoolRecord, ticket: Ticket): boolean =>
   entryOf(record, requestName(ticket))?.ticket === ticket.ticket;
+
+/** Whether the request of a row has a permit, by whichever row. */
+const hasPermit = ({ clock }: PoolDependencies, record: PoolRecord, ticket: Ticket): boolean =>
+  Number(entryOf(record, requestName(ticket))?.expiresAt) > clock.now();
 
 /** The ticket of a grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
 async function notifyLate(dependencies: PoolDependencies, { record, repaired }: Repair, call: Call): Promise<void> {

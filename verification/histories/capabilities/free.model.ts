@@ -9,11 +9,7 @@ import { nameOf, stateAt, weightOf, writesOn } from './pools.record.ts';
 // What a caller gets that does not wait, beside a line in which nobody can be granted anything.
 
 const FREE_IS_HAD = 'any caller takes a free lease with its first call';
-export const FREE_BESIDE_UNREACHABLE = 'any caller takes a free lease beside an overdue task that no message reaches';
 const ROOM_BESIDE_LINE = 'a plain caller is refused only if a caller or task waits';
-export const ROOM_BESIDE_UNREACHABLE = 'a plain caller has room beside an overdue task that no message reaches';
-export const ROOM_BESIDE_SECOND_PLACE =
-  'a plain caller has room beside a second place of a request that has its permit';
 export const DEAD_TASK_COSTS_NOTHING = 'a dead task costs the line minutes at most';
 
 /** A caller that has left keeps its place for this long. */
@@ -32,9 +28,6 @@ interface Row {
 }
 
 const isTask = ({ entry }: Row) => entry.input.taskToken !== undefined;
-
-const isUnreachable = (row: Row, history: readonly Entry[]): boolean =>
-  history.some(({ call, input }) => call === 'task' && input.unreachable && input.token === row.entry.input.taskToken);
 
 /** The rows of a line at a moment. */
 function rowsAt(history: readonly Entry[], key: string, moment: number): Row[] {
@@ -79,8 +72,7 @@ export function freeLeaseIsHad(
     const rows = rowsAt(history, key, calledAt.moment);
     if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs))) return [];
     const detail = `${entry.actor} was refused a free lease, with ${rows.length} rows in line that are over`;
-    const promise = rows.some((row) => isUnreachable(row, history)) ? FREE_BESIDE_UNREACHABLE : FREE_IS_HAD;
-    return [{ promise, detail, entries: [entry] }];
+    return [{ promise: FREE_IS_HAD, detail, entries: [entry] }];
   });
 }
 
@@ -103,9 +95,7 @@ export function roomBesideLine(
     if (rows.length > MOST_CLEARED || rows.some((row) => isPresent(row, calledAt.ms, spreadMs) && !hasPermit(row)))
       return [];
     const detail = `${entry.actor} was refused with ${weightOf(standing)} of ${limit} in use, and nobody waits`;
-    const beside = rows.some(hasPermit) ? ROOM_BESIDE_SECOND_PLACE : ROOM_BESIDE_LINE;
-    const promise = rows.some((row) => isUnreachable(row, history)) ? ROOM_BESIDE_UNREACHABLE : beside;
-    return [{ promise, detail, entries: [entry] }];
+    return [{ promise: ROOM_BESIDE_LINE, detail, entries: [entry] }];
   });
 }
 

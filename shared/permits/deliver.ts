@@ -1,14 +1,14 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import { previousView } from '../../line/calls.ts';
-import { type Deliverable, deliver, type Notified } from '../../line/notify.ts';
-import type { TaskTicket } from '../../line/waiters.ts';
-import { isStill } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import { permitGrant, permitTerms } from '../views.ts';
-import { updatePool, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { previousView } from '../line/calls.ts';
+import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
+import type { TaskTicket } from '../line/waiters.ts';
+import { isStill } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { permitGrant, permitTerms } from './views.ts';
+import { updatePool, type Written } from './write.ts';
 
 interface Message {
   ticket: TaskTicket;
@@ -58,8 +58,9 @@ interface Extending extends OnRecord {
 }
 
 /**
- * Passes a permit that no call has claimed to a task of the same request, whole. From now on it is that of the task's ticket, so that the schedule
- * notifies the task if this call dies, and that of its execution.
+ * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). From now on it is the permit
+ * of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A permit that no call has claimed takes the ttl
+ * of the task. Every other permit keeps its own and is never shortened: another call or task of the request may hold it.
  * @returns as `extend`
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -69,19 +70,19 @@ export function passToTask(
   call: Call,
 ): Promise<Extended> {
   const { ttlSeconds, execution, target, graceSeconds } = ticket;
+  const isUnclaimed = entry.claimTtlMs !== undefined;
   const parts: Item = {
     k: text(ticket.ticket),
     ...(execution !== undefined && { x: text(execution) }),
     ...(target !== undefined && { y: text(target) }),
     ...(graceSeconds && { n: integer(graceSeconds * 1000) }),
   };
-  const whole = {
-    ttlMs: ttlSeconds * 1000,
+  const more = {
     set: Object.keys(parts).map((part) => `#h.${part} = :${part}`),
     values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
-    remove: ['#h.c', ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
+    remove: [...(isUnclaimed ? ['#h.c'] : []), ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
   };
-  return writeAnew(dependencies, { key, entry, whole }, call);
+  return writeAnew(dependencies, { key, entry, more, wholeTtlMs: isUnclaimed ? ttlSeconds * 1000 : undefined }, call);
 }
 
 /**
@@ -94,20 +95,27 @@ export function extend(
   { key, entry, claimTtlMs }: Extending,
   call: Call,
 ): Promise<Extended> {
-  const whole = claimTtlMs === undefined ? undefined : { ttlMs: claimTtlMs, remove: ['#h.c', '#h.q'] };
-  return writeAnew(dependencies, { key, entry, whole }, call);
+  const more = claimTtlMs === undefined ? undefined : { remove: ['#h.c', '#h.q'] };
+  return writeAnew(dependencies, { key, entry, more, wholeTtlMs: claimTtlMs }, call);
 }
 
 interface Anew extends OnRecord {
-  /** Of a permit that was granted for the window: what it becomes, and what the write sets and removes besides. */
-  whole?: { ttlMs: number; set?: string[]; values?: Item; remove: string[] } | undefined;
+  /** Of a permit that was granted for the window: the ttl that it has from now on. */
+  wholeTtlMs?: number | undefined;
+  /** What the write sets and removes besides. */
+  more?: { set?: string[]; values?: Item; remove: string[] } | undefined;
 }
 
-async function writeAnew(dependencies: PoolDependencies, { key, entry, whole }: Anew, call: Call): Promise<Extended> {
+async function writeAnew(
+  dependencies: PoolDependencies,
+  { key, entry, wholeTtlMs, more }: Anew,
+  call: Call,
+): Promise<Extended> {
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
-  const ttlMs = whole?.ttlMs ?? entry.ttlMs;
-  const expiresAt = Math.max(now + ttlMs, whole ? 0 : entry.expiresAt);
+  const isWhole = wholeTtlMs !== undefined;
+  const ttlMs = wholeTtlMs ?? entry.ttlMs;
+  const expiresAt = Math.max(now + ttlMs, isWhole ? 0 : entry.expiresAt);
   const written = await updatePool(
     dependencies,
     {
@@ -115,16 +123,18 @@ async function writeAnew(dependencies: PoolDependencies, { key, entry, whole }: 
       now,
       set: [
         ...['#h.v = :version', '#h.b = :beat', '#h.e = :expires'],
-        ...(whole ? ['#h.t = :ttlMs', '#h.a = :now', ...(whole.set ?? [])] : []),
+        ...(isWhole ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
+        ...(more?.set ?? []),
       ],
-      remove: whole?.remove ?? [],
+      remove: more?.remove ?? [],
       condition: isStill(entry),
       values: {
         ':version': text(version),
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ':beat': integer(expiresAt - ttlMs),
         ':expires': integer(expiresAt),
-        ...(whole && { ':now': integer(now), ':ttlMs': integer(ttlMs), ...whole.values }),
+        ...(isWhole && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
+        ...more?.values,
       },
     },
     call,

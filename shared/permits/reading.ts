@@ -1,11 +1,9 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { Call } from '../../aws/call.ts';
-import { lineOf, type Ticket, ticketsOf } from '../../line/waiters.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import type { PoolEntry, PoolRecord } from '../record.ts';
-
-/** As many as one read unit holds, as a rule. */
-const FIRST_PAGE = 13;
+import type { Call } from '../aws/call.ts';
+import { FIRST_PAGE } from '../line/next.ts';
+import { isTask, lineOf, type Ticket, ticketsOf } from '../line/waiters.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import type { PoolEntry, PoolRecord } from './record.ts';
 
 /** Callers come and go, so an older reading is read anew. */
 const MAX_AGE_MS = 250;
@@ -42,6 +40,16 @@ export class LineReading {
       this.#rows.push(value);
       yield value;
     }
+  }
+
+  /** Whether a task is in line behind a row, as far as the first page shows. */
+  async hasTaskBehind({ ticket }: Ticket): Promise<boolean> {
+    let read = 0;
+    for await (const row of this.rows()) {
+      if (isTask(row) && row.ticket > ticket) return true;
+      if (++read >= FIRST_PAGE) return false;
+    }
+    return false;
   }
 
   /** A row whose permit stands on record. */

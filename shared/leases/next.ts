@@ -1,9 +1,10 @@
-import type { Call } from '../../aws/call.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { Ending as Ended } from '../../line/ended.ts';
-import { type Delivery, failTask } from '../../line/notify.ts';
+import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Ending as Ended } from '../line/ended.ts';
+import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { type Delivery, failTask } from '../line/notify.ts';
+import { isOwnOf } from '../line/request.ts';
 import {
-  type CallTicket,
   deleteTicket,
   isOverdue,
   isTask,
@@ -13,12 +14,12 @@ import {
   type TaskTicket,
   type Ticket,
   ticketsOf,
-} from '../../line/waiters.ts';
-import { deleteOver } from '../../line/waiting-calls.ts';
-import type { LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
-import { leaseHeld, leaseLost } from '../views.ts';
+} from '../line/waiters.ts';
+import { notifyGranted } from './deliver.ts';
 import { readRecord } from './read-record.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { endReason, isEnding, isLeased, isRepeatable } from './rules.ts';
+import { leaseHeld, leaseLost } from './views.ts';
 
 /**
  * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its
@@ -34,9 +35,6 @@ export interface EndingGrant {
   record: LeaseRecord;
   ending: Ending;
 }
-
-/** As many as one read unit holds, as a rule. */
-const FIRST_PAGE = 13;
 
 export interface Search extends EndingGrant {
   /** How many rows that are over this hand-off still clears away. */
@@ -62,6 +60,10 @@ export interface Line {
   isUntold: boolean;
 }
 
+/** Whether no call was answered with the expired grant in place of its task. */
+const isUnanswered = ({ record, ending }: EndingGrant): boolean =>
+  ending === 'expired' && record.answeredAt === undefined;
+
 /** A line that is not empty. */
 export type NextInLine = Line & { oldest: Ticket };
 
@@ -73,18 +75,19 @@ export type NextInLine = Line & { oldest: Ticket };
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   const { clock, clockSkewMs } = dependencies;
   const waiting: Ticket[] = [];
+  const line = judging(dependencies, search, call);
   let [undecided, isWhole, isUntold] = [false, true, false];
   let [read, gone] = [0, 0];
   const found = () => firstOf(waiting, clock.now() + clockSkewMs);
   const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);
   for await (const ticket of ticketsOf(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
-    const place = isTask(ticket)
-      ? await judgeTask(dependencies, { ticket, search }, call)
-      : await judgeCall(dependencies, { ticket, search }, call);
-    if (place === 'waits') waiting.push(ticket);
-    if (place === 'undecided') undecided = true;
-    if (place === 'untold') isUntold = true;
-    if (place === 'gone' || place === 'untold') gone++;
+    const judgement = await judge(dependencies, { ticket, line }, call);
+    const isOwn = ticket.ticket === search.record.ticket;
+    if (judgement === 'waits') waiting.push(ticket);
+    if (judgement === 'undecided') undecided = true;
+    if (judgement === 'refused' && isOwn && isUnanswered(search)) isUntold = true;
+    const wasServed = isOwn && (search.ending !== 'expired' || !isTask(ticket));
+    if ((judgement === 'gone' || judgement === 'refused') && !wasServed) gone++;
     const stops = isPile(ticket);
     if (stops) undecided = true; // somebody may wait behind it
     if (stops || (++read >= FIRST_PAGE && found()[1])) {
@@ -138,59 +141,26 @@ export async function peek(
   return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0, isUntold: false };
 }
 
-/** `gone`: its row was cleared away. `untold`: the same, of the grant on record. `undecided`: its task may still wait, and cannot receive the lease now. */
-type Standing = 'waits' | 'passed' | 'gone' | 'untold' | 'undecided';
+/** What the record of a lease shows about the request of each row, while the grant on record ends. */
+const judging = (dependencies: LeaseDependencies, { record, ending, budget }: Search, call: Call): Judging => ({
+  budget,
+  grantOf: (ticket) => grantOf({ record, ending }, ticket),
+  lost: (how) => leaseLost(record.key, how, undefined),
+  failOverdue: (ticket) => failOverdue(dependencies, { ticket, record }, call),
+});
 
-async function judgeTask(
-  dependencies: LeaseDependencies,
-  { ticket, search: { record, ending, budget } }: { ticket: TaskTicket; search: Search },
-  call: Call,
-): Promise<Standing> {
-  if (ending !== 'expired' && ticket.ticket === record.ticket)
-    return settle(dependencies, { ticket, record, ending }, call);
-  if (!isOverdue(ticket, dependencies.clock.now())) return 'waits';
-  const told = budget.over-- > 0 ? await failOverdue(dependencies, { ticket, record }, call) : 'unanswered';
-  if (told === 'unanswered' || told === 'overtaken') return 'undecided';
-  const wasIts = ticket.ticket === record.ticket && record.answeredAt === undefined;
-  return told === 'delivered' && wasIts ? 'untold' : 'gone';
+/** The request of such a grant is forgotten, so another row of the request may be granted. */
+const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'perhapsUnheard']);
+
+function grantOf({ record, ending }: EndingGrant, ticket: Ticket): GrantOfRequest {
+  const isOwn = ticket.ticket === record.ticket;
+  if (ending === 'expired') return isOwn ? 'lapsed' : 'none';
+  if (isOwn && (ending === 'executionEnded' || FORGOTTEN.has(ending))) return 'spent';
+  // A call that knows the request may have ended the grant before its task was notified.
+  if (isOwn || (isOwnOf(record, ticket) && !FORGOTTEN.has(ending)))
+    return ending === 'broken' ? 'broken' : endReason(record);
+  return 'none';
 }
-
-/** A call that knows the request may have given the lease back before its task heard of it. */
-const ENDS_UNHEARD: ReadonlySet<Ending> = new Set(['released', 'free']);
-
-/** The ticket of the grant that ends is still there. Without an answer it stays, as a place in line like any other, and so keeps nobody waiting. */
-async function settle(
-  dependencies: LeaseDependencies,
-  { ticket, record, ending }: EndingGrant & { ticket: TaskTicket },
-  call: Call,
-): Promise<Standing> {
-  const error = leaseLost(record.key, 'released', undefined);
-  if (ENDS_UNHEARD.has(ending)) await failTask(dependencies, { ticket, error }, call);
-  else await deleteTicket(dependencies, ticket, call);
-  return 'passed';
-}
-
-async function judgeCall(
-  dependencies: LeaseDependencies,
-  { ticket, search: { record, ending, budget } }: { ticket: CallTicket; search: Search },
-  call: Call,
-): Promise<Standing> {
-  const now = dependencies.clock.now();
-  const isCancelled = ticket.cancelledAt !== undefined; // its call must see that, until it is over
-  if (!isCancelled && (ticket.ticket === record.ticket || (ending !== 'expired' && isOfRequest(ticket, record)))) {
-    await deleteTicket(dependencies, ticket, call);
-    return ticket.ticket === record.ticket ? 'passed' : 'gone';
-  }
-  if (ticket.keepUntil <= now && budget.over-- > 0) {
-    await deleteOver(dependencies, ticket, call);
-    return 'gone';
-  }
-  return isCancelled || isOverdue(ticket, now) ? 'passed' : 'waits';
-}
-
-/** A request has one grant. If that has ended, another row of the request receives none. */
-const isOfRequest = ({ requestId, holder, principal }: Ticket, record: LeaseRecord): boolean =>
-  record.requestId === requestId && record.holder === holder && record.principal === principal;
 
 /** A parked task, and the record of the lease that it waits for or received. */
 export interface TaskOfLease {
@@ -200,7 +170,8 @@ export interface TaskOfLease {
 
 /**
  * Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. The record that was passed may be
- * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew.
+ * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew. A task
+ * whose request holds the lease by another ticket is notified of that lease instead.
  * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -212,5 +183,17 @@ export async function failOverdue(
   const { clock, clockSkewMs } = dependencies;
   const record = await readRecord(dependencies, seen.key, call);
   if (isLeased(record) && record.ticket === ticket.ticket && record.fence !== seen.fence) return 'overtaken';
+  if (isShared(record, ticket, clock.now())) {
+    const { outcome } = await notifyGranted(dependencies, { ticket, record, repeated: true, isOurs: false }, call);
+    if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+    return outcome;
+  }
   return failTask(dependencies, { ticket, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
 }
+
+/** Whether the request of a row has the lease by another row, or by a plain call, and that grant is claimed. */
+const isShared = (record: LeaseRecord, ticket: TaskTicket, now: number): record is Leased =>
+  isRepeatable(record, ticket, now) &&
+  record.ticket !== ticket.ticket &&
+  record.claimTtlMs === undefined &&
+  !isEnding(record);

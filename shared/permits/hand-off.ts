@@ -1,17 +1,18 @@
-import type { Call } from '../../aws/call.ts';
-import { HoldfastError } from '../../errors.ts';
-import { repairLater } from '../../line/repair/later.ts';
-import { TRANSFER_MS } from '../../line/times.ts';
-import { deleteTicket, isTask, lineOf } from '../../line/waiters.ts';
-import { logLine } from '../../surroundings/log.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { endPermits, grantPermits } from '../grants.ts';
-import { type Going, previousOf } from '../previous.ts';
-import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts';
-import type { Written } from '../write.ts';
+import type { Call } from '../aws/call.ts';
+import { HoldfastError } from '../errors.ts';
+import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { repairLater } from '../line/repair/later.ts';
+import { TRANSFER_MS } from '../line/times.ts';
+import { deleteTicket, isTask, lineOf } from '../line/waiters.ts';
+import { logLine } from '../surroundings/log.ts';
 import { tellGrant } from './deliver.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { endPermits, grantPermits } from './grants.ts';
 import { type Head, lookAtLine, type PoolLine } from './next.ts';
+import { type Going, previousOf } from './previous.ts';
 import { LineReading } from './reading.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import type { Written } from './write.ts';
 
 export interface Advanced {
   /** The tickets that received permits. */
@@ -28,10 +29,6 @@ export interface Advanced {
 /** One write ends so many permits beside the grants: DynamoDB limits an expression to 4 KB. */
 export const MOST_GOING = 20;
 
-/** A call that meets a long line of dead tickets does not clear it all. */
-const MAX_OVER = 10;
-const MAX_GONE = 10;
-
 /** Many calls may give to the same line at once. */
 const MAX_LOST = 20;
 
@@ -40,6 +37,8 @@ interface Advancing {
   record: PoolRecord;
   /** Permits that must end in any case, at most as many as one write ends. */
   going?: readonly Going[];
+  /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
+  unnotified?: Set<string>;
 }
 
 /**
@@ -49,7 +48,7 @@ interface Advancing {
  */
 export async function advance(
   dependencies: PoolDependencies,
-  { record, going: first = [] }: Advancing,
+  { record, going: first = [], unnotified = new Set() }: Advancing,
   call: Call,
 ): Promise<Advanced> {
   const { clock } = dependencies;
@@ -90,7 +89,7 @@ export async function advance(
       needed.map(({ entry }) => entry),
     );
     granted.push(...line.heads.map(({ ticket }) => ticket.ticket));
-    going = await tellAll(dependencies, { line, standing, versions: written.versions }, call);
+    going = await tellAll(dependencies, { line, standing, versions: written.versions, unnotified }, call);
     gone += going.length;
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };
@@ -156,26 +155,32 @@ async function write(
   return { ...written, won: written.landed };
 }
 
+interface Telling {
+  standing: PoolRecord;
+  versions: Versions;
+  unnotified: Set<string>;
+}
+
 /** @returns the permits whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
 async function tellAll(
   dependencies: PoolDependencies,
-  { line: { heads, taskWaits }, standing, versions }: { line: PoolLine; standing: PoolRecord; versions: Versions },
+  { line: { heads, taskWaits }, ...telling }: Telling & { line: PoolLine },
   call: Call,
 ): Promise<Going[]> {
   const undelivered: Going[] = [];
   for (const head of heads.filter(({ ticket }) => isTask(ticket))) {
-    const entry = await tell(dependencies, { head, standing, versions }, call);
+    const entry = await tell(dependencies, { head, ...telling }, call);
     if (entry) undelivered.push({ entry, how: 'undelivered' });
   }
   if (taskWaits && heads.some(({ ticket }) => !isTask(ticket)))
-    await repairLater(dependencies, lineOf(standing.key), call);
+    await repairLater(dependencies, lineOf(telling.standing.key), call);
   return undelivered;
 }
 
 /** A failure after the grant is not the caller's: the schedule notifies the task. */
 async function tell(
   dependencies: PoolDependencies,
-  { head: { ticket, permit }, standing, versions }: { head: Head; standing: PoolRecord; versions: Versions },
+  { head: { ticket, permit }, standing, versions, unnotified }: Telling & { head: Head },
   call: Call,
 ): Promise<PoolEntry | undefined> {
   const entry = entryOf(standing, permit.name);
@@ -184,9 +189,11 @@ async function tell(
   if (entry.version !== versions.get(permit.name)) return undefined;
   // If this call stood still for longer than the permit runs, others may be in its place by now.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
+  unnotified.add(ticket.ticket);
   try {
     const grant = { ticket, record: standing, entry, repeated: false, isOurs: true };
     const { outcome, standing: told } = await tellGrant(dependencies, grant, call);
+    if (outcome === 'delivered' || outcome === 'gone') unnotified.delete(ticket.ticket);
     if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
     return outcome === 'gone' ? entryOf(told, permit.name) : undefined;
   } catch (error) {

@@ -1,13 +1,14 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { TaskTicket } from '../../line/waiters.ts';
-import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from '../conditions.ts';
-import type { Leased, LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
-import { updateLease, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Arrived } from '../line/limits/full-lines.ts';
+import type { TaskTicket } from '../line/waiters.ts';
+import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { isLeased } from './rules.ts';
+import { updateLease, type Written } from './write.ts';
 
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
@@ -77,8 +78,22 @@ export const markAgain = (
 ): Promise<Written> =>
   mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
 
+/** What a record says of those in line, for a call or a task that has just joined. */
+export function arrivedAt(
+  dependencies: LeaseDependencies,
+  { key, waiters, lineOut }: LeaseRecord,
+  call: Call,
+): Omit<Arrived, 'key'> {
+  const arrivals = Number(waiters?.N);
+  return {
+    arrivals,
+    lineOut,
+    correct: (inLine) => correctLineOut(dependencies, { key, arrivals, inLine }, call),
+  };
+}
+
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
-export const correctLineOut = (
+const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,
@@ -121,35 +136,42 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
 }
 
 /**
- * Passes a grant that no call has claimed to a task of the same request, whole. From now on it is that of the task's ticket, so that the schedule
- * notifies the task if this call dies, and that of its execution.
+ * Passes the standing grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
+ * the grant of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A grant that no call has claimed
+ * takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
  */
 export function passToTask(
   dependencies: LeaseDependencies,
   { record, ticket }: { record: Leased; ticket: TaskTicket },
   call: Call,
 ): Promise<Written> {
-  const { ttlSeconds, execution, target, graceSeconds } = ticket;
-  const named = {
+  const { execution, target, graceSeconds } = ticket;
+  const isUnclaimed = record.claimTtlMs !== undefined;
+  const now = dependencies.clock.now();
+  const askedMs = ticket.ttlSeconds * 1000;
+  const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);
+  const isLonger = isUnclaimed || now + ttlMs > (record.expiresAt ?? 0);
+  const set: Item = {
+    ticket: text(ticket.ticket),
     ...(execution !== undefined && { execution: text(execution) }),
     ...(target !== undefined && { target: text(target) }),
     ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
+    ...(isUnclaimed
+      ? { acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(ticket.ttlSeconds) }
+      : { answered_at: integer(now) }),
+    ...(isLonger && {
+      ...{ heartbeat_at: integer(now), expires_at: integer(now + ttlMs) },
+      lease_expiry: integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
+    }),
   };
-  const values = {
-    ...lasting(dependencies.clock.now(), ttlSeconds * 1000),
-    ':ticket': text(ticket.ticket),
-    ':ttlMs': integer(ttlSeconds * 1000),
-    ':ttlSeconds': integer(ttlSeconds),
-    ...Object.fromEntries(Object.entries(named).map(([name, value]) => [`:${name}`, value])),
-  };
-  const forgotten = execution !== undefined && !graceSeconds ? ', grace_ms' : '';
-  const set =
-    ', ticket = :ticket, acquired_at = :now, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds, ' +
-    `ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${Object.keys(named)
-      .map((name) => `, ${name} = :${name}`)
-      .join('')} ` +
-    `REMOVE claim_ttl_ms${forgotten}`;
-  return writeAnew(dependencies, { record, set, values }, call);
+  const removed = [
+    ...(isUnclaimed ? ['claim_ttl_ms'] : []),
+    ...(execution !== undefined && !graceSeconds ? ['grace_ms'] : []),
+  ];
+  const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
+  const expression = `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`;
+  const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
+  return writeAnew(dependencies, { record, set: expression, values }, call);
 }
 
 const lasting = (now: number, ttlMs: number): Item => ({

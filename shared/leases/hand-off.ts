@@ -1,19 +1,16 @@
-import type { Call } from '../../aws/call.ts';
-import { all } from '../../aws/condition.ts';
-import { HoldfastError } from '../../errors.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { Ended } from '../../line/ended.ts';
-import { canTellTasks, endTask, NOTIFY_MS } from '../../line/notify.ts';
-import { TRANSFER_MS } from '../../line/times.ts';
-import { deleteTicket, getTicket, isTask } from '../../line/waiters.ts';
-import { grantUnchanged, queueUnchanged } from '../conditions.ts';
-import { endLease } from '../end.ts';
-import { endedBefore } from '../previous.ts';
-import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
-import { endsAt, isLeased } from '../rules.ts';
-import { leaseLost } from '../views.ts';
-import type { Written } from '../write.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Ended } from '../line/ended.ts';
+import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { canTellTasks, endTask, NOTIFY_MS } from '../line/notify.ts';
+import { TRANSFER_MS } from '../line/times.ts';
+import { deleteTicket, getTicket, isTask } from '../line/waiters.ts';
+import { grantUnchanged, queueUnchanged } from './conditions.ts';
 import { notifyGranted } from './deliver.ts';
+import { endLease } from './end.ts';
+import { repairAtTheEnd } from './in-line/watch.ts';
 import { clearMark } from './marks.ts';
 import {
   type Ending,
@@ -24,8 +21,12 @@ import {
   type Search,
   type TaskOfLease,
 } from './next.ts';
+import { endedBefore } from './previous.ts';
+import { type LeaseRecord, parseRecord, unusable } from './record.ts';
+import { endsAt, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
-import { repairAtTheEnd } from './watch.ts';
+import { leaseLost } from './views.ts';
+import type { Written } from './write.ts';
 
 export interface HandedOff {
   /** The tickets that received the lease. All but the last were of tasks that were gone. */
@@ -44,10 +45,6 @@ export interface HandedOff {
   unanswered?: boolean;
 }
 
-/** A call does not clear a long queue of dead tickets alone. It ends this many that are over, and passes this many tasks that are gone. */
-const MAX_OVER = 10;
-const MAX_GONE = 10;
-
 /** No call has looked at this line, so others may wait in it. */
 export const UNREAD: Line = {
   ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
@@ -59,6 +56,8 @@ interface Passing extends EndingGrant {
   transferred?: NextInLine;
   /** The ticket of the call in line that hands the lease on. That call is alive, so it receives its whole ttl and need not claim it. */
   own?: string;
+  /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
+  unnotified?: Set<string>;
 }
 
 /**
@@ -111,10 +110,12 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
       }
       const sent = call.timeLeftMs() >= NOTIFY_MS;
       if (sent) moved.push(oldest.ticket);
+      grant.unnotified?.add(oldest.ticket);
       const { outcome, standing } = sent
         ? await notifyNewHolder(dependencies, { ticket: oldest, record: from }, call)
         : { outcome: 'gone', standing: from };
       from = standing;
+      if (outcome === 'delivered' || outcome === 'gone') grant.unnotified?.delete(oldest.ticket);
       if (outcome !== 'gone') {
         if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
         return { moved, end: 'granted', standing: from };
@@ -176,7 +177,7 @@ export async function settleTicket(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether tasks are left that cannot receive the lease now. Then the mark stays, for the schedule. */
+  /** Whether others may be in line that this call has not seen. Then the mark stays. */
   undecided: boolean;
   /** What the next holder learns of the one before. */
   previous: Ended | undefined;

@@ -1,0 +1,168 @@
+import type { Call } from '../aws/call.ts';
+import { type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { canTellTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
+import { WINDOW_MS } from '../line/times.ts';
+import { deleteTicket, isTask, PILE_IN_HAND_OFF, pileMet, type TaskTicket, type Ticket } from '../line/waiters.ts';
+import { tellGrant } from './deliver.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import type { NewPermit } from './grants.ts';
+import { EXCLUSIVE_WEIGHT } from './modes.ts';
+import { requestName } from './names.ts';
+import type { Going } from './previous.ts';
+import { readPool } from './read.ts';
+import type { LineReading } from './reading.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { weightOf } from './room.ts';
+import { permitLost, poolHeld } from './views.ts';
+
+/** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
+const BATCH = 5;
+
+/** A ticket that receives a permit. */
+export interface Head {
+  ticket: Ticket;
+  permit: NewPermit;
+}
+
+export interface PoolLine {
+  /** The tickets that the next write grants permits, in the order of the line. */
+  heads: Head[];
+  /** Whether others are in line, or may be. */
+  others: boolean;
+  /** The ticket of the first of them, as far as it was looked for. */
+  next: string | undefined;
+  /** What that one asks for. */
+  behind: NewPermit | undefined;
+  /** Whether a task waits behind them. */
+  taskWaits: boolean;
+}
+
+interface Look {
+  record: PoolRecord;
+  reading: LineReading;
+  going: readonly Going[];
+  /** Tickets to which this call has granted permits. */
+  granted: readonly string[];
+  /** How many rows that are over this call still clears away. */
+  budget: { over: number };
+}
+
+/**
+ * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Clears away what is over
+ * (docs/protocols/pools.md#advance).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
+  const { record, reading, going } = look;
+  const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
+  const rows = judging(dependencies, look, call);
+  const isPile = pileMet(dependencies.clock.now(), PILE_IN_HAND_OFF);
+  let used = record.used - weightOf(going.map(({ entry }) => entry));
+  for await (const ticket of reading.rows()) {
+    const judgement = await judge(dependencies, { ticket, line: rows }, call);
+    if (judgement === 'undecided') line.others = true;
+    if (judgement === 'gone' || judgement === 'refused') reading.drop(ticket);
+    if (judgement === 'granted') reading.sawGranted(ticket);
+    if (isPile(ticket)) return { ...line, others: true }; // somebody may wait behind it
+    if (judgement !== 'waits') continue;
+    const permit = permitOf(ticket);
+    // A second row of a request waits for the outcome of the first one, and keeps nobody out.
+    if (line.heads.some((head) => head.permit.name === permit.name)) {
+      line.taskWaits ||= isTask(ticket);
+      continue;
+    }
+    // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
+    if (isTask(ticket) && !(await canTellTasks(dependencies)))
+      return { ...line, others: true, next: ticket.ticket, taskWaits: true };
+    if (used > permit.room || line.heads.length === BATCH)
+      return {
+        ...line,
+        others: true,
+        next: ticket.ticket,
+        behind: permit,
+        taskWaits: line.taskWaits || isTask(ticket) || (await reading.hasTaskBehind(ticket)),
+      };
+    line.heads.push({ ticket, permit });
+    used += permit.weight;
+  }
+  return line;
+}
+
+/** What a ticket asks for. A caller receives only the window, until it claims its permit. */
+function permitOf(ticket: Ticket): NewPermit {
+  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0 } = ticket;
+  const { permit = { weight: 1, limit: 1 } } = ticket;
+  const { limit, weight } = permit;
+  const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
+  return {
+    ...{ name: requestName(ticket), holder, data, limit, weight, ticket: ticket.ticket },
+    ...{ execution, target, graceMs },
+    room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
+    ...(isTask(ticket) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
+  };
+}
+
+/** What the record of a pool shows about the request of each row. */
+const judging = (dependencies: PoolDependencies, look: Look, call: Call): Judging => ({
+  budget: look.budget,
+  grantOf: (ticket) => grantOf(dependencies, look, ticket),
+  lost: (how) => permitLost(look.record.key, how),
+  failOverdue: (ticket) => failOverdue(dependencies, { ticket, record: look.record }, call),
+  repeat: (ticket) => repeat(dependencies, { ticket, record: look.record }, call),
+});
+
+function grantOf(
+  { clock }: PoolDependencies,
+  { record, reading, going, granted }: Look,
+  ticket: Ticket,
+): GrantOfRequest {
+  if (granted.includes(ticket.ticket)) return 'own';
+  const name = requestName(ticket);
+  const gone = going.find(({ entry }) => entry.name === name);
+  if (gone && gone.entry.ticket !== ticket.ticket) return 'none'; // a request whose permit ends here is not remembered
+  if (gone) return gone.how === 'expired' || !isTask(ticket) ? 'lapsed' : 'own';
+  const how = ending(record, name);
+  const entry = entryOf(record, name);
+  // Another call notifies its task, even if the permit has ended since.
+  if (entry ? entry.ticket === ticket.ticket : how && reading.wasGranted(ticket)) return 'own';
+  if (how) return how;
+  if (!entry) return 'none';
+  return isShared(entry, permitOf(ticket)) && entry.expiresAt > clock.now() ? 'shared' : 'other';
+}
+
+/** Whether a row is answered with the permit that its request has by another row, or by a plain call. */
+const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
+  entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
+
+/** Notifies a task of the permit that its request has by another row, as a task that parks then. */
+async function repeat(
+  dependencies: PoolDependencies,
+  { ticket, record }: { ticket: TaskTicket; record: PoolRecord },
+  call: Call,
+): Promise<Notified<unknown>['outcome']> {
+  const entry = entryOf(record, requestName(ticket));
+  if (!entry) return 'overtaken';
+  const { outcome } = await tellGrant(dependencies, { ticket, record, entry, repeated: true, isOurs: false }, call);
+  if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+  return outcome;
+}
+
+/**
+ * Ends a task whose time is over. The record that was passed may be older than its ticket, so this reads the record again, as for a lease.
+ * @returns `overtaken`: nothing was sent, because the task has a permit that the record did not show, or its request has one by another row
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function failOverdue(
+  dependencies: PoolDependencies,
+  { ticket, record: seen }: { ticket: TaskTicket; record: PoolRecord },
+  call: Call,
+): Promise<Delivery | 'overtaken'> {
+  const { clock, clockSkewMs } = dependencies;
+  const record = await readPool(dependencies, seen.key, call);
+  const asked = permitOf(ticket);
+  const now = clock.now();
+  const entry = entryOf(record, asked.name);
+  const isNew = entry?.ticket === ticket.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
+  if (entry && entry.expiresAt > now && (isNew || isShared(entry, asked))) return 'overtaken';
+  return failTask(dependencies, { ticket, error: poolHeld(record, { asked, now, clockSkewMs }) }, call);
+}

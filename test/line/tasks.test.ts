@@ -1,0 +1,161 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const leases = await queueWorld();
+const permits = await poolLineWorld();
+afterAll(() => Promise.all([leases.steps.stop(), permits.steps.stop()]));
+
+/** What tasks do is the same in front of a lease and of a pool of one permit. */
+const LOCKS = [
+  ['a lease', { ...leases, terms: {}, runSchedule: (_key: string) => leases.repair() }],
+  ['a permit', { ...permits, terms: { limit: 1 }, runSchedule: permits.repairLine }],
+] as const;
+
+/** A minute and a half, in which the schedule has run. */
+const A_WHILE_MS = 90_000;
+
+describe.each(LOCKS)('a task that is tried again while its request holds %s', (name, world) => {
+  const { acquire, release, park, grantOf, rows, clock, steps, terms, runSchedule } = world;
+  const asked = (key: string) => ({
+    key: `${name}: ${key}`,
+    holder: 'task',
+    requestId: 'r',
+    ttlSeconds: 3600,
+    ...terms,
+  });
+  beforeEach(() => {
+    steps.faults = {};
+    world.messages.length = 0;
+  });
+
+  it('is notified by the schedule if no message reached the older try or this one', async () => {
+    const request = asked('granted to an older try');
+    steps.faults.SendTaskSuccess = ['refused', 'refused'];
+    const older = await park(request);
+    older.task.state = 'timedOut';
+    const { task, parked } = await park(request);
+    expect([parked, task.state]).toEqual([true, 'waiting']);
+    for (const _ of ['first', 'second']) {
+      clock.advance(60_000);
+      await runSchedule(request.key);
+    }
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+    clock.advance(60_000);
+    await runSchedule(request.key);
+    expect(steps.requests.filter(({ token }) => token === task.token)).toHaveLength(2);
+    expect(await release(grantOf(task))).toMatchObject({ released: true });
+  });
+
+  it('is notified by the schedule if a call has the grant, and no message reached this try', async () => {
+    const request = asked('granted to a call');
+    const { leaseId } = await acquire(request);
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task, parked } = await park(request);
+    expect([parked, task.state]).toEqual([true, 'waiting']);
+    clock.advance(A_WHILE_MS);
+    await runSchedule(request.key);
+    expect(grantOf(task)).toMatchObject({ leaseId, remainingMs: 3_600_000 });
+    expect(await rows(request.key)).toEqual([]);
+  });
+
+  it('is notified by the schedule if its call died right after it had passed the grant to the task', async () => {
+    const request = asked('dies');
+    await acquire(request);
+    const task = steps.newTask();
+    expect(await dyingAfter(3, () => park(request, task))).toEqual({
+      sent: ['PutItem', 'UpdateItem', 'UpdateItem'],
+      survived: false,
+    });
+    clock.advance(A_WHILE_MS);
+    await runSchedule(request.key);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+  });
+
+  it('has the whole ttl from its message on, and shortens no grant that lasts longer', async () => {
+    const request = asked('lasts');
+    const { leaseId, acquiredAt } = await acquire(request);
+    clock.advance(1_000_000);
+    const shorter = await park({ ...request, ttlSeconds: 60 });
+    expect(grantOf(shorter.task)).toMatchObject({ leaseId, acquiredAt, repeated: true, remainingMs: 3_600_000 });
+    await world.heartbeat({ key: request.key, leaseId, ttlSeconds: 7200 });
+    await world.heartbeat({ key: request.key, leaseId, ttlSeconds: 60 });
+    const { task } = await park(request);
+    expect(grantOf(task)).toMatchObject({ leaseId, acquiredAt, repeated: true });
+    expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBeGreaterThanOrEqual(3_600_000);
+  });
+
+  it('hands nothing on if this try has ended by itself: a call may work under the grant', async () => {
+    const request = asked('gone');
+    const { leaseId } = await acquire(request);
+    const behind = await park({ ...request, holder: 'behind', requestId: 'behind' });
+    const gone = steps.newTask();
+    gone.state = 'timedOut';
+    expect(await park(request, gone)).toMatchObject({ parked: false });
+    expect(behind.task.state).toBe('waiting');
+    expect(await world.heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
+  });
+});
+
+describe.each(LOCKS)('a task that comes to %s, and its answer', (name, world) => {
+  const { acquire, release, park, grantOf, rows, clock, steps, terms, runSchedule } = world;
+  const asked = (key: string) => ({ key: `${name}: ${key}`, holder: 'task', requestId: 'r', ttlSeconds: 60, ...terms });
+  beforeEach(() => {
+    steps.faults = {};
+  });
+
+  it('says that the task waits if the request was released and the message of that is lost, and the task receives LeaseLost', async () => {
+    const request = asked('released');
+    await release(await acquire(request));
+    steps.faults.SendTaskFailure = ['refused'];
+    const { task, parked } = await park(request);
+    expect([parked, task.state, await rows(request.key)]).toMatchObject([true, 'waiting', [{}]]);
+    clock.advance(A_WHILE_MS);
+    await runSchedule(request.key);
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
+    expect(await rows(request.key)).toEqual([]);
+  });
+
+  it('says that the task waits if it was granted at once and the message of that is lost', async () => {
+    const request = asked('lost message');
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task, parked } = await park(request);
+    expect([parked, task.state]).toEqual([true, 'waiting']);
+    clock.advance(10_000);
+    await runSchedule(request.key);
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+});
+
+describe.each(LOCKS)('a task that waits for %s whose holder dies', (name, world) => {
+  const { acquire, park, grantOf, release, clock, messages, steps, terms } = world;
+  beforeEach(() => {
+    steps.faults = {};
+    messages.length = 0;
+  });
+
+  it('has a message look at the end of the holder, which the first in line sends', async () => {
+    const key = `${name}: dead`;
+    await acquire({ key, holder: 'dead', ttlSeconds: 30, ...terms });
+    const { task } = await park({ key, holder: 'first', ...terms });
+    await park({ key, holder: 'second', ...terms });
+    expect(messages).toMatchObject([{ delaySeconds: 32 }]);
+    clock.advance(32_000);
+    await world.repairKey(messages[0]?.key ?? '', messages[0]?.fence);
+    expect(grantOf(task)).toMatchObject({ holder: 'first' });
+  });
+
+  it('has a message look after the window of a caller, though other callers are in front of the task', async () => {
+    const key = `${name}: behind callers`;
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 30, ...terms });
+    for (const holder of ['one', 'two']) {
+      await dyingAfter(3, () => acquire({ key, holder, waitSeconds: 20, ttlSeconds: 30, ...terms }));
+      clock.advance(1);
+    }
+    await park({ key, holder: 'task', ...terms });
+    messages.length = 0;
+    await release(first);
+    expect(messages).toMatchObject([{ delaySeconds: 4 }]);
+  });
+});
