@@ -24,10 +24,8 @@ const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclu
   encoding: 'utf8',
 });
 const deleted = execFileSync('git', ['ls-files', '--deleted', ROOT], { encoding: 'utf8' }).trim().split('\n');
-const files = listed
-  .trim()
-  .split('\n')
-  .filter((file) => !deleted.includes(file));
+// During a merge, git lists a file more than once.
+const files = [...new Set(listed.trim().split('\n'))].filter((file) => !deleted.includes(file));
 
 const complaints: string[] = [];
 const seen = new Map<string, string>();
