@@ -22,7 +22,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['duplicates', 'is that of the task which comes, whole'],
-    change('wholeTtlMs: isUnclaimed ? ttlSeconds * 1000 : undefined', 'wholeTtlMs: undefined'),
+    change('wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined', 'wholeTtlMs: undefined'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',

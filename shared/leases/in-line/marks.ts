@@ -130,7 +130,8 @@ export function passToTask(
   { record, ticket }: { record: Leased; ticket: TaskTicket },
   call: Call,
 ): Promise<Written> {
-  const { execution, target, graceSeconds } = ticket;
+  // A grant in its grace goes on as an ordinary lease, whatever becomes of the execution that asks again.
+  const { execution, target, graceSeconds }: Partial<TaskTicket> = record.endedExecution === undefined ? ticket : {};
   const isUnclaimed = record.claimTtlMs !== undefined;
   const now = dependencies.clock.now();
   const askedMs = ticket.ttlSeconds * 1000;
