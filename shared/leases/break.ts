@@ -98,13 +98,13 @@ const breaking = (record: LeaseRecord) => ({ record, ending: 'broken' }) as cons
 
 /** Under the version of the record: it may have been extended, claimed or ended since. */
 async function handOnBroken(dependencies: LeaseDependencies, record: Leased, call: Call) {
-  const { handOff } = await import('./in-line/hand-off.ts');
+  const { handOff } = await import('./hand-off.ts');
   return handOff(dependencies, breaking(record), call);
 }
 
 /** A holder that got the lease from the queue may be a task that was not notified yet. */
 async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
-  const { settleTicket } = await import('./in-line/hand-off.ts');
+  const { settleTicket } = await import('./hand-off.ts');
   await settleTicket(dependencies, breaking(record), call);
 }
 

@@ -9,7 +9,7 @@ import type { Ended } from '../line/ended.ts';
 import { isOwnOf } from '../line/request.ts';
 import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
-import type { HandedOff } from './in-line/hand-off.ts';
+import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endReason, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
@@ -94,6 +94,6 @@ async function repeat(
 
 /** Gives a free lease to the callers and tasks that came before this call. */
 async function handOn(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {
-  const { handOff } = await import('./in-line/hand-off.ts');
+  const { handOff } = await import('./hand-off.ts');
   return handOff(dependencies, { record, ending: isLeased(record) ? 'expired' : 'free' }, call);
 }

@@ -25,7 +25,7 @@ export function releaser(dependencies: LeaseDependencies) {
       const standing = outcome.old && parseRecord(outcome.old);
       const parked = standing?.waiters !== undefined;
       if (standing && parked && standing.leaseId === leaseId && isLeased(standing)) {
-        const { handOff } = await import('./in-line/hand-off.ts');
+        const { handOff } = await import('./hand-off.ts');
         const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
         if (handed.end !== 'overtaken') return { key, released: true };
         inDoubt ||= handed.unanswered === true;
@@ -41,6 +41,6 @@ export function releaser(dependencies: LeaseDependencies) {
 
 /** Whether others were in line when the lease was granted. */
 async function handOnAtOnce(dependencies: LeaseDependencies, input: ReleaseInput, call: Call) {
-  const { releaseInLine } = await import('./in-line/quick-release.ts');
+  const { releaseInLine } = await import('./quick-release.ts');
   return releaseInLine(dependencies, input, call);
 }

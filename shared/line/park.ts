@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { Parked } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { isQueueFull } from './limits/full-lines.ts';
+import { type Arrived, isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import { failTask, NOTIFY_MS, type Notified, notifyFailed } from './notify.ts';
@@ -54,8 +54,8 @@ export interface LockOfTask<Rec> {
   refuseOther?(record: Rec, ticket: string): Promise<void>;
   /** When this request could be granted, in epoch milliseconds. */
   freeAt(record: Rec): number;
-  /** Whether the line may have more waiters than its quota, so that this arrival counts them. */
-  mayBeFull(record: Rec): boolean;
+  /** How many waiters have joined the line, as far as the record tells. */
+  arrived(record: Rec): Omit<Arrived, 'key'>;
   read(): Promise<Rec>;
   handOff(record: Rec): Promise<HandedOffTo<Rec>>;
   /** Makes the standing grant of the request that of this task's ticket, with its whole ttl. */
@@ -150,7 +150,7 @@ async function arrive<Rec>(
     // A hand-off that stopped at a pile of expired rows has not seen the ticket.
     return end === 'empty' && !(await getTicket(dependencies, ticket, call)) ? 'notified' : 'waits';
   }
-  if (lock.mayBeFull(record) && (await isQueueFull(dependencies, ticket.key, call)))
+  if (await isLineFull(dependencies, { key: ticket.key, ...lock.arrived(record) }, call))
     return refuseFull(dependencies, { lock, ticket }, call);
   await lock.watch(record, ticket.ticket);
   return 'waits';

@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
-import { notifyGranted } from '../leases/in-line/deliver.ts';
-import { handOff } from '../leases/in-line/hand-off.ts';
-import { markAgain } from '../leases/in-line/marks.ts';
-import { failOverdue } from '../leases/in-line/next.ts';
-import { readRecord } from '../leases/in-line/read-record.ts';
+import { notifyGranted } from '../leases/deliver.ts';
+import { handOff } from '../leases/hand-off.ts';
 import { repairAgainAtTheEnd } from '../leases/in-line/watch.ts';
+import { markAgain } from '../leases/marks.ts';
+import { failOverdue } from '../leases/next.ts';
+import { readRecord } from '../leases/read-record.ts';
 import type { LeaseRecord } from '../leases/record.ts';
 import { isEnding, isLeased, takeoverAt } from '../leases/rules.ts';
 import { leaseLost } from '../leases/views.ts';

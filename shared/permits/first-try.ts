@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
-import { ownOf } from './in-line/marks.ts';
+import { ownOf } from './marks.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
 import { type Granted, MAX_MEETINGS, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
 import { toEnd } from './room.ts';
@@ -104,7 +104,7 @@ async function handOn(
   call: Call,
 ): Promise<PoolRecord | 'empty'> {
   if (!isFree) return record;
-  const { advance } = await import('./in-line/hand-off.ts');
+  const { advance } = await import('./hand-off.ts');
   const { end, standing } = await advance(dependencies, { record }, call);
   return end === 'empty' ? 'empty' : standing;
 }

@@ -14,7 +14,7 @@ import {
   stillStand,
 } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { type Mark, REMOVED_MARK, raisedMark } from './in-line/marks.ts';
+import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
 import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
@@ -93,7 +93,7 @@ export async function grantPermits(
   const fence = 'if_not_exists(#fence, :first)';
   const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
   const entries = permits.map((permit, nth) => entryOfNew(dependencies, { permit, nth, now }));
-  const mark = markAfter(line);
+  const mark = markAfter(line, permits.length);
   const written = await updatePool(
     dependencies,
     {
@@ -161,10 +161,12 @@ function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: N
   };
 }
 
-function markAfter(line: LineLeft | undefined): Partial<Mark> & Removal {
+/** @param granted how many leave the line with this write */
+function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> & Removal {
   if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
-  if (line.others) return { remove: [], conditions: [], ...raisedMark({ ticket: line.next, isNews: true }) };
-  return { set: [], ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
+  if (line.others)
+    return { remove: [], conditions: [], ...raisedMark({ ticket: line.next, isNews: true, out: 1 + granted }) };
+  return { ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
 }
 
 interface Ending {
@@ -191,7 +193,7 @@ export function endPermits(
     {
       key,
       now,
-      set: ['#used = if_not_exists(#used, :zero) - :freed'],
+      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : [])],
       remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
       condition: all(first, ...conditions),
       names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names) },

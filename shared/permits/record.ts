@@ -56,6 +56,8 @@ export interface PoolRecord {
   nextTicket: string | undefined;
   /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
   turn: number | undefined;
+  /** A hint: how many of those that the mark counts have left the line. */
+  lineOut: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;
 }
@@ -85,6 +87,7 @@ export function parsePool(key: string, item: Item = {}): PoolRecord {
     waiters: item.waiters,
     nextTicket: item.next?.S,
     turn: number(item, 'turn'),
+    lineOut: number(item, 'line_out'),
     malformed: malformed(item),
   };
 }
@@ -124,7 +127,7 @@ const malformed = (item: Item): string | undefined =>
   (
     [
       ['used', Number.POSITIVE_INFINITY],
-      ...['fence', 'seq', 'turn'].map((name) => [name, MOST_FENCE] as const),
+      ...['fence', 'seq', 'turn', 'line_out'].map((name) => [name, MOST_FENCE] as const),
     ] as const
   ).find(([name, most]) => item[name] !== undefined && !(Number(item[name].N) < most))?.[0];
 

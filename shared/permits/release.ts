@@ -38,7 +38,7 @@ export async function giveToLine(
   call: Call,
 ): Promise<void> {
   if (record.waiters === undefined && ticket === undefined) return;
-  const { advanceAfter } = await import('./in-line/hand-off.ts');
+  const { advanceAfter } = await import('./hand-off.ts');
   await advanceAfter(dependencies, record, call);
 }
 

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { deleteTicket, lineOf } from '../../shared/line/waiters.ts';
 import { repairer } from '../../shared/locks/repair.ts';
-import { advance } from '../../shared/permits/in-line/hand-off.ts';
+import { advance } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -108,6 +108,17 @@ describe('a task that is overdue and cannot be notified', () => {
     await removeMark(key);
     expect(await repairLine(key)).toMatchObject({ unanswered: 1 });
     expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('whose request has the permit by another row is notified of that permit', async () => {
+    const key = 'another row';
+    const first = await acquire({ key, holder: 'first', limit: 1 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 1, parkSeconds: 5, ttlSeconds: 600 };
+    const [one, two] = [await park(asked), await park(asked)];
+    await release(first);
+    clock.advance(6000);
+    await repairLine(key);
+    expect(grantOf(two.task)).toMatchObject({ leaseId: grantOf(one.task).leaseId, repeated: true });
   });
 
   it('does not keep a permit from a caller whose process has no client of Step Functions', async () => {

@@ -218,17 +218,17 @@ describe('beyond the quota of the line, a task', () => {
   });
 });
 
-it('in a long line, only one arrival of 32 counts those before it', async () => {
+it('a line whose record does not say how many have left is counted once, and then by one arrival of 32', async () => {
   const key = 'long';
   await acquire({ key, limit: 1 });
-  await setRaw(key, 'seq', { N: '1022' });
+  await setRaw(key, 'seq', { N: '1020' });
   const counts: number[] = [];
-  for (const holder of ['b', 'c', 'd']) {
+  for (const holder of ['b', 'c', 'd', 'e', 'f']) {
     requests.sent.length = 0;
     await park({ key, holder, limit: 1 });
     counts.push(sent('Query'));
   }
-  expect(counts).toEqual([0, 1, 0]);
+  expect(counts).toEqual([1, 0, 0, 1, 0]);
 });
 
 describe('a task that comes to the line of a pool', () => {

@@ -491,7 +491,11 @@ describe('a queue that is full', () => {
     await park({ key: 'short' });
     expect(requests.sent).toEqual(['PutItem', 'UpdateItem']);
     await park({ key: 'short' });
-    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'PutItem', 'UpdateItem', 'Query']);
+    // The record did not say how many have left. It does so from now on.
+    const counts = ['PutItem', 'UpdateItem', 'Query', 'UpdateItem'];
+    expect(requests.sent).toEqual(['PutItem', 'UpdateItem', ...counts]);
+    await park({ key: 'short' });
+    expect(requests.sent.slice(-2)).toEqual(['PutItem', 'UpdateItem']);
   });
 });
 

@@ -93,3 +93,23 @@ it('a record that takes too many for gone is corrected by one arrival of four', 
   expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + 4}` }, line_out: { N: '3' } });
   for (let count = 0; count < 2; count++) expect((await failure(waiting(key, `late ${count}`))).code).toBe('QueueFull');
 });
+
+it('a task that parks counts a line once of which most have left, and the record says how many are gone', async () => {
+  const key = 'parked by and by';
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  await fill(key, 2, { waiters: { N: '1000' } });
+  requests.sent.length = 0;
+  await world.park({ key, holder: 'counts' });
+  expect(await rawItem(key)).toMatchObject({ waiters: { N: '1001' }, line_out: { N: '998' } });
+  for (let more = 0; more < 2; more++) await world.park({ key, holder: `task ${more}` });
+  expect(requests.sent.filter((command) => command === 'Query')).toHaveLength(1);
+});
+
+it('a task is refused by a record that takes too many for gone, if it is one arrival of four', async () => {
+  const key = 'task sample';
+  await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  await fill(key, QUOTA, { line_out: { N: '100' } });
+  for (let count = 0; count < 3; count++) await inLine(key, `not counted ${count}`);
+  expect((await failure(world.park({ key, holder: 'the sample' }))).code).toBe('QueueFull');
+  expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + 4}` }, line_out: { N: '3' } });
+});

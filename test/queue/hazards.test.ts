@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { handOff } from '../../shared/leases/in-line/hand-off.ts';
-import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { handOff } from '../../shared/leases/hand-off.ts';
+import { readRecord } from '../../shared/leases/read-record.ts';
 import { deleteTicket } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';

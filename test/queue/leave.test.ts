@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { leave, refuse } from '../../shared/leases/in-line/leave.ts';
-import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { readRecord } from '../../shared/leases/read-record.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';

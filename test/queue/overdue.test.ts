@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { handOff } from '../../shared/leases/in-line/hand-off.ts';
-import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { handOff } from '../../shared/leases/hand-off.ts';
+import { readRecord } from '../../shared/leases/read-record.ts';
 import { repairer } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';

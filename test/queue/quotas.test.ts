@@ -160,6 +160,14 @@ describe('the quota of a namespace', () => {
     expect(lease_expiry).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 86_400}` });
   });
 
+  it('is counted for fewer keys than the quota of a key would fill, because a line may have passed that quota', async () => {
+    const { acquire, putTasks, repair, rawItem } = await crowdedWorld({ waitersPerKey: 4 });
+    await acquire({ key: 'team-a/1', ttlSeconds: 3600 });
+    await putTasks(8, (at) => ({ key: 'team-a/1', ticket: String(at) }));
+    await repair();
+    expect((await rawItem('holdfast:full-namespaces'))?.full).toEqual({ SS: ['team-a'] });
+  });
+
   it('is not counted for a message about one key, and a count that fails keeps no run from its keys', async () => {
     const { acquire, park, repair, repairKey, requests, clock, rows } = await crowdedWorld({ waitersPerKey: 8 });
     await acquire({ key: 'team-a/1', ttlSeconds: 60 });
@@ -278,7 +286,7 @@ describe('the quota of a namespace', () => {
   });
 
   it('is not counted in a namespace with so few keys in line that it cannot be full', async () => {
-    const { acquire, park, repair, requests, rawItem } = await crowdedWorld();
+    const { acquire, park, repair, requests, rawItem } = await crowdedWorld({ waitersPerKey: 3 });
     for (const key of ['team-a/1', 'free-1', 'free-2']) {
       await acquire({ key, ttlSeconds: 3600 });
       await park(key, key.startsWith('free') ? undefined : 'team-a');

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
-import { renew } from '../../shared/leases/in-line/marks.ts';
-import { readRecord } from '../../shared/leases/in-line/read-record.ts';
+import { renew } from '../../shared/leases/marks.ts';
+import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Leased } from '../../shared/leases/record.ts';
 import { deleteTicket } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';

@@ -1,4 +1,4 @@
-import { MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
 import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
@@ -42,11 +42,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A withdrawal that has ended a permit, and whose first answer from DynamoDB was lost, answers `cancelled: false` if eight more permits end before its next try.',
     promise: WITHDRAWAL_TOLD,
     courses: ['a caller withdraws, the answer to the write is lost, and eight other permits end before the next try'],
-  },
-  {
-    failure: 'The line of a pool takes more callers and tasks than `maxWaitersPerKey`.',
-    promise: QUOTA_OF_POOL_KEPT,
-    courses: ['more tasks come to a pool than its line has places'],
   },
   {
     failure:

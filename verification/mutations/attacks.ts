@@ -83,7 +83,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'any number of tasks may be parked for a key',
-    changes: [change('Number(waiters?.N) > (dependencies', 'Number(waiters?.N) < 0 * (dependencies')],
+    changes: [change('const isFull = inLine > waitersPerKey;', 'const isFull = inLine < 0;')],
     test: { file: 'test/queue/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
   },
   {

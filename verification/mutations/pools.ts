@@ -76,8 +76,8 @@ export const POOLS: Mutation[] = [
     'one that fits passes the first in the line of a pool',
     ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
     change(
-      '    const isSecond = line.heads',
-      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    const isSecond = line.heads',
+      '    if (used > permit.room || line.heads.length',
+      '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    if (used > permit.room || line.heads.length',
     ),
   ),
   byTest(
@@ -155,7 +155,7 @@ export const POOLS: Mutation[] = [
     'the mark of a pool comes before the ticket of a call',
     ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
-      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence };`,
+      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence, isAgain: again };`,
       'const joining = { key, name, ticket: before, fence };',
       'shared/permits/in-line/wait.ts',
     ),
@@ -201,6 +201,21 @@ export const POOLS: Mutation[] = [
     'a hand-off of a pool sends a message only if a task is next',
     'has a message look after the window of a caller',
     change(' || (await reading.hasTaskBehind(ticket))', ''),
+  ),
+  byTest(
+    'a hand-off of a pool does not note how many have left the line',
+    ['full-line', 'keeps by its hand-offs how many have left'],
+    change('isNews: true, out: 1 + granted }', 'isNews: true }'),
+  ),
+  byTest(
+    'a pool whose line is empty is taken for one that all arrivals are in',
+    ['full-line', 'keeps by its hand-offs how many have left'],
+    change("set: ['#out = if_not_exists(#seq, :zero)'],", "set: ['#out = :zero'],"),
+  ),
+  byTest(
+    'a call that asks again for a permit counts as another arrival',
+    ['full-line', 'does not count a call twice that asks again'],
+    change('fence: again ? undefined : fence, isAgain: again };', 'fence: again ? undefined : fence };'),
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
@@ -285,12 +300,33 @@ export const POOLS: Mutation[] = [
   byTest(
     'an overdue task is refused that another call has just granted a permit',
     ['overdue', 'leaves it alone where it has just received a permit'],
-    change('if (isNew && entry.expiresAt > now) return', 'if (isNew && entry.expiresAt <= 0) return'),
+    change('entry.expiresAt > now && (isNew || isShared)', 'entry.expiresAt > now && isShared'),
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
     ['callers', 'and die in line leave their turn to the next one after the window'],
-    change('if (gone?.entry.ticket === ticket.ticket) {', 'if (!gone && granted.length < 0) {'),
+    change(
+      "if (gone) return gone.how === 'expired' || !isTask(ticket) ?",
+      "if (gone) return gone.how === 'expired' && isTask(ticket) ?",
+    ),
+  ),
+  byTest(
+    'the second row of a request keeps the mark of a pool',
+    ['places', 'one of which was granted before its call claims it'],
+    change(
+      'line.taskWaits ||= isTask(ticket);\n      continue;',
+      'return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };',
+    ),
+  ),
+  byTest(
+    'a task is not notified of the permit that its request has by another row',
+    ['places', 'of tasks receives one permit, and its second task that permit too'],
+    change("return isShared ? 'shared' : 'other';", "return isShared ? 'other' : 'other';"),
+  ),
+  byTest(
+    'an overdue task is refused in the name of its own request',
+    ['overdue', 'whose request has the permit by another row is notified of that permit'],
+    change('entry.expiresAt > now && (isNew || isShared)', 'entry.expiresAt > now && isNew'),
   ),
   byTest(
     'no more expired holders make room than go in one write',

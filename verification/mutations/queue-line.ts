@@ -26,7 +26,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
-    [change('if (ENDS_UNHEARD.has(ending))', 'if (ENDS_UNHEARD.size === 0)')],
+    [change("if (isOwn && (ending === 'executionEnded'", "if (isOwn && (ending !== 'broken'")],
     ...['is over for the task, which is told that', REQUESTS],
   ),
   shown(
@@ -114,13 +114,38 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a grant that was not claimed in time keeps its place',
-    [change('ticket.ticket === record.ticket || (ending', 'false || (ending')],
+    [change("new Set(['lapsed', 'spent',", "new Set(['spent',")],
     'in line costs the next one the window, the margin, and a look',
   ),
   shown(
     'a caller that has left is granted the lease',
-    [change("return isCancelled || isOverdue(ticket, now) ? 'passed'", "return isCancelled ? 'passed'")],
+    [change("if (isCancelled || isOverdue(ticket, now)) return 'passed';", "if (isCancelled) return 'passed';")],
     'is no place for another: a crowd that has left costs the next one nothing',
+  ),
+  shown(
+    'an overdue task that cannot be notified keeps the mark of a free lease',
+    [change("if (outcome === 'unanswered') return 'passed';", "if (outcome === 'unanswered') return 'undecided';")],
+    ...['does not keep a plain caller from the free lease, and the schedule', 'test/queue/overdue.test.ts'],
+  ),
+  shown(
+    'the schedule puts a mark back for an overdue task',
+    [change('!isOverdue(ticket, now) && !isGranted(ticket)', '!isGranted(ticket)')],
+    ...['gets no mark back from the schedule', 'test/queue/overdue.test.ts'],
+  ),
+  shown(
+    'a process without a client of Step Functions fails at an overdue task',
+    [change("if (!(await canTellTasks(dependencies))) return 'passed';", '')],
+    ...['does not keep the lease from a caller whose process has no client', 'test/queue/overdue.test.ts'],
+  ),
+  shown(
+    'a request that gave its lease back is granted another one by the line',
+    [
+      change(
+        '(isOwnOf(record, ticket) && !FORGOTTEN.has(ending))',
+        '(isOwnOf(record, ticket) && FORGOTTEN.size === 0)',
+      ),
+    ],
+    ...['that had the lease and gave it back is granted no second lease', 'test/queue/second-ticket.test.ts'],
   ),
   shown(
     'a call that asks again takes a new place',
@@ -194,11 +219,7 @@ export const QUEUE_LINE: Mutation[] = [
         'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
-      change(
-        'import { all, type Condition }',
-        'import { all, any, type Condition }',
-        'shared/leases/in-line/transfer.ts',
-      ),
+      change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
     'with the ticket of another proves nothing, and changes nothing',
     QUICK,
@@ -210,11 +231,7 @@ export const QUEUE_LINE: Mutation[] = [
         'all(hasLeaseId(leaseId), isHeldByAnother(ticket), hasNoEndMark, isUsable)',
         'all(hasLeaseId(leaseId), any(isHeldByAnother(ticket), hasLeaseId(leaseId)), isUsable)',
       ),
-      change(
-        'import { all, type Condition }',
-        'import { all, any, type Condition }',
-        'shared/leases/in-line/transfer.ts',
-      ),
+      change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
     'a second ticket of the request whose lease ends: a request has one grant',
     QUICK,

@@ -225,7 +225,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
-    [change("? 'untold' : 'gone'", "? 'gone' : 'gone'")],
+    [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) isUntold = true;", '')],
     'test/queue/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
   ),
@@ -246,7 +246,7 @@ export const QUEUE_WAITS: Mutation[] = [
       change(
         'call.timeLeftMs() < TRANSFER_MS)',
         'call.timeLeftMs() < TRANSFER_MS - TRANSFER_MS)',
-        'shared/leases/in-line/quick-release.ts',
+        'shared/leases/quick-release.ts',
       ),
     ],
     QUICK,
@@ -272,9 +272,15 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
-    [change('if (!seemsFull && !isSample) return;', 'if (!isSample) return;')],
+    [change('if (!seemsFull && !isSample) return false;', 'if (!isSample) return false;')],
     FULL,
     'a line that is full refuses every caller that comes after',
+  ),
+  shown(
+    'a line is counted by the hint of the record alone',
+    [change('const isSample = arrivals > waitersPerKey &&', 'const isSample = arrivals < 0 &&')],
+    FULL,
+    'a task is refused by a record that takes too many for gone, if it is one arrival of four',
   ),
   shown(
     'a call that asks again is put out of a full line',
@@ -330,7 +336,12 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call of the request that was answered with the grant of its task does not count',
-    [change('ticket.ticket === record.ticket && record.answeredAt === undefined;', 'ticket.ticket === record.ticket;')],
+    [
+      change(
+        "ending === 'expired' && record.answeredAt === undefined;",
+        "ending === 'expired' && record.key !== undefined;",
+      ),
+    ],
     UNDELIVERED,
     'may stand beside a call of its request that was answered with the grant: that one is named',
   ),

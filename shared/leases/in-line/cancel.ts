@@ -2,8 +2,8 @@ import type { Call } from '../../aws/call.ts';
 import type { CancelInput } from '../../line/calls.ts';
 import { type Cancelled, cancelTicket, type GrantOfTicket } from '../../line/cancel.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
+import { readRecord } from '../read-record.ts';
 import { isLeased } from '../rules.ts';
-import { readRecord } from './read-record.ts';
 
 /**
  * Takes a task or a call out of the line of a lease, by its ticket (docs/protocols/queue.md#cancel).

@@ -6,12 +6,12 @@ import { isOwnOf } from '../../line/request.ts';
 import { type Asker, isCancelled, leaveLine } from '../../line/waiting-calls.ts';
 import { isStillHeld } from '../conditions.ts';
 import type { GrantRequest } from '../grant.ts';
+import { answer, renew } from '../marks.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { releaser } from '../release.ts';
 import { endsAt, isEnding, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
-import { answer, renew } from './marks.ts';
 import { paceAfter } from './pace.ts';
 
 /** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */

@@ -3,8 +3,8 @@ import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { refuseWhereLong, takePlace } from '../../line/join.ts';
 import { isOfAnother } from '../conditions.ts';
 import type { GrantRequest } from '../grant.ts';
+import { arrivedAt, mark } from '../marks.ts';
 import type { LeaseRecord } from '../record.ts';
-import { correctLineOut, mark } from './marks.ts';
 
 /** A call that joins the line. */
 export interface Joining {
@@ -38,9 +38,8 @@ export async function join(dependencies: LeaseDependencies, joining: Joining, ca
   const { won, standing } = await mark(dependencies, raising, call);
   const arrivals = Number(standing.waiters?.N);
   // A call that has its place already stays in line.
-  const correct = (inLine: number) => correctLineOut(dependencies, { key, arrivals, inLine }, call);
   if (won && !again)
-    await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut: standing.lineOut ?? 0, correct }, call);
+    await refuseWhereLong(dependencies, { key, ticket, ...arrivedAt(dependencies, standing, call) }, call);
   return { ticket, arrival: won && !again ? arrivals : undefined, isMarked: won, standing };
 }
 

@@ -6,12 +6,12 @@ import { isOwnOf } from '../../line/request.ts';
 import { deleteTicket, getTicket, isTask } from '../../line/waiters.ts';
 import { isCancelled } from '../../line/waiting-calls.ts';
 import type { GrantRequest } from '../grant.ts';
+import { handOff } from '../hand-off.ts';
+import { readRecord } from '../read-record.ts';
 import type { LeaseRecord } from '../record.ts';
 import { endReason, grantedIn, isLeased, isOver } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
 import { type Claimed, claim } from './claim.ts';
-import { handOff } from './hand-off.ts';
-import { readRecord } from './read-record.ts';
 
 interface Leaving {
   request: GrantRequest;

@@ -1,17 +1,16 @@
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
-import { DEFAULT_QUOTAS } from '../../line/limits/quotas.ts';
 import type { AskedByTask, LockOfTask } from '../../line/park.ts';
 import { isOwnOf } from '../../line/request.ts';
 import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
+import { notifyGranted } from '../deliver.ts';
+import { handOff } from '../hand-off.ts';
+import { arrivedAt, mark, passToTask } from '../marks.ts';
+import { readRecord } from '../read-record.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { endReason, endsAt, isLeased, isOver, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
-import { notifyGranted } from './deliver.ts';
-import { handOff } from './hand-off.ts';
-import { mark, passToTask } from './marks.ts';
-import { readRecord } from './read-record.ts';
 import { repairAtTheEnd } from './watch.ts';
 
 const written = ({ won, standing: record }: Written) => ({ won, record });
@@ -37,8 +36,7 @@ export function leaseOfTask(dependencies: LeaseDependencies, asked: AskedByTask,
           }
         : undefined,
     freeAt: (record) => (isLeased(record) ? takeoverAt(record, clockSkewMs) : Number.NEGATIVE_INFINITY),
-    // The mark counts arrivals since the line was last empty, so a line that empties now and then is never counted.
-    mayBeFull: ({ waiters }) => Number(waiters?.N) > (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey,
+    arrived: (record) => arrivedAt(dependencies, record, call),
     read: () => readRecord(dependencies, key, call),
     handOff: async (record) => {
       const ending = isLeased(record) ? 'expired' : 'free';

@@ -3,10 +3,10 @@ import type { LeaseDependencies } from '../../line/dependencies.ts';
 import type { Ended } from '../../line/ended.ts';
 import { leaveLine } from '../../line/waiting-calls.ts';
 import type { GrantRequest } from '../grant.ts';
+import { answer } from '../marks.ts';
 import type { Leased } from '../record.ts';
 import { isLeased } from '../rules.ts';
 import { claim } from './claim.ts';
-import { answer } from './marks.ts';
 
 interface Repeated {
   standing: Leased;

@@ -7,15 +7,15 @@ import { isOwnOf } from '../../line/request.ts';
 import { ROW_EVERY_MS, WINDOW_SECONDS } from '../../line/times.ts';
 import { getTicket, isTask } from '../../line/waiters.ts';
 import type { GrantRequest } from '../grant.ts';
+import { handOff } from '../hand-off.ts';
+import { markAgain } from '../marks.ts';
+import { placeOf, readRecord } from '../read-record.ts';
 import type { LeaseRecord } from '../record.ts';
 import { endsAt, isLeased, isOver, takeoverAt } from '../rules.ts';
 import { type Claimed, claim } from './claim.ts';
-import { handOff } from './hand-off.ts';
 import { type Joined, type Joining, join, markLate } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
-import { markAgain } from './marks.ts';
 import { leasePatienceMs, pauseMs } from './pace.ts';
-import { placeOf, readRecord } from './read-record.ts';
 
 /** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
 const CROWD_MS = 25;

@@ -26,6 +26,9 @@ const VALID_MS = 150_000;
 const MAX_PAGES = 100;
 const MAX_NAMESPACES = 1000;
 
+/** A line may pass the quota of its key: calls that are under way at one moment join together. A namespace is counted as if each line had this many times its quota. */
+const BEYOND_QUOTA = 2;
+
 /** After this time TTL removes the record of a deployment in which no namespace is full any more. */
 const TTL_SECONDS = 86_400;
 
@@ -86,7 +89,7 @@ export class Fullness {
     const keys = (this.#keys.get(namespace) ?? 0) + 1;
     this.#keys.set(namespace, keys);
     const { waitersPerKey, waitersPerNamespace } = this.#dependencies.quotas ?? DEFAULT_QUOTAS;
-    if (keys * waitersPerKey < waitersPerNamespace) return;
+    if (keys * waitersPerKey * BEYOND_QUOTA < waitersPerNamespace) return;
     this.#counted = true;
     const counts = await countTickets(this.#dependencies, call);
     const full = [...counts].filter(([, count]) => count >= waitersPerNamespace).map(([name]) => name);

@@ -1,12 +1,12 @@
 import type { Call } from '../../aws/call.ts';
 import { lineOf } from '../../line/waiters.ts';
 import { isCancelled, leaveLine } from '../../line/waiting-calls.ts';
+import { extend } from '../deliver.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
 import type { Granted, PermitRequest } from '../request.ts';
 import { permitLost } from '../views.ts';
-import { extend } from './deliver.ts';
 import { leaveForOtherWeight } from './leave.ts';
 
 interface Own {

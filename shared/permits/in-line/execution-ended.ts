@@ -15,12 +15,12 @@ import { deleteTicket, lineOf } from '../../line/waiters.ts';
 import { isStill } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { forgetExecution, noteExecution } from '../execution-rows.ts';
+import { advance, MOST_GOING } from '../hand-off.ts';
 import { readPool } from '../read.ts';
 import type { PoolEntry, PoolRecord } from '../record.ts';
 import { giveToLine } from '../release.ts';
 import { updatePool } from '../write.ts';
 import { giveGrace } from './grace.ts';
-import { advance, MOST_GOING } from './hand-off.ts';
 
 /**
  * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).

@@ -1,21 +1,19 @@
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
-import { countedEvery } from '../../line/join.ts';
-import { DEFAULT_QUOTAS } from '../../line/limits/quotas.ts';
 import type { LockOfTask } from '../../line/park.ts';
 import { repairAfter, repairLater } from '../../line/repair/later.ts';
 import { lineOf } from '../../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill } from '../conditions.ts';
+import { passToTask, tellGrant } from '../deliver.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { arrivedAt, raiseMark } from '../marks.ts';
 import { readPool } from '../read.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import type { PermitRequest } from '../request.ts';
 import { roomAt } from '../room.ts';
 import { permitLost } from '../views.ts';
-import { passToTask, tellGrant } from './deliver.ts';
-import { advance } from './hand-off.ts';
 import { leaveForOtherWeight } from './leave.ts';
-import { raiseMark } from './marks.ts';
 
 /** The permits of a pool, as a task that parks sees them. */
 export function permitOfTask(
@@ -48,11 +46,7 @@ export function permitOfTask(
     },
     refuseOther: (record, ticket) => leaveForOtherWeight(dependencies, { request, own: ownOf(record), ticket }, call),
     freeAt: (record) => roomAt(record, request, dependencies.clockSkewMs),
-    mayBeFull: ({ waiters }) => {
-      const { waitersPerKey } = dependencies.quotas ?? DEFAULT_QUOTAS;
-      const arrivals = Number(waiters?.N);
-      return arrivals > waitersPerKey && arrivals % countedEvery(waitersPerKey) === 0;
-    },
+    arrived: (record) => arrivedAt(dependencies, record, call),
     read: () => readPool(dependencies, key, call),
     handOff: async (record) => {
       const unnotified = new Set<string>();

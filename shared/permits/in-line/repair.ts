@@ -6,17 +6,17 @@ import { endUnnotified } from '../../line/unnotified.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../line/waiters.ts';
 import { leaveLine } from '../../line/waiting-calls.ts';
 import { isUnmarked } from '../conditions.ts';
+import { tellGrant } from '../deliver.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { raiseMark } from '../marks.ts';
 import { requestName } from '../names.ts';
+import { failOverdue } from '../next.ts';
 import { readPool } from '../read.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
 import { permitLost } from '../views.ts';
-import { tellGrant } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
-import { advance } from './hand-off.ts';
-import { raiseMark } from './marks.ts';
-import { failOverdue } from './next.ts';
 
 /** The most that one run does for one pool. */
 const MAX_ADVANCES = 10;
@@ -50,7 +50,7 @@ export async function repairPool(
   repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
   const waiting = { key: line.key, isGranted: (ticket: Ticket) => hasPermit(dependencies, record, ticket) };
   if (record.waiters === undefined && (await isSomebodyWaiting(dependencies, waiting, call)))
-    record = (await raiseMark(dependencies, { key, condition: isUnmarked }, call)).standing;
+    record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).standing;
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
   await notifyLate(dependencies, { record, repaired }, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {

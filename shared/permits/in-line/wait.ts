@@ -7,15 +7,15 @@ import { ROW_EVERY_MS, WINDOW_MS } from '../../line/times.ts';
 import { type CallTicket, deleteTicket, getTicket, isTask, lineOf } from '../../line/waiters.ts';
 import { isCancelled } from '../../line/waiting-calls.ts';
 import type { PoolDependencies } from '../dependencies.ts';
+import { advance } from '../hand-off.ts';
+import { arrivedAt, markJoined, ownOf } from '../marks.ts';
 import { placeOf, readPool } from '../read.ts';
 import { ending, type PoolEntry, type PoolRecord, parsePool } from '../record.ts';
 import { type Granted, MAX_MEETINGS, type PermitRequest } from '../request.ts';
 import { roomAt, toEnd } from '../room.ts';
 import { permitLost } from '../views.ts';
 import { repeatFromLine } from './claim.ts';
-import { advance } from './hand-off.ts';
 import { refuseInLine } from './leave.ts';
-import { markJoined, ownOf } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 
 export interface Joining {
@@ -74,7 +74,7 @@ class Waiting {
     const asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     const placing = { asked, ticket: before, deadline: this.#deadline };
     const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);
-    const joining = { key, name, ticket, fence: again ? undefined : fence };
+    const joining = { key, name, ticket, fence: again ? undefined : fence, isAgain: again };
     const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
     this.#ticket = ticket;
     this.#record = standing;
@@ -82,9 +82,10 @@ class Waiting {
     this.#checkedAt = this.#now;
     if (!won) return ticket;
     this.#joined = { turn: again ? undefined : standing.turn, fence: standing.fence, at: this.#now };
-    const arrivals = Number(standing.waiters?.N);
     // A call that has its place already stays in line.
-    if (!again) await refuseWhereLong(this.#dependencies, { ...this.#name, arrivals }, this.#call);
+    if (again) return ticket;
+    const arrived = { ...this.#name, ...arrivedAt(this.#dependencies, standing, this.#call) };
+    await refuseWhereLong(this.#dependencies, arrived, this.#call);
     return ticket;
   }
 

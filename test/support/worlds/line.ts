@@ -8,10 +8,10 @@ import {
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../../shared/leases/acquire-or-park.ts';
+import { handOff } from '../../../shared/leases/hand-off.ts';
 import { canceller } from '../../../shared/leases/in-line/cancel.ts';
-import { handOff } from '../../../shared/leases/in-line/hand-off.ts';
 import { join } from '../../../shared/leases/in-line/join.ts';
-import { readRecord } from '../../../shared/leases/in-line/read-record.ts';
+import { readRecord } from '../../../shared/leases/read-record.ts';
 import type { Parked } from '../../../shared/line/calls.ts';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
 import { executionEnder } from '../../../shared/locks/execution-ended.ts';

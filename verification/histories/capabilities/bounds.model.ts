@@ -32,7 +32,7 @@ const AT_WORK = 'nobody holds a lease beside the work of an ended execution with
 export const WHOLE_LEASE = 'a caller has its whole lease, or none';
 export const WHOLE_PERMIT = 'a caller has its whole permit, or none';
 const QUOTA_KEPT = 'the line of a lease has no more places than its quota';
-export const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
+const QUOTA_OF_POOL_KEPT = 'the line of a pool has no more places than its quota';
 
 /** A task that still waits at a moment: its call was answered, and it was neither told anything nor closed. */
 const waitsUntil = (task: Entry, ms: number): boolean =>
@@ -204,8 +204,8 @@ export function toldWholeToCallers(
   }));
 }
 
-/** Calls that come at one moment may all come in, and the hint of how many have left may be wrong by a thirtieth of the quota. */
-const mostPlaces = (quota: number, underWay: number): number => quota + Math.ceil(quota / 30) + underWay;
+/** Calls that come at one moment may all join. If the hint takes too many for gone, one of 32 arrivals notices, or of fewer if the quota is small. */
+const mostPlaces = (quota: number, underWay: number): number => quota + Math.min(32, Math.ceil(quota / 32)) + underWay;
 
 export function quotaKept(
   history: readonly Entry[],

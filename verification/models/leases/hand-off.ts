@@ -22,15 +22,15 @@ interface Line {
 /** queue.md#hand-off, steps 1 and 2: who is next, and whether others wait. Rows that are over go on the way. */
 function* look(key: string, record: Item, ending: Ending, config: Config): Steps<Line> {
   const rows: Item[] = yield { op: 'query', key };
-  let undecided = false;
   const line: Item[] = [];
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
     if (!w.isCall(row)) {
       if (ending !== 'expired' && isOfGrant) yield w.deleteRow(key, row.ticket);
+      else if (isOfEnded(row, record, ending)) yield* failTask(key, row, 'LeaseLost');
       else if (row.deadline > now) line.push(row);
-      else if (!(yield* failOverdue(key, row))) undecided = true;
+      else yield* failTask(key, row, 'LeaseHeld');
     } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
       if (row.keep_until <= now) yield w.deleteOverdue(row, config); // until then its call is to see it
     } else if (isOfGrant && !config.bugs?.unclaimedKeepsPlace) yield w.deleteRow(key, row.ticket);
@@ -39,8 +39,7 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
     else if (row.deadline > now || config.bugs?.absentGranted) line.push(row);
     else if (config.bugs?.absentDeleted) yield w.deleteOverdue(row, config);
   }
-  const first = firstOf(line, yield NOW, config);
-  return { ...first, others: undecided || first.others };
+  return firstOf(line, yield NOW, config);
 }
 
 /** Nobody looks for a task: in front of one, a caller that may be leaving by a clock that is ahead is passed over. */
@@ -62,17 +61,17 @@ export function* peek(key: string, own: string, config: Config): Steps<Line | un
   return firstOf(rows.filter(config.bugs?.absentGranted ? () => true : waits), now, config);
 }
 
-/** Another row of the very request whose grant ends here, or has ended: it is not granted a second time. */
+/** Another row of the very request whose grant ends here, or has ended: it is not granted a second time, unless the grant is forgotten. */
 const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
   ending !== 'expired' &&
+  ending !== 'undelivered' &&
   record.request_id !== undefined &&
   w.isOwnOf(record, { requestId: row.request_id, holder: row.holder, principal: row.principal });
 
-export function* failOverdue(key: string, row: Item): Steps<boolean> {
-  const delivery = yield { op: 'tell', token: row.token, error: 'LeaseHeld', key };
-  if (delivery === 'unanswered') return false;
-  yield w.deleteRow(key, row.ticket);
-  return true;
+/** Without an answer the row stays, and keeps nobody out. */
+export function* failTask(key: string, row: Item, error: 'LeaseHeld' | 'LeaseLost'): Steps<void> {
+  const delivery = yield { op: 'tell', token: row.token, error, key };
+  if (delivery !== 'unanswered') yield w.deleteRow(key, row.ticket);
 }
 
 /** A caller was granted the key in front of a task. If it does not claim it, nobody else looks but the schedule. */
@@ -158,7 +157,7 @@ function* passOn(
   config: Config,
 ): Steps<Written> {
   const now: number = yield NOW;
-  if (!oldest) return yield* endUnclaimed(from, how, others, config);
+  if (!oldest) return yield* endUnclaimed(from, how, config);
   const grant = grantTo(oldest, { from, others, own }, now, config);
   const previous = w.previousOf(from, how, how === 'undelivered', config);
   const op = w.transfer(grant, { from, previous, others, next: next?.ticket }, config);
@@ -176,22 +175,21 @@ function* settleBroken(key: string, record: Item): Steps<void> {
 }
 
 /** Nobody is in line: the grant ends, and the mark goes. */
-function* endUnclaimed(from: Item, how: Ending, undecided: boolean, config: Config): Steps<Written> {
+function* endUnclaimed(from: Item, how: Ending, config: Config): Steps<Written> {
   const unclaimed = w.isLeased(from) && from.claim_ttl_ms !== undefined;
   const ends = w.isLeased(from) && (how !== 'expired' || unclaimed);
   if (!ends) {
-    if (undecided || from.waiters === undefined) return { won: true, standing: from, unanswered: false };
+    if (from.waiters === undefined) return { won: true, standing: from, unanswered: false };
     const version = config.uuid();
     return yield* writeVersion(w.clearMark(from, version, config), version);
   }
   const grant = w.unchanged(from, config);
   const queue = w.queueUnchanged(from, config);
-  const guard =
-    undecided || config.bugs?.markUnguarded
-      ? grant
-      : { condition: `(${grant.condition}) AND (${queue.condition})`, values: { ...grant.values, ...queue.values } };
+  const guard = config.bugs?.markUnguarded
+    ? grant
+    : { condition: `(${grant.condition}) AND (${queue.condition})`, values: { ...grant.values, ...queue.values } };
   const forget = how === 'undelivered' || (unclaimed && how === 'expired');
-  const end = { ...guard, clearMark: !undecided, forget, broken: how === 'broken' };
+  const end = { ...guard, clearMark: true, forget, broken: how === 'broken' };
   const written = yield* write(w.end(from.key, end, yield NOW, config));
   if (written.won) return written;
   const { standing } = written;

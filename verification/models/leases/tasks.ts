@@ -1,5 +1,5 @@
 import { NOW, ticketName, write } from './common.ts';
-import { type Ending, failOverdue, handOff, renewWhole, repairLater, tellGrant } from './hand-off.ts';
+import { type Ending, failTask, handOff, renewWhole, repairLater, tellGrant } from './hand-off.ts';
 import type { Config, Item, Request, Self, Steps } from './types.ts';
 import * as w from './writes.ts';
 
@@ -85,7 +85,7 @@ export function* repair(key: string, config: Config): Steps<void> {
     if (w.isCall(row)) {
       if (row.keep_until <= now && !isOfGrant) yield w.deleteOverdue(row, config);
       else if (row.deadline > now && row.cancelled_at === undefined) waiting++;
-    } else if (row.deadline <= now && !isOfGrant) yield* failOverdue(key, row);
+    } else if (row.deadline <= now && !isOfGrant) yield* failTask(key, row, 'LeaseHeld');
     else waiting++;
   }
   const now: number = yield NOW;

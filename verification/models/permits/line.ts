@@ -134,17 +134,21 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
   let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
   for (const row of [...reading.rows]) {
-    const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen);
+    const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
     if (place !== 'waits') continue;
+    if (line.heads.some(({ name }) => name === row.name)) {
+      line.taskWaits ||= !isCall(row);
+      continue;
+    }
     line.isFull = used > row.room;
     if (line.isFull && config.bugs?.headPassed) {
       line.others = true;
       continue;
     }
-    if (line.isFull || line.heads.length === BATCH || line.heads.some(({ name }) => name === row.name))
-      return { ...line, others: true, taskWaits: !isCall(row) };
+    if (line.isFull || line.heads.length === BATCH)
+      return { ...line, others: true, taskWaits: line.taskWaits || !isCall(row) };
     line.heads.push(row);
     used += row.weight;
   }
@@ -155,20 +159,32 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 type Seen = Omit<Look, 'reading'>;
 
-function* judgeTask(key: string, row: Item, { record, going, granted }: Seen): Steps<Place> {
+function* judgeTask(key: string, row: Item, { record, going, granted }: Seen, config: Config): Steps<Place> {
   if (granted.includes(row.ticket)) return 'passed';
   const entry = w.entryOf(record, row.name);
   const gone = going.find(({ name }) => name === row.name);
-  if (entry && !gone) return entry.k === row.ticket ? 'passed' : 'undecided';
+  if (entry && !gone && entry.k === row.ticket) return 'passed';
   if (gone?.how === 'undelivered' && gone.k === row.ticket) return 'passed';
-  if (!entry && w.ending(record, row.name)) return yield* endTask(key, row, 'LeaseLost');
+  if (!gone && w.ending(record, row.name)) return yield* endTask(key, row, 'LeaseLost');
+  const own = gone ? undefined : w.holderOf(record, row.name);
+  if (own) return yield* repeat(key, row, own, config);
   if (row.deadline > (yield NOW)) return 'waits';
   return yield* endTask(key, row, 'LeaseHeld');
 }
 
+/** The request has a permit by another row, or by a plain call. */
+function* repeat(key: string, row: Item, own: w.Holder, config: Config): Steps<Place> {
+  if (own.c !== undefined || own.w !== row.weight || own.e <= (yield NOW)) return 'passed';
+  const { outcome } = yield* tellGrant(key, row, own, { repeated: true, isOurs: false }, config);
+  if (outcome === 'overtaken') return 'undecided';
+  if (outcome === 'unanswered') return 'passed';
+  yield deleteRow(key, row.ticket);
+  return 'gone';
+}
+
 /** Without an answer its row stays, or the task might wait for ever. */
-export function* endTask(key: string, row: Item, error: string): Steps<'gone' | 'undecided'> {
-  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return 'undecided';
+export function* endTask(key: string, row: Item, error: string): Steps<'gone' | 'passed'> {
+  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return 'passed';
   yield deleteRow(key, row.ticket);
   return 'gone';
 }
@@ -187,9 +203,12 @@ function* judgeCall(row: Item, { record, going, granted }: Seen, config: Config)
     yield deleteRow(row.key, row.ticket);
     return 'gone';
   }
-  const entry = w.entryOf(record, row.name);
-  if (entry && !gone) return entry.k === row.ticket ? 'passed' : 'undecided';
-  return !entry && w.ending(record, row.name) ? 'passed' : 'waits';
+  const entry = gone ? undefined : w.entryOf(record, row.name);
+  if (!gone && entry?.k !== row.ticket && w.ending(record, row.name)) {
+    yield deleteRow(row.key, row.ticket);
+    return 'gone';
+  }
+  return entry ? 'passed' : 'waits';
 }
 
 /** @returns those whose tasks were gone, and which no call has notified before */

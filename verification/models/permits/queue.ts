@@ -272,6 +272,8 @@ export function* repairPool(key: string, config: Config): Steps<void> {
     const now: number = yield NOW;
     if (isGranted(row)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
+    const hasPermit = Number(w.holderOf(record, row.name)?.e) > now;
+    if (hasPermit && !(isOver && isCall(row))) continue;
     if (!isOver) waiting += isCall(row) && (row.deadline <= now || row.cancelled_at !== undefined) ? 0 : 1;
     else if (isCall(row)) yield deleteOverdue(row, config);
     else yield* endTask(key, row, 'LeaseHeld');

@@ -1,19 +1,19 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../../line/ended.ts';
-import { shortName } from '../../line/pace.ts';
-import { WINDOW_SECONDS } from '../../line/times.ts';
-import { isTask, type Ticket } from '../../line/waiters.ts';
-import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, queueUnchanged } from '../conditions.ts';
-import { type Grant, grantItem, newGrant } from '../grant.ts';
-import type { LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
-import { updateLease, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../line/ended.ts';
+import { shortName } from '../line/pace.ts';
+import { WINDOW_SECONDS } from '../line/times.ts';
+import { isTask, type Ticket } from '../line/waiters.ts';
+import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, queueUnchanged } from './conditions.ts';
+import { type Grant, grantItem, newGrant } from './grant.ts';
 import { isCounter, keeping, MARK_ATTRIBUTES } from './marks.ts';
 import type { Ending, Line, NextInLine } from './next.ts';
+import type { LeaseRecord } from './record.ts';
+import { isLeased } from './rules.ts';
+import { updateLease, type Written } from './write.ts';
 
 /** The hints name so many of those in line. */
 const MAX_HINTED = 12;

@@ -1,19 +1,19 @@
-import type { Call } from '../../aws/call.ts';
-import { type GrantOfRequest, type Judging, judge } from '../../line/next.ts';
-import { canTellTasks, type Delivery, failTask, type Notified } from '../../line/notify.ts';
-import { WINDOW_MS } from '../../line/times.ts';
-import { deleteTicket, isTask, PILE_IN_HAND_OFF, pileMet, type TaskTicket, type Ticket } from '../../line/waiters.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import type { NewPermit } from '../grants.ts';
-import { EXCLUSIVE_WEIGHT } from '../modes.ts';
-import { requestName } from '../names.ts';
-import type { Going } from '../previous.ts';
-import { readPool } from '../read.ts';
-import { ending, entryOf, type PoolRecord } from '../record.ts';
-import { weightOf } from '../room.ts';
-import { permitLost, poolHeld } from '../views.ts';
+import type { Call } from '../aws/call.ts';
+import { type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { canTellTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
+import { WINDOW_MS } from '../line/times.ts';
+import { deleteTicket, isTask, PILE_IN_HAND_OFF, pileMet, type TaskTicket, type Ticket } from '../line/waiters.ts';
 import { tellGrant } from './deliver.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import type { NewPermit } from './grants.ts';
+import { EXCLUSIVE_WEIGHT } from './modes.ts';
+import { requestName } from './names.ts';
+import type { Going } from './previous.ts';
+import { readPool } from './read.ts';
 import type { LineReading } from './reading.ts';
+import { ending, entryOf, type PoolRecord } from './record.ts';
+import { weightOf } from './room.ts';
+import { permitLost, poolHeld } from './views.ts';
 
 /** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;

@@ -1,13 +1,13 @@
-import type { Call } from '../../aws/call.ts';
-import { previousView } from '../../line/calls.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import { measureHandOff } from '../../line/hand-off-time.ts';
-import { type Deliverable, deliver, type Notified } from '../../line/notify.ts';
-import type { TaskTicket } from '../../line/waiters.ts';
-import type { Leased, LeaseRecord } from '../record.ts';
-import { endsAt, isLeased } from '../rules.ts';
-import { grantView } from '../views.ts';
+import type { Call } from '../aws/call.ts';
+import { previousView } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { measureHandOff } from '../line/hand-off-time.ts';
+import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
+import type { TaskTicket } from '../line/waiters.ts';
 import { renew } from './marks.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { endsAt, isLeased } from './rules.ts';
+import { grantView } from './views.ts';
 
 interface GrantMessage {
   ticket: TaskTicket;

@@ -1,11 +1,12 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import { updatePool, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { Arrived } from '../line/limits/full-lines.ts';
+import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { updatePool, type Written } from './write.ts';
 
 /** The part of a write that marks the record. */
 export interface Mark {
@@ -23,31 +24,37 @@ interface Hints {
   isNews: boolean;
   /** Of an arrival: the last fence that it has seen. As many grants later as there are arrivals, it is its turn. */
   fence?: number | undefined;
+  /** How many of those that the mark counts have left with this write. The write of no arrival is one of them. */
+  out?: number;
 }
 
 /** The mark takes a new value from a counter that only rises. So a call that saw the line empty removes only the mark that it saw. */
-export const raisedMark = ({ ticket, isNews, fence }: Hints): Mark => {
+export const raisedMark = ({ ticket, isNews, fence, out = 0 }: Hints): Mark => {
   const hint = isNews ? '#next = :next' : '#next = if_not_exists(#next, :next)';
   const turn = fence === undefined ? [] : ['#turn = if_not_exists(#turn, :fence) + :one'];
+  const left = out === 0 ? [] : ['#out = if_not_exists(#out, :zero) + :out'];
   return {
-    set: [`#waiters = ${NEXT}`, `#seq = ${NEXT}`, ...(ticket === undefined ? [] : [hint]), ...turn],
+    set: [`#waiters = ${NEXT}`, `#seq = ${NEXT}`, ...(ticket === undefined ? [] : [hint]), ...turn, ...left],
     names: {
       ...{ '#waiters': 'waiters', '#seq': 'seq' },
       ...(ticket !== undefined && { '#next': 'next' }),
       ...(fence !== undefined && { '#turn': 'turn' }),
+      ...(out > 0 && { '#out': 'line_out' }),
     },
     values: {
       ...{ ':zero': integer(0), ':one': integer(1) },
       ...(ticket !== undefined && { ':next': text(ticket) }),
       ...(fence !== undefined && { ':fence': integer(fence) }),
+      ...(out > 0 && { ':out': integer(out) }),
     },
   };
 };
 
-/** The mark, and the hints that go with it. */
+/** Removes the mark, and the hints that go with it. All that the counter has counted have left. The write has the value `:zero`. */
 export const REMOVED_MARK = {
+  set: ['#out = if_not_exists(#seq, :zero)'],
   remove: ['#waiters', '#next', '#turn'],
-  names: { '#waiters': 'waiters', '#next': 'next', '#turn': 'turn' },
+  names: { '#waiters': 'waiters', '#next': 'next', '#turn': 'turn', '#seq': 'seq', '#out': 'line_out' },
 };
 
 interface Raising {
@@ -57,17 +64,53 @@ interface Raising {
   ticket?: string;
   /** Of an arrival: the last fence that it has seen. */
   fence?: number | undefined;
+  /** Whether the mark has counted all that are in line. */
+  isAgain?: boolean;
 }
 
 /** Notes on the record that the pool has a line. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function raiseMark(
   dependencies: PoolDependencies,
-  { key, condition, ticket, fence }: Raising,
+  { key, condition, ticket, fence, isAgain = false }: Raising,
   call: Call,
 ): Promise<Written> {
   const now = dependencies.clock.now();
-  return updatePool(dependencies, { key, now, ...raisedMark({ ticket, isNews: false, fence }), condition }, call);
+  const raised = raisedMark({ ticket, isNews: false, fence, out: isAgain ? 1 : 0 });
+  return updatePool(dependencies, { key, now, ...raised, condition }, call);
 }
+
+/** What a record says of those in line, for a call or a task that has just joined. */
+export function arrivedAt(
+  dependencies: PoolDependencies,
+  { key, waiters, lineOut }: PoolRecord,
+  call: Call,
+): Omit<Arrived, 'key'> {
+  const arrivals = Number(waiters?.N);
+  return {
+    arrivals,
+    lineOut,
+    correct: (inLine) => correctLineOut(dependencies, { key, arrivals, inLine }, call),
+  };
+}
+
+/** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
+const correctLineOut = (
+  dependencies: PoolDependencies,
+  { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
+  call: Call,
+): Promise<Written> =>
+  updatePool(
+    dependencies,
+    {
+      key,
+      now: dependencies.clock.now(),
+      set: ['#out = :out'],
+      condition: aliased('#waiters >= :arrivals', { ':arrivals': integer(arrivals) }),
+      names: { '#out': 'line_out' },
+      values: { ':out': integer(Math.max(0, arrivals - inLine)) },
+    },
+    call,
+  );
 
 /** The request's own permit. One that is over keeps the request out of no line, unless the request has yet to claim it. One that is ending is none. */
 export function ownOf(record: PoolRecord, name: string, now: number): PoolEntry | undefined {
@@ -81,6 +124,8 @@ interface Joining {
   ticket: string;
   /** The last fence that a call has seen which comes to the line. */
   fence?: number | undefined;
+  /** Whether the call asks again, and the mark has counted its place. */
+  isAgain?: boolean;
   /** Whether the call has its place already, and only puts back a mark that is missing. */
   isBack?: boolean;
 }
@@ -91,12 +136,12 @@ interface Joining {
  */
 export async function markJoined(
   dependencies: PoolDependencies,
-  { key, name, ticket, fence, isBack = false }: Joining,
+  { key, name, ticket, fence, isBack = false, isAgain = isBack }: Joining,
   call: Call,
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);
   for (let own = hasNoEntry(name, 0); ; ) {
-    const raised = await raiseMark(dependencies, { key, condition: all(own, also), ticket, fence }, call);
+    const raised = await raiseMark(dependencies, { key, condition: all(own, also), ticket, fence, isAgain }, call);
     const entry = entryOf(raised.standing, name);
     const isMarked = isBack && raised.standing.waiters !== undefined;
     if (raised.won || isMarked || !entry || ownOf(raised.standing, name, dependencies.clock.now())) return raised;

@@ -1,9 +1,9 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import type { Call } from '../../aws/call.ts';
-import { FIRST_PAGE } from '../../line/next.ts';
-import { isTask, lineOf, type Ticket, ticketsOf } from '../../line/waiters.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import type { PoolEntry, PoolRecord } from '../record.ts';
+import type { Call } from '../aws/call.ts';
+import { FIRST_PAGE } from '../line/next.ts';
+import { isTask, lineOf, type Ticket, ticketsOf } from '../line/waiters.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import type { PoolEntry, PoolRecord } from './record.ts';
 
 /** Callers come and go, so an older reading is read anew. */
 const MAX_AGE_MS = 250;

@@ -1,14 +1,14 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import { previousView } from '../../line/calls.ts';
-import { type Deliverable, deliver, type Notified } from '../../line/notify.ts';
-import type { TaskTicket } from '../../line/waiters.ts';
-import { isStill } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import { permitGrant, permitTerms } from '../views.ts';
-import { updatePool, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { previousView } from '../line/calls.ts';
+import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
+import type { TaskTicket } from '../line/waiters.ts';
+import { isStill } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { permitGrant, permitTerms } from './views.ts';
+import { updatePool, type Written } from './write.ts';
 
 interface Message {
   ticket: TaskTicket;

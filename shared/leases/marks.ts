@@ -1,13 +1,14 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
-import type { Item } from '../../aws/dynamodb.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { TaskTicket } from '../../line/waiters.ts';
-import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from '../conditions.ts';
-import type { Leased, LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
-import { updateLease, type Written } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Arrived } from '../line/limits/full-lines.ts';
+import type { TaskTicket } from '../line/waiters.ts';
+import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { isLeased } from './rules.ts';
+import { updateLease, type Written } from './write.ts';
 
 /**
  * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
@@ -77,8 +78,22 @@ export const markAgain = (
 ): Promise<Written> =>
   mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
 
+/** What a record says of those in line, for a call or a task that has just joined. */
+export function arrivedAt(
+  dependencies: LeaseDependencies,
+  { key, waiters, lineOut }: LeaseRecord,
+  call: Call,
+): Omit<Arrived, 'key'> {
+  const arrivals = Number(waiters?.N);
+  return {
+    arrivals,
+    lineOut,
+    correct: (inLine) => correctLineOut(dependencies, { key, arrivals, inLine }, call),
+  };
+}
+
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
-export const correctLineOut = (
+const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,

@@ -1,9 +1,9 @@
-import type { Call } from '../../aws/call.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { Ending as Ended } from '../../line/ended.ts';
-import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../../line/next.ts';
-import { type Delivery, failTask } from '../../line/notify.ts';
-import { isOwnOf } from '../../line/request.ts';
+import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Ending as Ended } from '../line/ended.ts';
+import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { type Delivery, failTask } from '../line/notify.ts';
+import { isOwnOf } from '../line/request.ts';
 import {
   isOverdue,
   isTask,
@@ -13,11 +13,11 @@ import {
   type TaskTicket,
   type Ticket,
   ticketsOf,
-} from '../../line/waiters.ts';
-import type { LeaseRecord } from '../record.ts';
-import { endReason, isLeased } from '../rules.ts';
-import { leaseHeld, leaseLost } from '../views.ts';
+} from '../line/waiters.ts';
 import { readRecord } from './read-record.ts';
+import type { LeaseRecord } from './record.ts';
+import { endReason, isLeased } from './rules.ts';
+import { leaseHeld, leaseLost } from './views.ts';
 
 /**
  * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its

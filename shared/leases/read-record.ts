@@ -1,10 +1,10 @@
 import { GetItemCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { reading, send } from '../../aws/send.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { Place } from '../../line/look.ts';
-import { type LeaseRecord, parseRecord } from '../record.ts';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { reading, send } from '../aws/send.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Place } from '../line/look.ts';
+import { type LeaseRecord, parseRecord } from './record.ts';
 
 /** For line/look.ts. */
 export const placeOf = ({ table }: LeaseDependencies, key: string): Place<LeaseRecord> => ({

@@ -1,18 +1,18 @@
-import type { Call } from '../../aws/call.ts';
-import { HoldfastError } from '../../errors.ts';
-import { MAX_GONE, MAX_OVER } from '../../line/next.ts';
-import { repairLater } from '../../line/repair/later.ts';
-import { TRANSFER_MS } from '../../line/times.ts';
-import { deleteTicket, isTask, lineOf } from '../../line/waiters.ts';
-import { logLine } from '../../surroundings/log.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { endPermits, grantPermits } from '../grants.ts';
-import { type Going, previousOf } from '../previous.ts';
-import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from '../record.ts';
-import type { Written } from '../write.ts';
+import type { Call } from '../aws/call.ts';
+import { HoldfastError } from '../errors.ts';
+import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { repairLater } from '../line/repair/later.ts';
+import { TRANSFER_MS } from '../line/times.ts';
+import { deleteTicket, isTask, lineOf } from '../line/waiters.ts';
+import { logLine } from '../surroundings/log.ts';
 import { tellGrant } from './deliver.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { endPermits, grantPermits } from './grants.ts';
 import { type Head, lookAtLine, type PoolLine } from './next.ts';
+import { type Going, previousOf } from './previous.ts';
 import { LineReading } from './reading.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import type { Written } from './write.ts';
 
 export interface Advanced {
   /** The tickets that received permits. */

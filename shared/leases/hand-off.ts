@@ -1,20 +1,16 @@
-import type { Call } from '../../aws/call.ts';
-import { all } from '../../aws/condition.ts';
-import { HoldfastError } from '../../errors.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { Ended } from '../../line/ended.ts';
-import { MAX_GONE, MAX_OVER } from '../../line/next.ts';
-import { canTellTasks, endTask, NOTIFY_MS } from '../../line/notify.ts';
-import { TRANSFER_MS } from '../../line/times.ts';
-import { deleteTicket, getTicket, isTask } from '../../line/waiters.ts';
-import { grantUnchanged, queueUnchanged } from '../conditions.ts';
-import { endLease } from '../end.ts';
-import { endedBefore } from '../previous.ts';
-import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
-import { endsAt, isLeased } from '../rules.ts';
-import { leaseLost } from '../views.ts';
-import type { Written } from '../write.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Ended } from '../line/ended.ts';
+import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { canTellTasks, endTask, NOTIFY_MS } from '../line/notify.ts';
+import { TRANSFER_MS } from '../line/times.ts';
+import { deleteTicket, getTicket, isTask } from '../line/waiters.ts';
+import { grantUnchanged, queueUnchanged } from './conditions.ts';
 import { notifyGranted } from './deliver.ts';
+import { endLease } from './end.ts';
+import { repairAtTheEnd } from './in-line/watch.ts';
 import { clearMark } from './marks.ts';
 import {
   type Ending,
@@ -25,8 +21,12 @@ import {
   type Search,
   type TaskOfLease,
 } from './next.ts';
+import { endedBefore } from './previous.ts';
+import { type LeaseRecord, parseRecord, unusable } from './record.ts';
+import { endsAt, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
-import { repairAtTheEnd } from './watch.ts';
+import { leaseLost } from './views.ts';
+import type { Written } from './write.ts';
 
 export interface HandedOff {
   /** The tickets that received the lease. All but the last were of tasks that were gone. */

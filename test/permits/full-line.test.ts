@@ -1,0 +1,106 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+// So one arrival of four counts the line whatever the record says.
+const QUOTA = 128;
+const SAMPLE = 4;
+
+const timeline = new Timeline();
+const quotas = { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 };
+const world = await poolLineWorld({ clock: timeline, quotas });
+const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, requests, sent, steps } = world;
+afterAll(() => steps.stop());
+
+const waiting = (key: string, holder: string) => acquire({ key, holder, limit: 1, ttlSeconds: 60, waitSeconds: 20 });
+/** A call that joins the line, and dies before it looks for its grant. */
+const inLine = async (key: string, holder: string) => {
+  timeline.advance(1);
+  return dyingAfter(3, () => waiting(key, holder));
+};
+
+/** A pool with one holder and as many calls in line, as their rows and the mark would be. */
+async function fill(key: string, count: number, more: object = {}) {
+  const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 3600 });
+  await inLine(key, 'the first row');
+  const [template] = await rows(key);
+  const names = Array.from({ length: count - 1 }, (_, index) => `${template?.ticket?.S}-${index}`);
+  await putTickets(names.map((name) => ({ ...template, ticket: { S: name } })));
+  await putRaw({ ...(await rawItem(key)), waiters: { N: `${count}` }, seq: { N: `${count}` }, ...more } as never);
+  requests.sent.length = 0;
+  return first;
+}
+
+describe('the line of a pool', () => {
+  it('refuses every caller that comes after as many as the quota allows', async () => {
+    const key = 'callers';
+    await fill(key, QUOTA);
+    for (let late = 0; late < 2 * SAMPLE; late++)
+      expect(await failure(waiting(key, `late ${late}`))).toMatchObject({
+        code: 'QueueFull',
+        context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
+      });
+    expect(await rows(key)).toHaveLength(QUOTA);
+  });
+
+  it('refuses every task that comes after as many as the quota allows', async () => {
+    const key = 'tasks';
+    await fill(key, QUOTA);
+    for (let late = 0; late < 2 * SAMPLE; late++)
+      expect((await failure(park({ key, holder: `late ${late}`, limit: 1 }))).code).toBe('QueueFull');
+    expect(await rows(key)).toHaveLength(QUOTA);
+  });
+
+  it('is not counted for a crowd of which most have left, by callers and tasks, after one of them has counted it', async () => {
+    const key = 'by and by';
+    await fill(key, 2, { waiters: { N: '1000' }, seq: { N: '1000' } });
+    await dyingAfter(5, () => waiting(key, 'counts'));
+    expect(sent('Query')).toBe(1);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '1001' }, line_out: { N: '998' } });
+    for (let more = 0; more < SAMPLE - 2; more++) await park({ key, holder: `task ${more}`, limit: 1 });
+    expect(sent('Query')).toBe(1);
+  });
+
+  it('keeps by its hand-offs how many have left', async () => {
+    const key = 'hand-offs';
+    const first = await fill(key, 1);
+    const [second, third] = [await park({ key, holder: 'b', limit: 1 }), await park({ key, holder: 'c', limit: 1 })];
+    timeline.advance(30_000); // the first in line is over
+    await release(first);
+    // The mark counts the hand-off too. One of the three is dead, and the hand-off does not count it as gone.
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
+    await release({ key, leaseId: String(second.task.output?.leaseId) });
+    await release({ key, leaseId: String(third.task.output?.leaseId) });
+    const { waiters, seq, line_out: out } = (await rawItem(key)) ?? {};
+    expect([waiters, out]).toEqual([undefined, seq]);
+  });
+
+  it('does not count a call twice that asks again, nor one that puts a lost mark back', async () => {
+    const key = 'again';
+    await fill(key, 1);
+    const asked = { key, holder: 'again', requestId: 'r', limit: 1, waitSeconds: 1 };
+    const [held] = await timeline.play(() => failure(acquire(asked)));
+    const { ticket } = held.context.retryWith as { ticket: string };
+    await timeline.play(() => failure(acquire({ ...asked, ticket })));
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '1' } });
+    await removeMark(key);
+    await timeline.play(() => failure(acquire({ ...asked, ticket })));
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
+  });
+
+  it.each([
+    ['caller', (key: string) => failure(waiting(key, 'the sample'))],
+    ['task', (key: string) => failure(park({ key, holder: 'the sample', limit: 1 }))],
+  ])('whose record takes too many for gone is counted by one arrival of four, a %s too', async (kind, sample) => {
+    const key = `sample ${kind}`;
+    await fill(key, QUOTA, { line_out: { N: '100' } });
+    for (let count = 0; count < SAMPLE - 1; count++) await inLine(key, `not counted ${count}`);
+    expect((await sample(key)).code).toBe('QueueFull');
+    // It counted up to one more than the quota, and no further.
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + SAMPLE}` }, line_out: { N: '3' } });
+    for (let late = 0; late < 2; late++) expect((await failure(waiting(key, `late ${late}`))).code).toBe('QueueFull');
+    expect(await rows(key)).toHaveLength(QUOTA + SAMPLE - 1);
+  });
+});
