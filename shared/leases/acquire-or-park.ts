@@ -22,7 +22,7 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     const { principal, namespace } = call;
     // The schema has checked that data is JSON.
     const asked = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
-    const [{ park }, { leaseOfTask }] = [await import('../line/park.ts'), await import('./in-line/park.ts')];
+    const [{ park }, { leaseOfTask }] = [await import('../line/park.ts'), await import('./park.ts')];
     const parking = { lock: leaseOfTask(dependencies, asked, call), taskToken, parkSeconds };
     const parked = await park(dependencies, parking, call).catch(naming({ requestId }));
     if (parked.parked) call.measure?.('Parked', 1);

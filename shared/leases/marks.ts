@@ -93,7 +93,7 @@ export function arrivedAt(
 }
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
-const correctLineOut = (
+export const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,

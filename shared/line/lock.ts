@@ -42,6 +42,8 @@ export interface HandedOff<Rec> {
    */
   end: 'served' | 'empty' | 'waits' | 'left' | 'overtaken';
   record: Rec;
+  /** The served tasks that may not have been notified. Of a lock that is made for a task. */
+  unnotified?: ReadonlySet<string>;
   /** The version of a full grant that this call has written for itself. */
   ownVersion?: string | undefined;
 }
@@ -92,7 +94,7 @@ export interface Lock<Rec> {
   /** LeaseHeld. */
   held(record: Rec): HoldfastError;
   /** LeaseLost. */
-  lost(reason: 'released' | 'broken', record: Rec): HoldfastError;
+  lost(reason: 'released' | 'broken' | 'unknown', record: Rec): HoldfastError;
   /** The waiters that have their grants already. Lists and positions leave them out. */
   granted(record: Rec): ReadonlySet<string | undefined>;
 
@@ -118,14 +120,21 @@ export interface Pace<Rec> {
 
 /** What a lock does for a task that parks, besides. */
 export interface ParkingLock<Rec> extends Lock<Rec> {
-  /** Raises the mark for a task. @param record undefined at first. Afterwards the record whose expired grant of the request is in the way */
-  markTask(ticket: string, record?: Rec): Promise<Marked<Rec>>;
-  /** Passes a grant of the request that no call has claimed to the task, as a full grant. */
+  /**
+   * Raises the mark for a task, unless its request has a grant, or had one.
+   * @param over the current record, if it has a grant of the request that has expired: such a grant is no reason
+   * @returns `isRuined`: a foreign client has written something in the place of the grant, so the mark will never be raised
+   */
+  markTask(ticket: string, over?: Rec): Promise<Marked<Rec> & { isRuined?: boolean }>;
+  /**
+   * Passes the standing grant of the request to the task, with its whole ttl from now on. A grant that no call has claimed becomes a full grant by
+   * the terms of the task. Every other grant keeps its own terms, and is never shortened.
+   */
   passTo(record: Rec, task: TaskTicket): Promise<Written<Rec>>;
-  /** Sends the task the grant of its request. @param isOurs whether this call has just written the grant for it */
-  notify(record: Rec, task: TaskTicket, isOurs: boolean): Promise<Notified<Rec>>;
-  /** Ends a grant that this call has written for a task which is gone, and serves the next. */
-  undelivered(record: Rec): Promise<HandedOff<Rec>>;
+  /** Notifies the task of the grant that this call has just passed to it. @param message `repeated`: whether the request had the grant before */
+  notify(record: Rec, message: { task: TaskTicket; repeated: boolean }): Promise<Notified<Rec>>;
+  /** Ends a grant that this call has passed to a task which is gone, and serves the next. No other call or task has had that grant. */
+  undelivered(record: Rec): Promise<void>;
   /** Sends the message that looks at the line again, if this waiter needs one. */
-  watch(record: Rec): Promise<void>;
+  watch(record: Rec, ticket: string): Promise<void>;
 }

@@ -83,7 +83,11 @@ export function passToTask(
     values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
     remove: [...(isUnclaimed ? ['#h.c'] : []), ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
   };
-  return writeAnew(dependencies, { key, entry, more, wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined }, call);
+  return writeAnew(
+    dependencies,
+    { key, entry, more, wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined },
+    call,
+  );
 }
 
 /**

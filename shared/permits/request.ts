@@ -1,4 +1,4 @@
-import { invalidRequest } from '../errors.ts';
+import { type HoldfastError, invalidRequest } from '../errors.ts';
 import type { Ended } from '../line/ended.ts';
 import type { NewPermit } from './grants.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
@@ -13,14 +13,16 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
 /** A call meets the permit of its request again where another call of the request has changed it first. Each of them does so once, as a rule. */
 export const MAX_MEETINGS = 20;
 
-/**
- * A request has one permit, by the terms of the call that received it. Another call of the request that asks for another weight would be misled by it.
- * @throws HoldfastError InvalidRequest
- */
-export function refuseOtherWeight({ weight }: PermitRequest, own: PoolEntry): void {
-  if (own.weight === weight) return;
-  const message = 'has a permit of another weight or mode';
-  throw invalidRequest([{ path: 'requestId', message }]);
+/** A request has one permit, by the terms of the call that received it. Another call of the request that asks for another weight would be misled by it. */
+export const otherTerms = ({ weight }: PermitRequest, own: PoolEntry): HoldfastError | undefined =>
+  own.weight === weight
+    ? undefined
+    : invalidRequest([{ path: 'requestId', message: 'has a permit of another weight or mode' }]);
+
+/** @throws HoldfastError InvalidRequest */
+export function refuseOtherWeight(request: PermitRequest, own: PoolEntry): void {
+  const refused = otherTerms(request, own);
+  if (refused) throw refused;
 }
 
 /** A grant. */

@@ -185,7 +185,7 @@ export const POOLS: Mutation[] = [
   byTask(
     'a task whose grant got no answer is said to wait no more',
     'says that the task waits if it was granted at once',
-    change("if (unnotified.has(ticket.ticket)) return 'waits';", ''),
+    change("if (unnotified?.has(ticket.ticket)) return 'waits';", ''),
   ),
   byTask(
     'no message looks at the end of the holders of a pool',
