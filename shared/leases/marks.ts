@@ -6,6 +6,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Arrived } from '../line/limits/full-lines.ts';
 import type { TaskTicket } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import { paceAfter } from './in-line/pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
@@ -133,6 +134,35 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
   const values = lasting(now, ttlMs);
   const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
   return writeAnew(dependencies, { record, set, values }, call);
+}
+
+/**
+ * Makes the grant a full one, for the call that claims it (docs/protocols/queue.md#claim).
+ * @param ttlSeconds what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there.
+ */
+export function claimFull(
+  dependencies: LeaseDependencies,
+  { record, ttlSeconds }: { record: Leased; ttlSeconds: number },
+  call: Call,
+): Promise<Written> {
+  const { key } = record;
+  const now = dependencies.clock.now();
+  const version = dependencies.ids.uuid();
+  const pace = paceAfter(record);
+  const expression =
+    'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
+    `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'} ` +
+    'REMOVE claim_ttl_ms';
+  const values = {
+    ':version': text(version),
+    ':now': integer(now),
+    ':expires': integer(now + ttlSeconds * 1000),
+    ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
+    ':ttlMs': integer(ttlSeconds * 1000),
+    ':ttlSeconds': integer(ttlSeconds),
+    ...(pace !== undefined && { ':pace': integer(pace) }),
+  };
+  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }
 
 /**

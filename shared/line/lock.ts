@@ -1,4 +1,6 @@
+import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from './dependencies.ts';
 import type { Ended } from './ended.ts';
 import type { Place } from './look.ts';
 import type { Notified } from './notify.ts';
@@ -15,8 +17,18 @@ export interface Grant {
   ticket?: string | undefined;
   /** The ttl that a call in line asked for, until it claims the grant. */
   claimTtlMs?: number | undefined;
+  ttlMs?: number | undefined;
   expiresAt: number;
   /** The holder before, if the record tells. */
+  previous?: Ended | undefined;
+}
+
+/** A grant, and the record that shows it. */
+export interface Granted<Rec> {
+  standing: Rec;
+  /** Whether an earlier try of the request got the grant. */
+  repeated: boolean;
+  /** The holder before. */
   previous?: Ended | undefined;
 }
 
@@ -94,7 +106,7 @@ export interface Lock<Rec> {
   /** LeaseHeld. */
   held(record: Rec): HoldfastError;
   /** LeaseLost. */
-  lost(reason: 'released' | 'broken' | 'unknown', record: Rec): HoldfastError;
+  lost(reason: 'released' | 'broken' | 'unknown'): HoldfastError;
   /** The waiters that have their grants already. Lists and positions leave them out. */
   granted(record: Rec): ReadonlySet<string | undefined>;
 
@@ -108,6 +120,13 @@ export interface Lock<Rec> {
   correct?(arrivals: number, inLine: number): Promise<unknown>;
   /** Measures that the holder has received a grant from the line. */
   received?(grant: Grant): void;
+}
+
+/** A call, and the lock that it asks for. */
+export interface LockCall<Rec> {
+  dependencies: LeaseDependencies;
+  lock: Lock<Rec>;
+  call: Call;
 }
 
 /** Nothing but time rests on it. All durations are milliseconds. */

@@ -1,22 +1,16 @@
 import type { Call } from '../aws/call.ts';
+import { naming } from '../aws/send.ts';
 import type { Parked } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
-import type { Lock, Marked, ParkingLock } from './lock.ts';
+import type { Marked, ParkingLock } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
 import { deleteTicket, getTicket, nameOfLine, putTicket, queueFull, type TaskTicket, ticketName } from './waiters.ts';
 
-/** A lock, as far as a task that parks needs it. */
-export type LockOfTask<Rec> = Omit<ParkingLock<Rec>, keyof Lock<Rec>> &
-  Pick<
-    ParkingLock<Rec>,
-    'asked' | 'read' | 'own' | 'granted' | 'freeAt' | 'handOff' | 'lost' | 'otherTerms' | 'correct'
-  >;
-
 interface Parking<Rec> {
-  lock: LockOfTask<Rec>;
+  lock: ParkingLock<Rec>;
   taskToken: string;
   parkSeconds: number;
 }
@@ -26,7 +20,14 @@ interface Parking<Rec> {
  * once: if this call dies, the schedule finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function park<Rec>(
+export async function park<Rec>(dependencies: LeaseDependencies, parking: Parking<Rec>, call: Call): Promise<Parked> {
+  const { requestId } = parking.lock.asked;
+  const parked = await putInLine(dependencies, parking, call).catch(naming({ requestId }));
+  if (parked.parked) call.measure?.('Parked', 1);
+  return parked;
+}
+
+async function putInLine<Rec>(
   dependencies: LeaseDependencies,
   { lock, taskToken, parkSeconds }: Parking<Rec>,
   call: Call,
@@ -35,7 +36,7 @@ export async function park<Rec>(
   await refuseWhereFull(dependencies, asked.key, call);
   const now = dependencies.clock.now();
   const ticket: TaskTicket = {
-    ...{ ...asked, taskToken, ticket: ticketName(now, dependencies.ids.uuid()) },
+    ...{ ...asked, namespace: call.namespace, taskToken, ticket: ticketName(now, dependencies.ids.uuid()) },
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };
   await putTicket(dependencies, ticket, call);
@@ -48,7 +49,7 @@ export async function park<Rec>(
 type Outcome = 'waits' | 'notified';
 
 interface Entering<Rec> {
-  lock: LockOfTask<Rec>;
+  lock: ParkingLock<Rec>;
   ticket: TaskTicket;
 }
 
@@ -102,10 +103,10 @@ async function arrive<Rec>(
 /** The request had its grant. Without an answer the ticket stays, and the next call that meets the ticket refuses the task. */
 async function refuse<Rec>(
   dependencies: LeaseDependencies,
-  { lock, ticket, record, why }: Arrival<Rec> & { why: 'released' | 'broken' | 'unknown' },
+  { lock, ticket, why }: Entering<Rec> & { why: 'released' | 'broken' | 'unknown' },
   call: Call,
 ): Promise<Outcome> {
-  const delivery = await failTask(dependencies, { ticket, error: lock.lost(why, record) }, call);
+  const delivery = await failTask(dependencies, { ticket, error: lock.lost(why) }, call);
   return delivery === 'unanswered' ? 'waits' : 'notified';
 }
 
