@@ -1,6 +1,5 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { naming } from '../aws/send.ts';
 import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
@@ -19,13 +18,9 @@ export function acquireOrPark(dependencies: LeaseDependencies) {
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
     if (taskToken === undefined) return acquire(plain, call);
     const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
-    const { principal, namespace } = call;
     // The schema has checked that data is JSON.
-    const asked = { ...waiter, requestId, principal, namespace, data: data as Json | undefined };
-    const [{ park }, { leaseOfTask }] = [await import('../line/park.ts'), await import('./in-line/park.ts')];
-    const parking = { lock: leaseOfTask(dependencies, asked, call), taskToken, parkSeconds };
-    const parked = await park(dependencies, parking, call).catch(naming({ requestId }));
-    if (parked.parked) call.measure?.('Parked', 1);
-    return parked;
+    const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
+    const [{ park }, { leaseLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
+    return park(dependencies, { lock: leaseLock(dependencies, request, call), taskToken, parkSeconds }, call);
   };
 }

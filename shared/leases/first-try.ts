@@ -5,7 +5,7 @@ import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Ended } from '../line/ended.ts';
+import type { Granted as GrantedTo } from '../line/lock.ts';
 import { isOwnOf } from '../line/request.ts';
 import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
@@ -16,13 +16,7 @@ import { endReason, isLeased, isOver, isRepeatable, takeoverAt } from './rules.t
 import { leaseLost } from './views.ts';
 
 /** A grant. */
-export interface Granted {
-  won: true;
-  standing: Leased;
-  /** Whether an earlier try of the request got it. */
-  repeated: boolean;
-  previous: Ended | undefined;
-}
+type Granted = GrantedTo<LeaseRecord> & { won: true };
 
 /** A grant, or the record that keeps the request from one. */
 type Outcome = Granted | { won: false; standing: LeaseRecord };
@@ -44,13 +38,13 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     const outcome = await put(dependencies, grant, call);
     if (outcome.won) {
       const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
-      return { won: true, standing: parseRecord(grantItem(grant)) as Leased, repeated: false, previous };
+      return { won: true, standing: parseRecord(grantItem(grant)), repeated: false, previous };
     }
     const standing = parseRecord(outcome.old ?? { key: text(request.key) });
     if (isOwnOf(standing, request) && isOver(standing)) throw leaseLost(request.key, endReason(standing), standing);
     if (isRepeatable(standing, request, triedAt)) {
       const repeated = await repeat(dependencies, { request, standing }, call);
-      if (repeated) return { won: true, repeated: true, previous: undefined, ...repeated };
+      if (repeated) return { ...repeated, won: true, repeated: true };
       if (tries === MAX_TRIES) return { won: false, standing };
       continue;
     }
@@ -86,10 +80,12 @@ async function repeat(
   dependencies: LeaseDependencies,
   { request, standing }: { request: GrantRequest; standing: Leased },
   call: Call,
-): Promise<(Partial<Granted> & { standing: Leased }) | undefined> {
-  if (standing.ticket === undefined && standing.claimTtlMs === undefined) return { standing };
-  const { repeatFromQueue } = await import('./in-line/repeat.ts');
-  return repeatFromQueue(dependencies, { request, standing }, call);
+): Promise<Pick<Granted, 'standing' | 'previous'> | undefined> {
+  if (standing.ticket === undefined && standing.claimTtlMs === undefined) return { standing, previous: undefined };
+  const { leaseLock } = await import('./lock.ts');
+  const { claim } = await import('../line/claim.ts');
+  const at = { dependencies, lock: leaseLock(dependencies, request, call), call };
+  return claim(at, { record: standing, maxConflicts: 1 });
 }
 
 /** Gives a free lease to the callers and tasks that came before this call. */

@@ -115,7 +115,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         ? await notifyNewHolder(dependencies, { ticket: oldest, record: from }, call)
         : { outcome: 'gone', standing: from };
       from = standing;
-      if (outcome === 'delivered' || outcome === 'gone') grant.unnotified?.delete(oldest.ticket);
+      if (sent && (outcome === 'delivered' || outcome === 'gone')) grant.unnotified?.delete(oldest.ticket);
       if (outcome !== 'gone') {
         if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
         return { moved, end: 'granted', standing: from };

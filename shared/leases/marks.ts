@@ -6,6 +6,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Arrived } from '../line/limits/full-lines.ts';
 import type { TaskTicket } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import { paceAfter } from './in-line/pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
@@ -93,7 +94,7 @@ export function arrivedAt(
 }
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
-const correctLineOut = (
+export const correctLineOut = (
   dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,
@@ -136,6 +137,35 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
 }
 
 /**
+ * Makes the grant a full one, for the call that claims it (docs/protocols/queue.md#claim).
+ * @param ttlSeconds what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there.
+ */
+export function claimFull(
+  dependencies: LeaseDependencies,
+  { record, ttlSeconds }: { record: Leased; ttlSeconds: number },
+  call: Call,
+): Promise<Written> {
+  const { key } = record;
+  const now = dependencies.clock.now();
+  const version = dependencies.ids.uuid();
+  const pace = paceAfter(record);
+  const expression =
+    'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
+    `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'} ` +
+    'REMOVE claim_ttl_ms';
+  const values = {
+    ':version': text(version),
+    ':now': integer(now),
+    ':expires': integer(now + ttlSeconds * 1000),
+    ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
+    ':ttlMs': integer(ttlSeconds * 1000),
+    ':ttlSeconds': integer(ttlSeconds),
+    ...(pace !== undefined && { ':pace': integer(pace) }),
+  };
+  return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
+}
+
+/**
  * Passes the standing grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
  * the grant of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A grant that no call has claimed
  * takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
@@ -145,7 +175,8 @@ export function passToTask(
   { record, ticket }: { record: Leased; ticket: TaskTicket },
   call: Call,
 ): Promise<Written> {
-  const { execution, target, graceSeconds } = ticket;
+  // A grant in its grace goes on as an ordinary lease, whatever becomes of the execution that asks again.
+  const { execution, target, graceSeconds }: Partial<TaskTicket> = record.endedExecution === undefined ? ticket : {};
   const isUnclaimed = record.claimTtlMs !== undefined;
   const now = dependencies.clock.now();
   const askedMs = ticket.ttlSeconds * 1000;

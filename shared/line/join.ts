@@ -3,6 +3,7 @@ import type { LeaseDependencies } from './dependencies.ts';
 import { type Arrived, isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
+import type { LockCall } from './lock.ts';
 import { type CallTicket, deleteTicket, putTicket, queueFull, ticketName, withdrawn } from './waiters.ts';
 import { KEEP_MS, keepPlace } from './waiting-calls.ts';
 
@@ -47,4 +48,32 @@ export async function takePlace(
   const row: CallTicket = { ...asked, ticket: name, parkedAt: now, deadline, keepUntil: deadline + KEEP_MS };
   await putTicket(dependencies, row, call);
   return { ticket: name, again: false };
+}
+
+/** A call that joins the line of a lock. */
+export interface Joining {
+  /** The waiter of an earlier call of the request, if it asks again. */
+  ticket?: string | undefined;
+  /** When it stops waiting, in epoch milliseconds. */
+  deadline: number;
+}
+
+export interface Joined<Rec> {
+  ticket: string;
+  /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
+  record: Rec;
+}
+
+/**
+ * Puts a call in line: the waiter first, then the mark (docs/protocols/queue.md#join).
+ * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joining: Joining): Promise<Joined<Rec>> {
+  const { key } = lock.asked;
+  const { ticket, again } = await takePlace(dependencies, { ...joining, asked: lock.asked }, call);
+  const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');
+  const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
+  // A call that has its position already stays in line.
+  if (won && !again) await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
+  return { ticket, record };
 }

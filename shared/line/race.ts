@@ -1,60 +1,64 @@
 import type { Ids } from '../surroundings/ids.ts';
-import type { LeaseDependencies } from './dependencies.ts';
+import { isGrant } from './claim.ts';
+import type { Granted, LockCall } from './lock.ts';
+import { lookAtRecord } from './look.ts';
 
 /** The pauses of a waiting caller grow from about the former to the latter. */
 const MIN_PAUSE_MS = 25;
 const MAX_PAUSE_MS = 250;
 
-/** What callers race for: a lease, or room in a pool. */
-interface Race<Won extends { won: true }, Standing> {
-  /** What kept the first try from it. */
-  heldBy: Standing;
+/** While others are in line, each try reads that line. What is free goes to them, and only a line whose waiters are all dead leaves something. */
+const BESIDE_LINE_MS = 1000;
+
+interface Racing<Rec, Won> {
+  /** What kept the first try from a grant. */
+  heldBy: Rec;
   /** When patience ends, in epoch milliseconds. */
   deadline: number;
-  attempt(): Promise<Won | { won: false; standing: Standing }>;
-  /** An eventually consistent read, which costs half a read unit and no write on a hot item. Undefined where nothing is there. */
-  look(): Promise<Standing | undefined>;
-  /** When another caller can get it, unless its holder extends it. */
-  freeAt(standing: Standing, now: number): number;
-  /** The error when patience ends. */
-  held(standing: Standing): Error;
+  attempt(): Promise<Won | { won: false; standing: Rec }>;
 }
 
-/** Looks whether it has come free, and tries again. @throws what `held` makes when patience ends, and what a try throws */
-export async function raceFor<Won extends { won: true }, Standing>(
-  dependencies: Pick<LeaseDependencies, 'clock' | 'ids'>,
-  race: Race<Won, Standing>,
+/**
+ * Waits outside the line (`fair: false`): looks whether the lock has come free, and tries again. This costs less than a position in line, and
+ * the caller that looks first gets the grant.
+ * @throws HoldfastError LeaseHeld when patience ends, and what a try throws
+ */
+export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
+  at: LockCall<Rec>,
+  { heldBy, ...racing }: Racing<Rec, Won>,
 ): Promise<Won> {
-  const pauses = jitteredPauses(dependencies.ids);
-  let { heldBy } = race;
-  for (;;) {
-    await untilItLooksFree(dependencies, { ...race, heldBy, pauses });
-    const outcome = await race.attempt();
+  const { clock, ids } = at.dependencies;
+  const pauses = jitteredPauses(ids);
+  for (let standing = heldBy; ; ) {
+    await untilItLooksFree(at, { ...racing, heldBy: standing, pauses, triedAt: clock.now() });
+    const outcome = await racing.attempt();
     if (outcome.won) return outcome;
-    heldBy = outcome.standing;
+    standing = outcome.standing;
   }
 }
 
 /** Sleeps until the holder's expiry, or for a jittered pause if that is shorter, and looks. */
-async function untilItLooksFree<Won extends { won: true }, Standing>(
-  { clock }: Pick<LeaseDependencies, 'clock'>,
-  { heldBy, deadline, pauses, ...race }: Race<Won, Standing> & { pauses: Iterator<number, never> },
+async function untilItLooksFree<Rec, Won>(
+  { dependencies, lock, call }: LockCall<Rec>,
+  { heldBy, deadline, pauses, triedAt }: Racing<Rec, Won> & { pauses: Iterator<number, never>; triedAt: number },
 ): Promise<void> {
-  let standing = heldBy;
-  for (;;) {
+  const { clock } = dependencies;
+  const freeAt = (record: Rec): number => {
+    const own = lock.own(record);
+    if (typeof own === 'string' || (isGrant(own) && own.expiresAt > clock.now())) return Number.NEGATIVE_INFINITY;
+    const at = lock.freeAt(record);
+    return lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at;
+  };
+  for (let standing = heldBy; ; ) {
     const now = clock.now();
     const patience = deadline - now;
-    if (patience <= 0) throw race.held(standing);
-    // It may be in the past: the lease is free for its line, and Step Functions cannot be reached to notify the task that is next.
-    const toTakeover = race.freeAt(standing, now) - now;
+    if (patience <= 0) throw lock.held(standing);
+    // It may be in the past: the lock is free for its line, and Step Functions cannot be reached to notify the task that is next.
+    const toFree = freeAt(standing) - now;
     const pause = pauses.next().value;
-    await clock.sleep(Math.min(toTakeover > 0 ? Math.min(pause, toTakeover) : pause, patience));
-
-    const seen = await race.look();
-    if (!seen) return;
-    standing = seen;
-    const seenAt = clock.now();
-    if (race.freeAt(standing, seenAt) <= seenAt) return;
+    await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
+    standing = await lookAtRecord(dependencies, lock.where, call);
+    if (freeAt(standing) <= clock.now()) return;
   }
 }
 

@@ -28,10 +28,7 @@ export function permitAcquirerOrParker(dependencies: PoolDependencies) {
     const plain = { ...asked, requestId };
     if (taskToken === undefined) return acquire(plain, call);
     const request = permitRequest({ ...plain, mode }, call);
-    const [{ park }, { permitOfTask }] = [await import('../line/park.ts'), await import('./in-line/park.ts')];
-    const parking = { lock: permitOfTask(dependencies, request, call), taskToken, parkSeconds };
-    const parked = await park(dependencies, parking, call).catch(naming({ requestId }));
-    if (parked.parked) call.measure?.('Parked', 1);
-    return parked;
+    const [{ park }, { permitLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
+    return park(dependencies, { lock: permitLock(dependencies, request, call), taskToken, parkSeconds }, call);
   };
 }

@@ -69,7 +69,8 @@ export function passToTask(
   { key, entry, ticket }: OnRecord & { ticket: TaskTicket },
   call: Call,
 ): Promise<Extended> {
-  const { ttlSeconds, execution, target, graceSeconds } = ticket;
+  // A permit in its grace goes on as an ordinary permit, whatever becomes of the execution that asks again.
+  const { execution, target, graceSeconds }: Partial<TaskTicket> = entry.endedExecution === undefined ? ticket : {};
   const isUnclaimed = entry.claimTtlMs !== undefined;
   const parts: Item = {
     k: text(ticket.ticket),
@@ -82,7 +83,11 @@ export function passToTask(
     values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
     remove: [...(isUnclaimed ? ['#h.c'] : []), ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
   };
-  return writeAnew(dependencies, { key, entry, more, wholeTtlMs: isUnclaimed ? ttlSeconds * 1000 : undefined }, call);
+  return writeAnew(
+    dependencies,
+    { key, entry, more, wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined },
+    call,
+  );
 }
 
 /**

@@ -31,7 +31,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
     refuseEnded(standing, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
     if (own && isFromLine(own)) {
-      const repeated = await repeat(dependencies, { request, standing, own }, call);
+      const repeated = await repeat(dependencies, { request, standing }, call);
       if (repeated) return repeated;
       // Another call of the request has changed it. The next write meets it as that call has left it.
       if (ownOf(standing, request.name, clock.now()) && mayMeetAgain()) {
@@ -50,8 +50,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
         refuseEnded(outcome, request);
         const granted = ownOf(outcome, request.name, clock.now());
         const claimed =
-          granted?.claimTtlMs !== undefined &&
-          (await repeat(dependencies, { request, standing: outcome, own: granted }, call));
+          granted?.claimTtlMs !== undefined && (await repeat(dependencies, { request, standing: outcome }, call));
         if (claimed) return claimed;
         if (!granted || !mayMeetAgain()) return { won: false, standing: outcome };
       }
@@ -90,11 +89,14 @@ const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== un
 
 async function repeat(
   dependencies: PoolDependencies,
-  asked: { request: PermitRequest; standing: PoolRecord; own: PoolEntry },
+  { request, standing }: { request: PermitRequest; standing: PoolRecord },
   call: Call,
 ): Promise<Granted | undefined> {
-  const { repeatFromLine } = await import('./in-line/claim.ts');
-  return repeatFromLine(dependencies, asked, call);
+  const { permitLock } = await import('./lock.ts');
+  const { claim } = await import('../line/claim.ts');
+  const at = { dependencies, lock: permitLock(dependencies, request, call), call };
+  const claimed = await claim(at, { record: standing, maxConflicts: 1 });
+  return claimed && { ...claimed, won: true };
 }
 
 /** Gives room to the callers and tasks that came before. @returns the record that keeps the request out, or that the line is empty */

@@ -94,7 +94,7 @@ export function arrivedAt(
 }
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
-const correctLineOut = (
+export const correctLineOut = (
   dependencies: PoolDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,

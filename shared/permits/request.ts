@@ -1,5 +1,5 @@
-import { invalidRequest } from '../errors.ts';
-import type { Ended } from '../line/ended.ts';
+import { type HoldfastError, invalidRequest } from '../errors.ts';
+import type { Granted as GrantedTo } from '../line/lock.ts';
 import type { NewPermit } from './grants.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
@@ -13,26 +13,23 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
 /** A call meets the permit of its request again where another call of the request has changed it first. Each of them does so once, as a rule. */
 export const MAX_MEETINGS = 20;
 
-/**
- * A request has one permit, by the terms of the call that received it. Another call of the request that asks for another weight would be misled by it.
- * @throws HoldfastError InvalidRequest
- */
-export function refuseOtherWeight({ weight }: PermitRequest, own: PoolEntry): void {
-  if (own.weight === weight) return;
-  const message = 'has a permit of another weight or mode';
-  throw invalidRequest([{ path: 'requestId', message }]);
+/** A request has one permit, by the terms of the call that received it. A duplicate call that asks for another weight would be misled by it. */
+export const otherWeight = ({ weight }: PermitRequest, own: PoolEntry): HoldfastError | undefined =>
+  own.weight === weight
+    ? undefined
+    : invalidRequest([{ path: 'requestId', message: 'has a permit of another weight or mode' }]);
+
+/** @throws HoldfastError InvalidRequest, as `otherWeight` */
+export function refuseOtherWeight(request: PermitRequest, own: PoolEntry): void {
+  const error = otherWeight(request, own);
+  if (error) throw error;
 }
 
 /** A grant. */
-export interface Granted {
+export interface Granted extends GrantedTo<PoolRecord> {
   won: true;
-  standing: PoolRecord;
-  /** Whether an earlier try of the request got it. */
-  repeated: boolean;
   /** The expired entries in whose places it comes. */
-  ended: readonly PoolEntry[];
-  /** What a grant from the line has received of the holder before. */
-  previous?: Ended | undefined;
+  ended?: readonly PoolEntry[];
 }
 
 /** A grant, or the record that keeps the request from one. */

@@ -48,7 +48,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(await release(grantOf(task))).toMatchObject({ released: true });
   });
 
-  it('is notified by the schedule if a call has the grant, and no message reached this try', async () => {
+  it('is notified by the schedule if a call has the grant and no message reached this try', async () => {
     const request = asked('granted to a call');
     const { leaseId } = await acquire(request);
     steps.faults.SendTaskSuccess = ['refused'];
@@ -84,6 +84,28 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     const { task } = await park(request);
     expect(grantOf(task)).toMatchObject({ leaseId, acquiredAt, repeated: true });
     expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBeGreaterThanOrEqual(3_600_000);
+  });
+
+  it('makes the grant that of its execution, whose end ends it', async () => {
+    const request = asked('another execution');
+    const [before, now] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
+    await acquire({ ...request, execution: before });
+    const { task } = await park({ ...request, execution: now });
+    expect(grantOf(task)).toMatchObject({ repeated: true });
+    for (const execution of [before, now]) steps.executions.set(execution, 'FAILED');
+    expect(await world.executionEnded(before)).toMatchObject({ freed: 0 });
+    expect(await world.executionEnded(now)).toMatchObject({ freed: 1 });
+  });
+
+  it('leaves a grant in its grace as it is: the end of the execution that asks again does not end the grant', async () => {
+    const request = asked('grace');
+    const execution = steps.newExecution('FAILED');
+    const { leaseId } = await acquire({ ...request, graceSeconds: 60, execution });
+    expect(await world.executionEnded(execution)).toMatchObject({ graced: 1 });
+    const { task } = await park({ ...request, execution });
+    expect(grantOf(task)).toMatchObject({ leaseId, repeated: true });
+    expect(await world.executionEnded(execution, true)).toMatchObject({ freed: 0, graced: 0 });
+    expect(await world.heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
   });
 
   it('hands nothing on if this try has ended by itself: a call may work under the grant', async () => {

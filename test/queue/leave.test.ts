@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { leave, refuse } from '../../shared/leases/in-line/leave.ts';
+import { leaseLock } from '../../shared/leases/lock.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
+import { leave, refuse } from '../../shared/line/leave.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -13,6 +14,11 @@ afterAll(() => steps.stop());
 /** With so little time left, a release leaves the line to others: the lease is free, and keeps its mark. */
 const late = call({ timeLeftMs: () => 1999 });
 
+const asking = (key: string) => {
+  const request = { key, holder: 'caller', requestId: 'own', ttlSeconds: 10 };
+  return { dependencies, lock: leaseLock(dependencies, request, call()), call: call() };
+};
+
 describe('a call that leaves the line of a free lease', () => {
   it('hands it on once: behind rows that one hand-off does not pass, it is answered with LeaseHeld', async () => {
     const key = 'once';
@@ -21,8 +27,7 @@ describe('a call that leaves the line of a free lease', () => {
     await release(first, late);
     const over = { deadline: { N: '1' }, keep_until: { N: String(clock.now()) } };
     await putTickets(Array.from({ length: 850 }, (_, index) => callerRow(key, `over ${index}`, over)));
-    const request = { key, holder: 'caller', requestId: 'own', ttlSeconds: 10 };
-    const { code, context } = await failure(leave(dependencies, { request, name: { key, ticket } }, call()));
+    const { code, context } = await failure(leave(asking(key), ticket));
     expect([code, context.retryWith]).toEqual(['LeaseHeld', { requestId: 'own', ticket }]);
     expect(await rows(key)).toHaveLength(841);
   });
@@ -37,8 +42,8 @@ describe('a call that leaves the line of a free lease', () => {
     await release(first);
     await release({ key, leaseId: (await rawItem(key))?.lease_id?.S ?? '' }, late);
     expect(task.state).toBe('waiting');
-    const refusing = { record: await readRecord(dependencies, key, call()), name: { key, ticket } };
-    const { code } = await failure(refuse(dependencies, { ...refusing, reason: 'cancelled' }, call()));
+    const refusing = { record: await readRecord(dependencies, key, call()), ticket };
+    const { code } = await failure(refuse(asking(key), { ...refusing, reason: 'cancelled' }));
     expect([code, task.state, task.error]).toEqual(['LeaseLost', 'failed', 'LeaseLost']);
     expect(await rows(key)).toEqual([]);
   });
@@ -48,8 +53,8 @@ describe('a call that leaves the line of a free lease', () => {
     await release(await acquire({ key }));
     const record = await readRecord(dependencies, key, call());
     requests.sent.length = 0;
-    const refusing = { record, name: { key, ticket: 'gone' }, reason: 'released' as const };
-    expect(await failure(refuse(dependencies, refusing, call()))).toMatchObject({ code: 'LeaseLost' });
+    const refusing = { record, ticket: 'gone', reason: 'released' as const };
+    expect(await failure(refuse(asking(key), refusing))).toMatchObject({ code: 'LeaseLost' });
     expect(requests.sent).toEqual(['DeleteItem']);
   });
 });

@@ -22,7 +22,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['duplicates', 'is that of the task which comes, whole'],
-    change('wholeTtlMs: isUnclaimed ? ttlSeconds * 1000 : undefined', 'wholeTtlMs: undefined'),
+    change('wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined', 'wholeTtlMs: undefined'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
@@ -185,7 +185,7 @@ export const POOLS: Mutation[] = [
   byTask(
     'a task whose grant got no answer is said to wait no more',
     'says that the task waits if it was granted at once',
-    change("if (unnotified.has(ticket.ticket)) return 'waits';", ''),
+    change("if (unnotified?.has(ticket.ticket)) return 'waits';", ''),
   ),
   byTask(
     'no message looks at the end of the holders of a pool',

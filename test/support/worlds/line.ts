@@ -10,10 +10,11 @@ import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../../shared/leases/acquire-or-park.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
 import { canceller } from '../../../shared/leases/in-line/cancel.ts';
-import { join } from '../../../shared/leases/in-line/join.ts';
+import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';
 import type { Parked } from '../../../shared/line/calls.ts';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
+import { join } from '../../../shared/line/join.ts';
 import { executionEnder } from '../../../shared/locks/execution-ended.ts';
 import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
 import { repairer } from '../../../shared/locks/repair.ts';
@@ -63,7 +64,8 @@ export async function queueWorld(overrides: Overrides = {}) {
     /** A caller's step of getting in line, without the wait that follows. */
     joinLine: (key: string, requestId: string) => {
       const request = { key, holder: 'caller', requestId, ttlSeconds: 10 };
-      return join(dependencies, { request, deadline: clock.now() + 20_000 }, call());
+      const at = { dependencies, lock: leaseLock(dependencies, request, call()), call: call() };
+      return join(at, { deadline: clock.now() + 20_000 });
     },
     /** A hand-off of the record as it stands. */
     handOn: async (key: string, ending: 'free' | 'expired') =>

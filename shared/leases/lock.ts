@@ -1,0 +1,200 @@
+import type { Call } from '../aws/call.ts';
+import type { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { measureHandOff } from '../line/hand-off-time.ts';
+import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Sight, Written } from '../line/lock.ts';
+import type { Notified } from '../line/notify.ts';
+import { isOwnOf } from '../line/request.ts';
+import type { TaskTicket } from '../line/waiters.ts';
+import { grantUnchanged, isHeldByAnother, isOfAnother } from './conditions.ts';
+import { notifyGranted } from './deliver.ts';
+import type { GrantRequest } from './grant.ts';
+import { handOff } from './hand-off.ts';
+import { leasePatienceMs, pauseMs } from './in-line/pace.ts';
+import { repairAtTheEnd } from './in-line/watch.ts';
+import { answer, claimFull, correctLineOut, mark, markAgain, passToTask, renew } from './marks.ts';
+import { placeOf, readRecord } from './read-record.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { releaser } from './release.ts';
+import { endReason, endsAt, grantedIn, isLeased, isOver, takeoverAt } from './rules.ts';
+import { leaseHeld, leaseLost } from './views.ts';
+
+/** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
+const CROWD_MS = 25;
+
+/** A lease as one request sees it. */
+export const leaseLock = (
+  dependencies: LeaseDependencies,
+  request: GrantRequest,
+  call: Call,
+): ParkingLock<LeaseRecord> => new LeaseLock(dependencies, request, call);
+
+class LeaseLock implements ParkingLock<LeaseRecord> {
+  readonly asked: Asked;
+  readonly where;
+  readonly #dependencies: LeaseDependencies;
+  readonly #request: GrantRequest;
+  readonly #call: Call;
+  /** How many had joined when this call did, with it. Undefined if that is not known. */
+  #arrival: number | undefined;
+  /** Whether the mark counts this call. It does not if there was no record when it joined. */
+  #isCounted = true;
+
+  constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
+    const { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data } = request;
+    this.asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data };
+    this.where = placeOf(dependencies, key);
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#call = call;
+  }
+
+  read(): Promise<LeaseRecord> {
+    return readRecord(this.#dependencies, this.#request.key, this.#call);
+  }
+
+  own(record: LeaseRecord): Grant | 'released' | 'broken' | undefined {
+    if (!isOwnOf(record, this.#request)) return undefined;
+    if (!isLeased(record) || isOver(record)) return endReason(record);
+    const { version, ticket, claimTtlMs, ttlMs, previous } = record;
+    return { version, ticket, claimTtlMs, ttlMs, previous, expiresAt: endsAt(record) };
+  }
+
+  freeAt(record: LeaseRecord): number {
+    return isLeased(record) ? takeoverAt(record, this.#dependencies.clockSkewMs) : Number.NEGATIVE_INFINITY;
+  }
+
+  mayServe(record: LeaseRecord): boolean {
+    return !isLeased(record) && this.isMarked(record);
+  }
+
+  isMarked({ waiters }: LeaseRecord): boolean {
+    return waiters !== undefined;
+  }
+
+  async mark(ticket: string, how: 'first' | 'again'): Promise<Marked<LeaseRecord>> {
+    const { key } = this.#request;
+    const raising = { key, condition: isOfAnother(this.#request), ticket, again: how === 'again' };
+    const { won, standing } = await mark(this.#dependencies, raising, this.#call);
+    const arrivals = Number(standing.waiters?.N);
+    this.#isCounted = won;
+    this.#arrival = won && how === 'first' ? arrivals : undefined;
+    return { won, record: standing, arrivals, lineOut: standing.lineOut ?? 0 };
+  }
+
+  missingMark(record: LeaseRecord): 'first' | 'lost' | undefined {
+    const isFree = this.freeAt(record) <= this.#dependencies.clock.now();
+    if (isFree || isOwnOf(record, this.#request)) return undefined;
+    if (!this.#isCounted) return 'first';
+    return this.isMarked(record) ? undefined : 'lost';
+  }
+
+  async markBack(record: LeaseRecord, ticket: string): Promise<Marked<LeaseRecord>> {
+    if (!this.#isCounted) return this.mark(ticket, 'first');
+    const { won, standing } = await markAgain(this.#dependencies, { record, ticket }, this.#call);
+    return { won, record: standing, arrivals: Number(standing.waiters?.N) };
+  }
+
+  /** If the record names no next waiter, each call acts at once: a foreign client has deleted the record. */
+  isNext(record: LeaseRecord, ticket: string): boolean {
+    const { nextTicket } = record;
+    return (isLeased(record) || this.isMarked(record)) && (nextTicket === undefined || nextTicket === ticket);
+  }
+
+  async handOff(record: LeaseRecord, alive?: string): Promise<HandedOff<LeaseRecord>> {
+    const ending = isLeased(record) ? 'expired' : 'free';
+    const unnotified = new Set<string>();
+    const passing = { record, ending, unnotified, ...(alive !== undefined && { own: alive }) } as const;
+    const { end, moved, standing, hasGoneOn } = await handOff(this.#dependencies, passing, this.#call);
+    const isOwn = alive !== undefined && moved.includes(alive) && !hasGoneOn;
+    const handed = { end: end === 'granted' ? 'served' : end, served: moved, unnotified, record: standing } as const;
+    return { ...handed, ...(isOwn && { ownVersion: standing.version }) };
+  }
+
+  async write(record: LeaseRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written<LeaseRecord>> {
+    if (!isLeased(record)) return { won: false, record };
+    const { won, standing } =
+      how === 'claim'
+        ? await claimFull(this.#dependencies, { record, ttlSeconds: this.#request.ttlSeconds }, this.#call)
+        : await (how === 'answer' ? answer : renew)(this.#dependencies, record, this.#call);
+    return { won, record: standing };
+  }
+
+  async giveUp({ key, leaseId = '' }: LeaseRecord): Promise<void> {
+    await releaser(this.#dependencies)({ key, leaseId }, this.#call);
+  }
+
+  readonly pace: Pace<LeaseRecord> = {
+    pauseMs: (sight) => {
+      const { clock, ids } = this.#dependencies;
+      const now = clock.now();
+      const toTakeoverMs = takeoverAt(sight.record, this.#dependencies.clockSkewMs) - now;
+      return pauseMs({ ...sight, arrival: this.#arrival, now, toTakeoverMs }, ids);
+    },
+    patienceMs: (sight: Sight<LeaseRecord>) => {
+      const { ids } = this.#dependencies;
+      const { record } = sight;
+      return isLeased(record) || this.isMarked(record)
+        ? leasePatienceMs({ ...sight, arrival: this.#arrival }, ids)
+        : CROWD_MS * ids.random();
+    },
+  };
+
+  held(record: LeaseRecord): HoldfastError {
+    const { clock, clockSkewMs } = this.#dependencies;
+    return leaseHeld(record, clock.now(), clockSkewMs);
+  }
+
+  lost(reason: 'released' | 'broken' | 'unknown'): HoldfastError {
+    return leaseLost(this.#request.key, reason, undefined);
+  }
+
+  granted(record: LeaseRecord): ReadonlySet<string | undefined> {
+    return grantedIn(record);
+  }
+
+  /** The next waiter hands an expired lease on by what it saw last, because the write names that version. */
+  skipsLook(record: LeaseRecord, ticket: string): boolean {
+    if (record.nextTicket !== ticket || !isLeased(record) || isOwnOf(record, this.#request)) return false;
+    return this.freeAt(record) <= this.#dependencies.clock.now();
+  }
+
+  correct(arrivals: number, inLine: number): Promise<unknown> {
+    return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
+  }
+
+  received(grant: Grant): void {
+    measureHandOff(grant, this.#dependencies.clock.now(), this.#call);
+  }
+
+  async markTask(ticket: string, over?: LeaseRecord): Promise<Marked<LeaseRecord>> {
+    const condition = over ? grantUnchanged(over) : isHeldByAnother(this.#request);
+    const raising = { key: this.#request.key, condition, ticket };
+    const { won, standing } = await mark(this.#dependencies, raising, this.#call);
+    return { won, record: standing, arrivals: Number(standing.waiters?.N), lineOut: standing.lineOut };
+  }
+
+  async passTo(record: LeaseRecord, ticket: TaskTicket): Promise<Written<LeaseRecord>> {
+    const { won, standing } = await passToTask(this.#dependencies, { record: record as Leased, ticket }, this.#call);
+    return { won, record: standing };
+  }
+
+  notify(
+    record: LeaseRecord,
+    { task: ticket, repeated }: { task: TaskTicket; repeated: boolean },
+  ): Promise<Notified<LeaseRecord>> {
+    const message = { ticket, record: record as Leased, repeated, isOurs: true };
+    return notifyGranted(this.#dependencies, message, this.#call);
+  }
+
+  async undelivered(record: LeaseRecord): Promise<void> {
+    await handOff(this.#dependencies, { record, ending: 'undelivered' }, this.#call);
+  }
+
+  /** The first in line sends the message for all. A later grant in front of a task has its own. */
+  async watch(record: LeaseRecord): Promise<void> {
+    const isFirst = Number(record.waiters?.N) === 1;
+    if (isFirst || record.claimTtlMs !== undefined)
+      await repairAtTheEnd(this.#dependencies, record, { call: this.#call });
+  }
+}

@@ -1,0 +1,65 @@
+import type { Call } from '../aws/call.ts';
+import type { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+import { DEFAULT_QUOTAS } from './limits/quotas.ts';
+import type { Granted, Lock } from './lock.ts';
+import { deadlineOf, isBackInLine } from './times.ts';
+
+// Plain calls load this file. So it loads the rest of the line only for a call that waits.
+
+interface Asking<Rec, Won> {
+  /** One try, without waiting. */
+  attempt(): Promise<Won | { won: false; standing: Rec }>;
+  /** Made only if the call waits, or gives up its grant. @param standing what the first try has met */
+  lock(standing: Rec): Promise<Lock<Rec>>;
+  /** LeaseHeld. */
+  held(standing: Rec): HoldfastError;
+  waitSeconds: number;
+  /** Whether the call waits in line. */
+  fair: boolean;
+  /** The waiter of an earlier call of the request. */
+  ticket: string | undefined;
+  arrivedAt: number;
+}
+
+/**
+ * Tries once. Then waits in line (wait.ts) or beside it (race.ts), no longer than the deployment allows (`maxWaitSeconds`), and not at all if the
+ * call would use up the reserved concurrency.
+ * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>(
+  dependencies: LeaseDependencies,
+  asking: Asking<Rec, Won>,
+  call: Call,
+): Promise<Granted<Rec> & Partial<Won>> {
+  const { waitSeconds, fair, ticket, arrivedAt, held } = asking;
+  const outcome = await asking.attempt();
+  if (outcome.won) {
+    if (ticket === undefined) return outcome;
+    const { leaveAfterGrant } = await import('./leave.ts');
+    const lock = await asking.lock(outcome.standing);
+    await leaveAfterGrant({ dependencies, lock, call }, { granted: outcome, ticket });
+    return outcome;
+  }
+  const { standing } = outcome;
+  const now = dependencies.clock.now();
+  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  if (isLate && !isBack) throw held(standing);
+  const wait = async (): Promise<Granted<Rec> & Partial<Won>> => {
+    const at = { dependencies, lock: await asking.lock(standing), call };
+    if (!fair) {
+      const { race } = await import('./race.ts');
+      return race(at, { heldBy: standing, deadline, attempt: asking.attempt });
+    }
+    const { waitInLine } = await import('./wait.ts');
+    const claimed: Granted<Rec> = await waitInLine(at, { ticket, deadline: Math.max(deadline, now) });
+    return claimed as Granted<Rec> & Partial<Won>;
+  };
+  const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
+  if (concurrency === undefined || isLate) return wait();
+  const { countedWait } = await import('./limits/concurrent-waits.ts');
+  const counted = { deadline, isBack, concurrency, held: () => held(standing), wait };
+  return countedWait(dependencies, counted, call);
+}

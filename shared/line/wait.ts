@@ -1,0 +1,189 @@
+import { naming } from '../aws/send.ts';
+import { claim, isAlive, isGrant } from './claim.ts';
+import { type Joined, type Joining, join } from './join.ts';
+import { leave, refuse, refuseEnded } from './leave.ts';
+import type { Granted, Lock, LockCall } from './lock.ts';
+import { lookAtBoth, lookAtRecord } from './look.ts';
+import { meanOf } from './pace.ts';
+import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
+import { type CallTicket, getTicket, isTask } from './waiters.ts';
+
+/**
+ * Waits in line until the call has its grant, or its patience ends (docs/protocols/queue.md#wait).
+ * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function waitInLine<Rec>(at: LockCall<Rec>, joining: Joining): Promise<Granted<Rec>> {
+  const joined = await join(at, joining);
+  const { requestId } = at.lock.asked;
+  // A call that fails leaves its waiter there, and may have received a grant.
+  return new Waiting(at, joined, joining).untilGranted().catch(naming({ requestId, ticket: joined.ticket }));
+}
+
+class Waiting<Rec> {
+  readonly #at: LockCall<Rec>;
+  readonly #lock: Lock<Rec>;
+  readonly #deadline: number;
+  readonly #ticket: string;
+  #record: Rec;
+  /** When it last looked at the record, and at its own waiter. */
+  #lookedAt: number;
+  #checkedAt: number;
+  /** How long its looks take. */
+  #requestMs: number | undefined;
+  /** Since when the lock has looked free during the turn of another, and how long this call leaves it to that one. */
+  #freeSince: number | undefined;
+  #patienceMs = 0;
+  /** The last hand-off, if it served no waiter: the next one cannot be served yet. */
+  #fruitless: { state: string | undefined; at: number } | undefined;
+  /** The version of a full grant that this very call wrote for itself. */
+  #ownVersion: string | undefined;
+  /** Whether its waiter is gone, and no grant is its own. */
+  #isGone = false;
+
+  constructor(at: LockCall<Rec>, { ticket, record }: Joined<Rec>, { deadline }: Joining) {
+    this.#at = at;
+    this.#lock = at.lock;
+    this.#deadline = deadline;
+    this.#ticket = ticket;
+    this.#record = record;
+    this.#lookedAt = this.#now;
+    this.#checkedAt = this.#now;
+  }
+
+  async untilGranted(): Promise<Granted<Rec>> {
+    for (;;) {
+      const claimed = await this.#ownGrant();
+      if (claimed) return claimed;
+      if (this.#isGone || this.#now >= this.#deadline) return leave(this.#at, this.#ticket);
+      if (await this.#checkWaiter()) continue;
+      if (await this.#markOrHandOff()) continue;
+      if (await this.#checkWaiter()) continue;
+      await this.#pauseAndLook();
+    }
+  }
+
+  get #now(): number {
+    return this.#at.dependencies.clock.now();
+  }
+
+  get #name() {
+    return { key: this.#lock.asked.key, ticket: this.#ticket };
+  }
+
+  get #sight() {
+    return { record: this.#record, ticket: this.#ticket, requestMs: this.#requestMs };
+  }
+
+  /** Whether the record shows a grant of the request, or how it ended. */
+  get #isDecided(): boolean {
+    const own = this.#lock.own(this.#record);
+    return typeof own === 'string' || isAlive(own, this.#now);
+  }
+
+  /** @returns the grant, if the record shows that it is this request's. @throws HoldfastError LeaseLost if that has ended, or is to end */
+  async #ownGrant(): Promise<Granted<Rec> | undefined> {
+    const record = this.#record;
+    const own = this.#lock.own(record);
+    if (typeof own === 'string') return refuseEnded(this.#at, { record, ticket: this.#ticket, reason: own });
+    const isOurs = own !== undefined && own.version === this.#ownVersion;
+    if (!isOurs && !isAlive(own, this.#now)) return undefined;
+    const claimed = await claim(this.#at, { record, ticket: this.#ticket, isOurs });
+    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call stood still, or was withdrawn
+    return claimed;
+  }
+
+  /** @returns whether what is seen now must be judged at once */
+  async #markOrHandOff(): Promise<boolean> {
+    const lock = this.#lock;
+    const isFree = lock.freeAt(this.#record) <= this.#now;
+    if (!isFree) this.#freeSince = undefined;
+    const missing = lock.missingMark(this.#record);
+    if (missing) {
+      // Another call may have seen the line empty, because this waiter is gone.
+      if (missing === 'lost' && (await this.#readWaiter())) return true;
+      this.#record = (await lock.markBack(this.#record, this.#ticket)).record;
+      // An entry that a foreign client has ruined keeps the mark off for as long as it stands.
+      return lock.isMarked(this.#record) || this.#isDecided;
+    }
+    if (!isFree || this.#isStillFruitless) return false;
+    const own = lock.own(this.#record);
+    if (isGrant(own) && own.claimTtlMs !== undefined) return false; // the next look claims it
+    if (!this.#mayHandOff()) return false;
+    const { end, record, ownVersion } = await lock.handOff(this.#record, this.#ticket);
+    this.#record = record;
+    this.#freeSince = undefined;
+    this.#fruitless = end === 'waits' ? { state: lock.state?.(record), at: this.#now } : undefined;
+    if (ownVersion !== undefined) this.#ownVersion = ownVersion;
+    if (end === 'empty') this.#checkedAt = Number.NEGATIVE_INFINITY; // its own waiter is gone, or was withdrawn
+    return end !== 'empty' && this.#isDecided;
+  }
+
+  /** The next waiter hands off at once, and the others after their patience. */
+  #mayHandOff(): boolean {
+    if (this.#lock.isNext(this.#record, this.#ticket)) return true;
+    if (this.#freeSince === undefined) {
+      this.#freeSince = this.#now;
+      this.#patienceMs = this.#lock.pace.patienceMs(this.#sight);
+    }
+    return this.#patienceLeft <= 0;
+  }
+
+  get #patienceLeft(): number {
+    return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
+  }
+
+  /** Whether another hand-off would find what the last one found. The next waiter may have left meanwhile, so that lasts no longer than a second. */
+  get #isStillFruitless(): boolean {
+    const last = this.#fruitless;
+    if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;
+    return last.state !== undefined && last.state === this.#lock.state?.(this.#record);
+  }
+
+  /** After a standstill longer than the window, or something odd, the call looks at its waiter before it acts. @returns as `#markOrHandOff` */
+  async #checkWaiter(): Promise<boolean> {
+    const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
+    return (isOdd || this.#now - this.#lookedAt > WINDOW_MS) && (await this.#readWaiter());
+  }
+
+  /** @returns as `#markOrHandOff` */
+  async #readWaiter(): Promise<boolean> {
+    this.#lookedAt = this.#now;
+    this.#checkedAt = this.#now;
+    const { dependencies, call } = this.#at;
+    const row = await getTicket(dependencies, this.#name, call);
+    return this.#judge(row && !isTask(row) ? row : 'gone');
+  }
+
+  /** @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`) */
+  async #judge(row: CallTicket | 'gone'): Promise<boolean> {
+    const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
+    if (row !== 'gone' && !isCancelled) return false;
+    const record = await this.#lock.read();
+    this.#record = record; // what was seen before may be old, and a claim of it would be lost
+    // The claim gives up a grant of a request that was withdrawn.
+    if (this.#isDecided) return true;
+    if (isCancelled) return refuse(this.#at, { record, ticket: this.#ticket, reason: 'cancelled' });
+    // A duplicate call may have had a grant and returned it, longer ago than the record tells. With a new waiter this call would get a second one.
+    this.#isGone = true;
+    return true;
+  }
+
+  async #pauseAndLook(): Promise<void> {
+    const { dependencies, lock, call } = this.#at;
+    const pause = lock.pace.pauseMs(this.#sight);
+    const left = Math.min(Math.ceil(this.#patienceLeft), this.#deadline - this.#now);
+    await dependencies.clock.sleep(Math.max(1, Math.min(pause, left)));
+    if (lock.skipsLook?.(this.#record, this.#ticket)) return;
+    this.#lookedAt = this.#now;
+    const place = lock.where;
+    if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
+      this.#record = await lookAtRecord(dependencies, place, call);
+      this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
+      return;
+    }
+    this.#checkedAt = this.#now;
+    const { record, row } = await lookAtBoth(dependencies, { place, name: this.#name }, call);
+    this.#record = record;
+    if (row !== undefined) await this.#judge(row);
+  }
+}

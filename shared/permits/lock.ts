@@ -1,0 +1,223 @@
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import type { HoldfastError } from '../errors.ts';
+import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
+import type { Notified } from '../line/notify.ts';
+import { repairAfter, repairLater } from '../line/repair/later.ts';
+import { lineOf, type TaskTicket } from '../line/waiters.ts';
+import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
+import { extend, passToTask, tellGrant } from './deliver.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { advance } from './hand-off.ts';
+import { type JoinedPool, poolPatienceMs, poolPauseMs } from './in-line/pace.ts';
+import { correctLineOut, markJoined, raiseMark } from './marks.ts';
+import { placeOf, readPool } from './read.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { giveBack, giveToLine } from './release.ts';
+import { otherWeight, type PermitRequest } from './request.ts';
+import { roomAt } from './room.ts';
+import { permitLost, poolHeld } from './views.ts';
+import { updatePool } from './write.ts';
+
+/** A request, and the fence of the last grant that its first try has seen. */
+type Asking = PermitRequest & { seenFence?: number | undefined };
+
+/** The permits of a pool as one request sees them. */
+export const permitLock = (dependencies: PoolDependencies, request: Asking, call: Call): ParkingLock<PoolRecord> =>
+  new PermitLock(dependencies, request, call);
+
+class PermitLock implements ParkingLock<PoolRecord> {
+  readonly asked: Asked;
+  readonly where;
+  readonly #dependencies: PoolDependencies;
+  readonly #request: Asking;
+  readonly #call: Call;
+  #joined: JoinedPool = { turn: undefined, fence: undefined, at: 0 };
+
+  constructor(dependencies: PoolDependencies, request: Asking, call: Call) {
+    const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
+    const { execution, target, graceMs = 0 } = request;
+    const terms = { data, execution, target, graceSeconds: graceMs / 1000, permit: { limit, weight } };
+    this.asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
+    this.where = placeOf(dependencies, key);
+    this.#dependencies = dependencies;
+    this.#request = request;
+    this.#call = call;
+  }
+
+  read(): Promise<PoolRecord> {
+    return readPool(this.#dependencies, this.#request.key, this.#call);
+  }
+
+  own(record: PoolRecord): Grant | 'released' | 'broken' | undefined {
+    const entry = this.#entry(record);
+    if (!entry || entry.isEnding) return ending(record, this.#request.name);
+    const { version, ticket, claimTtlMs, ttlMs, expiresAt, previous } = entry;
+    return { version, ticket, claimTtlMs, ttlMs, expiresAt, previous };
+  }
+
+  #entry(record: PoolRecord): PoolEntry | undefined {
+    return entryOf(record, this.#request.name);
+  }
+
+  freeAt(record: PoolRecord): number {
+    return roomAt(record, this.#request, this.#dependencies.clockSkewMs);
+  }
+
+  mayServe(record: PoolRecord): boolean {
+    return this.isMarked(record);
+  }
+
+  isMarked({ waiters }: PoolRecord): boolean {
+    return waiters !== undefined;
+  }
+
+  async mark(ticket: string, how: 'first' | 'again'): Promise<Marked<PoolRecord>> {
+    const { key, name, seenFence } = this.#request;
+    const isAgain = how === 'again';
+    const joining = { key, name, ticket, fence: isAgain ? undefined : seenFence, isAgain };
+    const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
+    const { turn, fence, waiters, lineOut } = standing;
+    const at = this.#dependencies.clock.now();
+    if (won) this.#joined = { turn: isAgain ? undefined : turn, fence, at };
+    return { won, record: standing, arrivals: Number(waiters?.N), lineOut };
+  }
+
+  missingMark(record: PoolRecord): 'lost' | undefined {
+    return this.isMarked(record) ? undefined : 'lost';
+  }
+
+  async markBack({ key }: PoolRecord, ticket: string): Promise<Marked<PoolRecord>> {
+    const joining = { key, name: this.#request.name, ticket, isBack: true };
+    const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
+    return { won, record: standing, arrivals: Number(standing.waiters?.N) };
+  }
+
+  isNext({ nextTicket }: PoolRecord, ticket: string): boolean {
+    return nextTicket === ticket;
+  }
+
+  async handOff(record: PoolRecord): Promise<HandedOff<PoolRecord>> {
+    const unnotified = new Set<string>();
+    const { end, granted, standing } = await advance(this.#dependencies, { record, unnotified }, this.#call);
+    return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: standing };
+  }
+
+  async write(record: PoolRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written<PoolRecord>> {
+    const entry = this.#entry(record);
+    if (!entry) return { won: false, record };
+    if (how === 'answer') return this.#answer(entry);
+    const { key, ttlMs } = this.#request;
+    const extending = { key, entry, claimTtlMs: how === 'claim' ? ttlMs : undefined };
+    const { won, standing } = await extend(this.#dependencies, extending, this.#call);
+    return { won, record: standing };
+  }
+
+  /** A new version alone, so that no call that has seen the permit before hands it on. */
+  async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
+    const { clock, ids } = this.#dependencies;
+    const version = ids.uuid();
+    const update = {
+      key: this.#request.key,
+      now: clock.now(),
+      set: ['#h.v = :version'],
+      condition: isStill(entry),
+      values: { ':version': text(version) },
+    };
+    const { won, standing } = await updatePool(this.#dependencies, update, this.#call);
+    // A try of the SDK may have landed before the one that lost.
+    return { won: won || this.#entry(standing)?.version === version, record: standing };
+  }
+
+  async giveUp(record: PoolRecord): Promise<void> {
+    const entry = this.#entry(record);
+    if (!entry) return;
+    const { name, id } = entry;
+    const giving = { key: this.#request.key, proof: { name, id } };
+    const { standing } = await giveBack(this.#dependencies, giving, this.#call);
+    // Also if the write was lost: a try without an answer may have ended the permit.
+    await giveToLine(this.#dependencies, { record: standing }, this.#call);
+  }
+
+  readonly pace: Pace<PoolRecord> = {
+    pauseMs: (sight) => {
+      const { clock, ids } = this.#dependencies;
+      const now = clock.now();
+      const toRoomMs = this.freeAt(sight.record) - now;
+      return poolPauseMs({ ...sight, joined: this.#joined, now, toRoomMs }, ids);
+    },
+    patienceMs: ({ record }) => poolPatienceMs({ record, joined: this.#joined }, this.#dependencies.ids),
+  };
+
+  held(record: PoolRecord): HoldfastError {
+    const { clock, clockSkewMs } = this.#dependencies;
+    return poolHeld(record, { asked: this.#request, now: clock.now(), clockSkewMs });
+  }
+
+  lost(reason: 'released' | 'broken' | 'unknown'): HoldfastError {
+    return permitLost(this.#request.key, reason);
+  }
+
+  granted({ entries }: PoolRecord): ReadonlySet<string | undefined> {
+    return new Set(entries.map(({ ticket }) => ticket));
+  }
+
+  correct(arrivals: number, inLine: number): Promise<unknown> {
+    return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
+  }
+
+  otherTerms(record: PoolRecord): HoldfastError | undefined {
+    const own = this.#entry(record);
+    return own && otherWeight(this.#request, own);
+  }
+
+  /** What makes room: an end, and a permit whose time is over. A new mark tells of an arrival, or of a grant. */
+  state({ used, waiters, entries }: PoolRecord): string {
+    const cut = this.#dependencies.clock.now() - this.#dependencies.clockSkewMs;
+    const expired = entries.filter(({ expiresAt }) => expiresAt < cut).length;
+    return JSON.stringify([used, waiters, expired]);
+  }
+
+  async markTask(ticket: string, over?: PoolRecord): Promise<Marked<PoolRecord> & { isRuined: boolean }> {
+    const { key, name } = this.#request;
+    const before = over && this.#entry(over);
+    const condition = before ? isStill(before) : all(hasNoEntry(name, 0), isNotRemembered(name));
+    const { won, standing } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
+    const isRuined = !won && this.own(standing) === undefined;
+    return { won, record: standing, isRuined, arrivals: Number(standing.waiters?.N), lineOut: standing.lineOut };
+  }
+
+  async passTo(record: PoolRecord, ticket: TaskTicket): Promise<Written<PoolRecord>> {
+    const entry = this.#entry(record);
+    if (!entry) return { won: false, record };
+    const { key } = this.#request;
+    const { won, standing } = await passToTask(this.#dependencies, { key, entry, ticket }, this.#call);
+    return { won, record: standing };
+  }
+
+  async notify(
+    record: PoolRecord,
+    { task: ticket, repeated }: { task: TaskTicket; repeated: boolean },
+  ): Promise<Notified<PoolRecord>> {
+    const entry = this.#entry(record);
+    if (!entry) return { outcome: 'overtaken', standing: record };
+    return tellGrant(this.#dependencies, { ticket, record, entry, repeated, isOurs: true }, this.#call);
+  }
+
+  async undelivered(record: PoolRecord): Promise<void> {
+    const entry = this.#entry(record);
+    const going = entry ? [{ entry, how: 'undelivered' } as const] : [];
+    await advance(this.#dependencies, { record, going }, this.#call);
+  }
+
+  async watch(record: PoolRecord, ticket: string): Promise<void> {
+    const { key } = this.asked;
+    // A caller that was granted its permit may be dead.
+    if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
+      return repairLater(this.#dependencies, key, this.#call);
+    if (!this.isNext(record, ticket)) return; // the first in line sends the message for all
+    const endsAt = roomAt(record, this.#request, 0);
+    if (Number.isFinite(endsAt)) await repairAfter(this.#dependencies, { key, endsAt }, this.#call);
+  }
+}
