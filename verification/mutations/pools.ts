@@ -3,7 +3,8 @@ import { type Change, change, type Mutation } from './mutation.ts';
 
 const PAST_LIMIT = 'nobody is granted a permit past its limit';
 
-const TAKES_PLACE = 'const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);\n    ';
+const TAKES_PLACE =
+  'const { ticket, again } = await takePlace(dependencies, { ...joining, asked: lock.asked }, call);\n  ';
 
 const byHistory = (name: string, [promise, seed]: [promise: string, seed: number], ...changes: Change[]): Mutation => ({
   ...{ name, promise, changes, only: 'pools', seed },
@@ -163,11 +164,9 @@ export const POOLS: Mutation[] = [
     'the mark of a pool comes before the ticket of a call',
     ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
-      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence };`,
-      'const joining = { key, name, ticket: before, fence };',
-      'shared/permits/in-line/wait.ts',
+      `${TAKES_PLACE}const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');`,
+      `const { won, record, arrivals, lineOut } = await lock.mark(joining.ticket ?? '', 'first');\n  ${TAKES_PLACE}`,
     ),
-    change('this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`, 'shared/permits/in-line/wait.ts'),
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
@@ -223,12 +222,12 @@ export const POOLS: Mutation[] = [
   byTest(
     'a call that leaves the line is refused for the permit that a duplicate of it claimed first',
     ['duplicates', 'between its last look and its claim, where its time in line is over'],
-    change('own && tries < MAX_MEETINGS;', 'own && tries < MAX_MEETINGS - 19;'),
+    change('++conflicts === maxConflicts', '++conflicts >= 1'),
   ),
   byTest(
     'a call in line that is refused for another weight stays in line',
     ['duplicates', 'a call in line whose request receives a permit of another weight is refused'],
-    change('own.weight !== request.weight)', 'own.weight < 0)'),
+    change('if (error && ticket !== undefined)', 'if (error && !ticket)'),
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
