@@ -214,7 +214,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a call that asks again for a permit counts as another arrival',
     ['full-line', 'does not count a call twice that asks again'],
-    change('fence: again ? undefined : fence, isAgain: again };', 'fence: again ? undefined : fence };'),
+    change('fence: isAgain ? undefined : seenFence, isAgain };', 'fence: isAgain ? undefined : seenFence };'),
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
