@@ -5,6 +5,7 @@ import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/ne
 import { type Delivery, failTask } from '../line/notify.ts';
 import { isOwnOf } from '../line/request.ts';
 import {
+  deleteTicket,
   isOverdue,
   isTask,
   isWaiting,
@@ -14,9 +15,10 @@ import {
   type Ticket,
   ticketsOf,
 } from '../line/waiters.ts';
+import { notifyGranted } from './deliver.ts';
 import { readRecord } from './read-record.ts';
-import type { LeaseRecord } from './record.ts';
-import { endReason, isLeased } from './rules.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { endReason, isEnding, isLeased, isRepeatable } from './rules.ts';
 import { leaseHeld, leaseLost } from './views.ts';
 
 /**
@@ -168,7 +170,8 @@ export interface TaskOfLease {
 
 /**
  * Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. The record that was passed may be
- * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew.
+ * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew. A task
+ * whose request holds the lease by another ticket is notified of that lease instead.
  * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -180,5 +183,17 @@ export async function failOverdue(
   const { clock, clockSkewMs } = dependencies;
   const record = await readRecord(dependencies, seen.key, call);
   if (isLeased(record) && record.ticket === ticket.ticket && record.fence !== seen.fence) return 'overtaken';
+  if (isShared(record, ticket, clock.now())) {
+    const { outcome } = await notifyGranted(dependencies, { ticket, record, repeated: true, isOurs: false }, call);
+    if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+    return outcome;
+  }
   return failTask(dependencies, { ticket, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
 }
+
+/** Whether the request of a row has the lease by another row, or by a plain call, and that grant is claimed. */
+const isShared = (record: LeaseRecord, ticket: TaskTicket, now: number): record is Leased =>
+  isRepeatable(record, ticket, now) &&
+  record.ticket !== ticket.ticket &&
+  record.claimTtlMs === undefined &&
+  !isEnding(record);

@@ -11,7 +11,7 @@ import { requestName } from './names.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
 import type { LineReading } from './reading.ts';
-import { ending, entryOf, type PoolRecord } from './record.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
 
@@ -117,7 +117,7 @@ function grantOf(
   ticket: Ticket,
 ): GrantOfRequest {
   if (granted.includes(ticket.ticket)) return 'own';
-  const { name, weight } = permitOf(ticket);
+  const name = requestName(ticket);
   const gone = going.find(({ entry }) => entry.name === name);
   if (gone && gone.entry.ticket !== ticket.ticket) return 'none'; // a request whose permit ends here is not remembered
   if (gone) return gone.how === 'expired' || !isTask(ticket) ? 'lapsed' : 'own';
@@ -127,9 +127,12 @@ function grantOf(
   if (entry ? entry.ticket === ticket.ticket : how && reading.wasGranted(ticket)) return 'own';
   if (how) return how;
   if (!entry) return 'none';
-  const isShared = entry.claimTtlMs === undefined && entry.weight === weight && entry.expiresAt > clock.now();
-  return isShared ? 'shared' : 'other';
+  return isShared(entry, permitOf(ticket)) && entry.expiresAt > clock.now() ? 'shared' : 'other';
 }
+
+/** Whether a row is answered with the permit that its request has by another row, or by a plain call. */
+const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
+  entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
 
 /** Notifies a task of the permit that its request has by another row, as a task that parks then. */
 async function repeat(
@@ -160,7 +163,6 @@ export async function failOverdue(
   const now = clock.now();
   const entry = entryOf(record, asked.name);
   const isNew = entry?.ticket === ticket.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
-  const isShared = entry?.ticket !== ticket.ticket && entry?.weight === asked.weight;
-  if (entry && entry.expiresAt > now && (isNew || isShared)) return 'overtaken';
+  if (entry && entry.expiresAt > now && (isNew || isShared(entry, asked))) return 'overtaken';
   return failTask(dependencies, { ticket, error: poolHeld(record, { asked, now, clockSkewMs }) }, call);
 }

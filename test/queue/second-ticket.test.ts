@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, release, breakLease, park, grantOf, read, rows, steps, repair } = world;
+const { acquire, release, breakLease, park, grantOf, read, rawItem, rows, steps, repair, clock } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.faults = {};
@@ -31,6 +31,32 @@ describe('a request with a second ticket', () => {
     await breakLease(grantOf(one.task));
     expect(two.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
     expect(await rows(key)).toEqual([]);
+  });
+
+  it('that holds the lease notifies its second task of that lease once the task is overdue, as a repeat', async () => {
+    const key = 'overdue';
+    const first = await acquire({ key, holder: 'first' });
+    const asked = { key, holder: 'task', requestId: 'two tasks', ttlSeconds: 600, parkSeconds: 5 };
+    const [one, two] = [await park(asked), await park(asked)];
+    await release(first);
+    clock.advance(5000);
+    await repair();
+    const { leaseId } = grantOf(one.task);
+    expect(grantOf(two.task)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('that a call in line has not claimed yet is not sent to its second task', async () => {
+    const key = 'not claimed';
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    await world.joinLine(key, 'r');
+    const { task } = await park({ key, holder: 'caller', requestId: 'r', parkSeconds: 1 });
+    clock.advance(999);
+    await release(first);
+    clock.advance(1);
+    await repair();
+    expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller' }, claim_ttl_ms: { N: '10000' } });
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
   });
 
   it('whose first task is gone grants the lease to its second task', async () => {

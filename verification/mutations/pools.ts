@@ -299,7 +299,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'an overdue task is refused that another call has just granted a permit',
     ['overdue', 'leaves it alone where it has just received a permit'],
-    change('entry.expiresAt > now && (isNew || isShared)', 'entry.expiresAt > now && isShared'),
+    change('(isNew || isShared(entry, asked))', 'isShared(entry, asked)'),
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
@@ -320,12 +320,12 @@ export const POOLS: Mutation[] = [
   byTest(
     'a task is not notified of the permit that its request has by another row',
     ['places', 'of tasks receives one permit, and its second task that permit too'],
-    change("return isShared ? 'shared' : 'other';", "return isShared ? 'other' : 'other';"),
+    change("? 'shared' : 'other';", "? 'other' : 'other';"),
   ),
   byTest(
     'an overdue task is refused in the name of its own request',
     ['overdue', 'whose request has the permit by another row is notified of that permit'],
-    change('entry.expiresAt > now && (isNew || isShared)', 'entry.expiresAt > now && isNew'),
+    change('(isNew || isShared(entry, asked))', 'isNew'),
   ),
   byTest(
     'no more expired holders make room than go in one write',

@@ -136,6 +136,11 @@ export const QUEUE_LINE: Mutation[] = [
     ...['gets no mark back from the schedule', 'test/queue/overdue.test.ts'],
   ),
   shown(
+    'an overdue task is refused in the name of its own request, which has the lease',
+    [change('isRepeatable(record, ticket, now) &&', 'isRepeatable(record, ticket, now) && ticket.deadline > now &&')],
+    ...['that holds the lease notifies its second task', 'test/queue/second-ticket.test.ts'],
+  ),
+  shown(
     'a process without a client of Step Functions fails at an overdue task',
     [change("if (!(await canTellTasks(dependencies))) return 'passed';", '')],
     ...['does not keep the lease from a caller whose process has no client', 'test/queue/overdue.test.ts'],
