@@ -1,4 +1,4 @@
-import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { GRANT_TOLD_AGAIN, MANY_TOLD_IN_TIME, QUOTA_OF_POOL_KEPT } from './capabilities/bounds.model.ts';
 import {
   DEAD_TASK_COSTS_NOTHING,
   FREE_BESIDE_UNREACHABLE,
@@ -62,12 +62,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
       'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
     ],
-  },
-  {
-    failure:
-      'A caller whose claim of a permit is answered late receives what is left of the time, which may be nothing.',
-    promise: WHOLE_PERMIT,
-    courses: ['a caller claims a permit, and the answer comes after its ttl'],
   },
   {
     failure:
