@@ -14,3 +14,30 @@ export const namespaceOfName = (stored: string): string | undefined => /^([a-z0-
 /** A stored name as callers of the namespace write it. A name that is not theirs stays as it is. */
 export const nameWithin = (namespace: string | undefined, stored: string): string =>
   namespace !== undefined && isWithin(namespace, stored) ? stored.slice(prefixOf(namespace).length) : stored;
+
+/**
+ * Where the names of a function are, as dotted paths; `*` stands for each member of a list. Other fields pass unchanged, so
+ * every field that holds a name must be listed.
+ */
+export interface Names {
+  /** Keys and aliases in requests, which are stored under the namespace. */
+  stored?: readonly string[];
+  /** Paths of objects in requests, which the caller writes with the namespace. */
+  paths?: readonly string[];
+  /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
+  listed?: Listed;
+  /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
+  cursors?: Cursors;
+  /** Names in answers and in errors. */
+  answered?: readonly string[];
+}
+
+export interface Listed {
+  unless?: string;
+  of: 'stored' | 'paths';
+}
+
+interface Cursors {
+  open(sealed: string, namespace: string): string;
+  seal(cursor: string, namespace: string): string;
+}

@@ -3,7 +3,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
-import { type Names, namesIn, namesOut } from '../../shared/lambda/names.ts';
+import { namesIn, namesOut } from '../../shared/lambda/names.ts';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import { breaker } from '../../shared/leases/break.ts';
 import { heartbeater } from '../../shared/leases/heartbeat.ts';
@@ -18,13 +18,10 @@ import {
   releaseInput,
   withdrawInput,
 } from '../../shared/locks/inputs.ts';
-import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
-import { breakPermitOr } from '../../shared/locks/routing/break.ts';
-import { extendPermitOr } from '../../shared/locks/routing/heartbeat.ts';
-import { readPoolOr } from '../../shared/locks/routing/read.ts';
-import { releasePermitOr } from '../../shared/locks/routing/release.ts';
+import { LEASE_LISTS, LEASE_NAMES } from '../../shared/locks/names.ts';
+import { hasPermitId, hasTerms, namesPool, route } from '../../shared/locks/route.ts';
 import { withdrawer } from '../../shared/locks/withdraw.ts';
+import type { Names } from '../../shared/namespace.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { systemIds } from '../../shared/surroundings/ids.ts';
 import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
@@ -54,10 +51,8 @@ export interface DirectOptions {
 
 /** As the function has it, but for the cursor: who may read the whole table has nothing to hide from itself. */
 const LISTED: Names = {
-  ...LEASE_NAMES,
-  listed: { unless: 'key', of: 'stored' },
+  ...LEASE_LISTS,
   cursors: { open: (cursor) => cursor, seal: (cursor) => cursor },
-  answered: ['key', 'leases.*.key'],
 };
 
 /** For a caller of the transport that names no time. Such a try has no other limit than its signal. */
@@ -113,12 +108,47 @@ type Run = (payload: unknown, call: Call) => Promise<unknown>;
 
 function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run>> {
   return {
-    acquire: checked(acquireInput(), acquirePermitOr(dependencies, acquirer(dependencies))),
-    heartbeat: checked(heartbeatInput(), extendPermitOr(dependencies, heartbeater(dependencies))),
-    release: checked(releaseInput(), releasePermitOr(dependencies, releaser(dependencies))),
+    acquire: checked(
+      acquireInput(),
+      route(dependencies, {
+        isForPermit: hasTerms,
+        lease: acquirer,
+        permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).permitAcquirerOrParker,
+      }),
+    ),
+    heartbeat: checked(
+      heartbeatInput(),
+      route(dependencies, {
+        isForPermit: hasPermitId,
+        lease: heartbeater,
+        permit: async () => (await import('../../shared/permits/heartbeat.ts')).permitHeartbeater,
+      }),
+    ),
+    release: checked(
+      releaseInput(),
+      route(dependencies, {
+        isForPermit: hasPermitId,
+        lease: releaser,
+        permit: async () => (await import('../../shared/permits/release.ts')).permitReleaser,
+      }),
+    ),
     withdraw: checked(withdrawInput(), withdrawer(dependencies)),
-    breakLease: checked(breakInput(), breakPermitOr(dependencies, breaker(dependencies))),
-    readLeases: checked(readInput(), readPoolOr(dependencies, reader(dependencies))),
+    breakLease: checked(
+      breakInput(),
+      route(dependencies, {
+        isForPermit: namesPool,
+        lease: breaker,
+        permit: async () => (await import('../../shared/permits/break.ts')).permitBreaker,
+      }),
+    ),
+    readLeases: checked(
+      readInput(),
+      route(dependencies, {
+        isForPermit: namesPool,
+        lease: reader,
+        permit: async () => (await import('../../shared/permits/read.ts')).poolReader,
+      }),
+    ),
   };
 }
 

@@ -1,11 +1,9 @@
 import * as z from 'zod/mini';
-import type { Acquired } from '../../shared/leases/acquire.ts';
-import type { Parked } from '../../shared/leases/in-line/park.ts';
+import type { Json } from '../../shared/aws/attributes.ts';
 import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/read.ts';
-import type { Json } from '../../shared/leases/record.ts';
-import type { Released } from '../../shared/leases/release.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
-import type { Broken, LeaseGrant, LeaseView, Previous } from '../../shared/leases/views.ts';
+import type { LeaseView } from '../../shared/leases/views.ts';
+import type { Acquired, Broken, LeaseGrant, Parked, Previous, Released } from '../../shared/line/calls.ts';
 import type { Cancelled } from '../../shared/line/cancel.ts';
 import { ENDINGS } from '../../shared/line/ended.ts';
 import type { Withdrawn } from '../../shared/locks/withdraw.ts';

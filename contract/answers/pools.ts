@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { Json } from '../../shared/leases/record.ts';
+import type { Json } from '../../shared/aws/attributes.ts';
 import { MODES } from '../../shared/permits/modes.ts';
 import type { HolderView, PermitView, PoolView } from '../../shared/permits/views.ts';
 import { component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';

@@ -1,9 +1,10 @@
 import * as z from 'zod/mini';
+import type { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import type { breaker } from '../../shared/leases/break.ts';
 import type { heartbeater } from '../../shared/leases/heartbeat.ts';
+import type { reader } from '../../shared/leases/read.ts';
 import type { releaser } from '../../shared/leases/release.ts';
-import type { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
-import type { readPoolOr } from '../../shared/locks/routing/read.ts';
+import type { poolReader } from '../../shared/permits/read.ts';
 import { acquired, broken, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
 import { pool } from '../answers/pools.ts';
 import {
@@ -53,7 +54,7 @@ const BROKEN = {
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
 export const LEASE_ROUTES = [
-  route<AnswerOf<typeof acquirePermitOr>>({
+  route<AnswerOf<typeof acquireOrPark>>({
     function: 'acquire',
     method: 'POST',
     path: '/v1/leases/acquire',
@@ -201,7 +202,7 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof readPoolOr>>({
+  route<AnswerOf<typeof reader | typeof poolReader>>({
     function: 'readLeases',
     method: 'GET',
     path: '/v1/leases',

@@ -1,14 +1,15 @@
 import { readingFromEnvironment } from '../../shared/expiry/environment.ts';
 import { readInput } from '../../shared/expiry/inputs.ts';
-import { REPORT_PAGES } from '../../shared/expiry/names.ts';
+import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { reader } from '../../shared/expiry/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
 
 export const readExpired = (dependencies = readingFromEnvironment()) =>
   lambdaFunction({
     name: 'readExpired',
     input: readInput(),
-    names: REPORT_PAGES,
+    names: { ...REPORT_NAMES, cursors: SEALED_CURSORS },
     run: reader(dependencies),
     logged: ['reportId', 'kind', 'startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'neverDeletable'],
   });

@@ -1,16 +1,21 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import type { Acquired, Parked } from '../../shared/line/calls.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
+import { hasTerms, route } from '../../shared/locks/route.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
     names: LEASE_NAMES,
-    run: acquirePermitOr(dependencies, acquireOrPark(dependencies)),
+    run: route(dependencies, {
+      isForPermit: hasTerms,
+      lease: acquireOrPark,
+      permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).permitAcquirerOrParker,
+    }),
     logged: [
       'key',
       'holder',
@@ -28,7 +33,7 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
       'used',
       'reason',
     ],
-    created: (answer) => 'parked' in answer || !answer.repeated,
+    created: (answer: Acquired | Parked) => 'parked' in answer || !answer.repeated,
   });
 
 export const handler = acquire();

@@ -3,14 +3,18 @@ import { breaker } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { breakInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { breakPermitOr } from '../../shared/locks/routing/break.ts';
+import { namesPool, route } from '../../shared/locks/route.ts';
 
 export const breakLease = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'breakLease',
     input: breakInput(),
     names: LEASE_NAMES,
-    run: breakPermitOr(dependencies, breaker(dependencies)),
+    run: route(dependencies, {
+      isForPermit: namesPool,
+      lease: breaker,
+      permit: async () => (await import('../../shared/permits/break.ts')).permitBreaker,
+    }),
     logged: ['key', 'holder', 'fence', 'wait', 'ended', 'reason'],
   });
 

@@ -1,16 +1,20 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { canceller } from '../../shared/line/cancel.ts';
+import { canceller } from '../../shared/leases/in-line/cancel.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { cancelInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { cancelPermitOr } from '../../shared/locks/routing/cancel.ts';
+import { namesPool, route } from '../../shared/locks/route.ts';
 
 export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'cancelWaiter',
     input: cancelInput(),
     names: LEASE_NAMES,
-    run: cancelPermitOr(dependencies, canceller(dependencies)),
+    run: route(dependencies, {
+      isForPermit: namesPool,
+      lease: canceller,
+      permit: async () => (await import('../../shared/permits/in-line/cancel.ts')).permitCanceller,
+    }),
     logged: ['key', 'ticket', 'cancelled'],
   });
 

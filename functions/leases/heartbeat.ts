@@ -3,14 +3,18 @@ import { heartbeater } from '../../shared/leases/heartbeat.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { heartbeatInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { extendPermitOr } from '../../shared/locks/routing/heartbeat.ts';
+import { hasPermitId, route } from '../../shared/locks/route.ts';
 
 export const heartbeat = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'heartbeat',
     input: heartbeatInput(),
     names: LEASE_NAMES,
-    run: extendPermitOr(dependencies, heartbeater(dependencies)),
+    run: route(dependencies, {
+      isForPermit: hasPermitId,
+      lease: heartbeater,
+      permit: async () => (await import('../../shared/permits/heartbeat.ts')).permitHeartbeater,
+    }),
     logged: ['key', 'holder', 'fence', 'reason'],
   });
 

@@ -1,16 +1,21 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
 import { reader } from '../../shared/leases/read.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { readInput } from '../../shared/locks/inputs.ts';
 import { LEASE_LISTS } from '../../shared/locks/names.ts';
-import { readPoolOr } from '../../shared/locks/routing/read.ts';
+import { namesPool, route } from '../../shared/locks/route.ts';
 
 export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readLeases',
     input: readInput(),
-    names: LEASE_LISTS,
-    run: readPoolOr(dependencies, reader(dependencies)),
+    names: { ...LEASE_LISTS, cursors: SEALED_CURSORS },
+    run: route(dependencies, {
+      isForPermit: namesPool,
+      lease: reader,
+      permit: async () => (await import('../../shared/permits/read.ts')).poolReader,
+    }),
     logged: ['key', 'holder', 'fence', 'used'],
   });
 

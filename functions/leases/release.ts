@@ -3,14 +3,18 @@ import { releaser } from '../../shared/leases/release.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { releaseInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { releasePermitOr } from '../../shared/locks/routing/release.ts';
+import { hasPermitId, route } from '../../shared/locks/route.ts';
 
 export const release = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'release',
     input: releaseInput(),
     names: LEASE_NAMES,
-    run: releasePermitOr(dependencies, releaser(dependencies)),
+    run: route(dependencies, {
+      isForPermit: hasPermitId,
+      lease: releaser,
+      permit: async () => (await import('../../shared/permits/release.ts')).permitReleaser,
+    }),
     logged: ['key', 'holder', 'fence', 'released', 'reason'],
   });
 

@@ -1,5 +1,37 @@
+import type { Item } from './dynamodb.ts';
+
+/** A JSON value as the caller sent it. */
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
 /** A string attribute. */
 export const text = (value: string) => ({ S: value });
 
 /** A number attribute that holds a whole number. */
 export const integer = (value: number) => ({ N: String(value) });
+
+export function number(item: Item, name: string): number | undefined {
+  const value = item[name]?.N;
+  return value === undefined ? undefined : Number(value);
+}
+
+export function json(value: string | undefined): Json | undefined {
+  if (value === undefined) return undefined;
+  try {
+    const parsed = JSON.parse(value);
+    return isDeep(parsed) ? value : parsed;
+  } catch {
+    return value; // another client's `data` is shown as it is
+  }
+}
+
+/** Our own data has at most 32 levels. JSON.stringify recurses, so an answer with a deeper value could not be sent. */
+const MAX_DEPTH = 100;
+
+function isDeep(value: Json): boolean {
+  let level: Json[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_DEPTH) return true;
+    level = level.filter((item) => typeof item === 'object' && item !== null).flatMap((item) => Object.values(item));
+  }
+  return false;
+}

@@ -1,5 +1,4 @@
-import type { Names } from '../lambda/names.ts';
-import { SEALED_CURSORS as cursors } from '../lambda/sealed-cursor.ts';
+import type { Names } from '../namespace.ts';
 
 export const COMMIT_NAMES: Names = {
   stored: ['fence.key', 'expectedFence.key'],
@@ -7,4 +6,4 @@ export const COMMIT_NAMES: Names = {
   answered: ['fence.key'],
 };
 
-export const COMMIT_LISTS: Names = { listed: { of: 'paths' }, cursors };
+export const COMMIT_LISTS: Names = { listed: { of: 'paths' } };

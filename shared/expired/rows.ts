@@ -67,3 +67,9 @@ export function agedBy(expiredAtMs: number | undefined, now: number): Pick<Expir
   const ageSeconds = Math.max(0, Math.floor((now - expiredAtMs) / 1000));
   return { expiredAt: new Date(expiredAtMs).toISOString(), ageSeconds };
 }
+
+/** The words for a grant that its holder let expire. @param inGrace whether the execution of the holder had ended */
+export const expiredBy = (who: string, inGrace: boolean): string =>
+  inGrace
+    ? `the execution of ${who} ended without giving it back, and its grace is over`
+    : `${who} let it expire without giving it back`;

@@ -6,7 +6,7 @@ import type { CleanDependencies } from './dependencies.ts';
 import type { CleanInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
 import { sourceOf } from './sources.ts';
-import { leastAgeSeconds, reasonToSpare } from './verdict.ts';
+import { leastAgeSeconds, reasonToSpare } from './spared.ts';
 import { openReport } from './walk.ts';
 
 /** The outcome for a reported record. `why` is set if it was spared. */

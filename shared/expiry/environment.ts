@@ -4,8 +4,8 @@ import { s3Client } from '../aws/s3.ts';
 import type { Places } from '../expired/source.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { systemIds } from '../surroundings/ids.ts';
+import { announcer } from './announcement.ts';
 import type { CleanDependencies, ReportDependencies, ReportStoreDependencies } from './dependencies.ts';
-import { announcer } from './events.ts';
 import { measurer } from './metrics.ts';
 
 /** With this many rows of the longest keys, all segments together hold a few megabytes. */

@@ -1,5 +1,4 @@
-import type { Names } from '../lambda/names.ts';
-import { SEALED_CURSORS as cursors } from '../lambda/sealed-cursor.ts';
+import type { Names } from '../namespace.ts';
 
 /** Rows are confined by the domain, which knows what each one is about. */
 const answered = [
@@ -9,6 +8,3 @@ const answered = [
 ];
 
 export const REPORT_NAMES: Names = { answered };
-
-/** The names in answers that come in pages. */
-export const REPORT_PAGES: Names = { answered, cursors };

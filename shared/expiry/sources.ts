@@ -1,7 +1,8 @@
 import { COMMITS, UPLOADS } from '../commits/expired.ts';
 import type { ExpirySource } from '../expired/source.ts';
-import { LEASES, PERMITS, WAITERS } from '../leases/expired.ts';
+import { LEASES, WAITERS } from '../leases/expired.ts';
 import { NAMESERVICE } from '../nameservice/expired.ts';
+import { PERMITS } from '../permits/expired.ts';
 import type { Kind } from './kinds.ts';
 
 /** The sources of a report, in the order of their reading. Segments and parts have these names. */

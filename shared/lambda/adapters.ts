@@ -1,13 +1,14 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import type { Authorization, Call } from '../aws/call.ts';
 import type { HoldfastError, Problem } from '../errors.ts';
+import type { Names } from '../namespace.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { VERSION } from '../surroundings/version.ts';
 import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
 import { assertToken, httpAuthorization, httpPayload, httpPrincipal, isHttpEvent, type TokenRules } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
-import { type Names, namesIn, namesOut } from './names.ts';
+import { namesIn, namesOut } from './names.ts';
 import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.ts';
 import { boundPayload } from './payload.ts';
 

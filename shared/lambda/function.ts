@@ -1,11 +1,11 @@
 import middy from '@middy/core';
 import type * as z from 'zod/mini';
 import type { Call } from '../aws/call.ts';
+import type { Names } from '../namespace.ts';
 import { adapters, type Invocation } from './adapters.ts';
 import { deadline } from './deadline.ts';
 import type { EventAdapter } from './events.ts';
 import { failures } from './failures.ts';
-import type { Names } from './names.ts';
 import { observation } from './observation.ts';
 import { DEFAULT_MAX_BYTES } from './payload.ts';
 import { validation } from './validation.ts';

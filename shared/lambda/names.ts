@@ -1,33 +1,6 @@
 import { invalidRequest } from '../errors.ts';
 import { isReserved, RESERVED } from '../fields.ts';
-import { isWithin, nameWithin, prefixOf } from '../namespace.ts';
-
-/**
- * Where the names of a function are, as dotted paths; `*` stands for each member of a list. Other fields pass unchanged, so
- * every field that holds a name must be listed.
- */
-export interface Names {
-  /** Keys and aliases in requests, which are stored under the namespace. */
-  stored?: readonly string[];
-  /** Paths of objects in requests, which the caller writes with the namespace. */
-  paths?: readonly string[];
-  /** Lists by `prefix` and `cursor`, unless the request has the field that names one record. */
-  listed?: Listed;
-  /** Of answers in pages: the domain's cursor may name records of others. Given by those alone: others need not load it. */
-  cursors?: Cursors;
-  /** Names in answers and in errors. */
-  answered?: readonly string[];
-}
-
-interface Listed {
-  unless?: string;
-  of: 'stored' | 'paths';
-}
-
-interface Cursors {
-  open(sealed: string, namespace: string): string;
-  seal(cursor: string, namespace: string): string;
-}
+import { isWithin, type Listed, type Names, nameWithin, prefixOf } from '../namespace.ts';
 
 /** For a function whose request and answer have no names. */
 export const NO_NAMES: Names = {};

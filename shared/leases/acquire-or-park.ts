@@ -1,14 +1,11 @@
+import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
+import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
-import type { AcquireInput } from '../locks/inputs.ts';
-import { type Acquired, acquirer } from './acquire.ts';
-import type { Parked } from './in-line/park.ts';
-import type { Json } from './record.ts';
-
-/** How long a task waits that names no `parkSeconds`. */
-export const DEFAULT_PARK_SECONDS = 86_400;
+import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
+import { acquirer } from './acquire.ts';
 
 /**
  * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.

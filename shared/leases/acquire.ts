@@ -1,44 +1,19 @@
+import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
+import type { Acquired, AcquireInput } from '../line/calls.ts';
+import { durations, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
-import type { AcquireInput } from '../locks/inputs.ts';
-import type { Mode } from '../permits/modes.ts';
+import { deadlineOf, isBackInLine } from '../line/times.ts';
 import { type Granted, tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
 import { race } from './race.ts';
-import type { Json } from './record.ts';
 import { endsAt } from './rules.ts';
-import {
-  type Durations,
-  durations,
-  grantView,
-  type LeaseGrant,
-  leaseHeld,
-  leaseLost,
-  type Previous,
-  previousView,
-} from './views.ts';
-
-export interface Acquired extends LeaseGrant, Durations {
-  /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
-  repeated: boolean;
-  /** The holder before, and how its lease ended. Null if the record does not tell. */
-  previous: Previous | null;
-  /** Only in the answer for a permit (permits/acquire.ts), as the next three. */
-  mode?: Mode;
-  /** How much all holders may weigh together, as this caller asked for it. Null for a caller that has the key alone. */
-  limit?: number | null;
-  weight?: number;
-  /** How much all holders weigh together, with this one. */
-  used?: number;
-}
+import { grantView, leaseHeld, leaseLost } from './views.ts';
 
 /** An acquire without a task to park. */
 type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & { fair?: boolean };
-
-/** Waiting leaves this much of the invocation for a last write. */
-const LAST_WRITE_MS = 500;
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
@@ -106,28 +81,6 @@ async function tryAndWait(
   };
   return countedWait(dependencies, { ...counted, wait }, call);
 }
-
-/**
- * When a call stops waiting whose first try got nothing. All instants are epoch milliseconds. If the clock was set back during that try, the wait
- * counts from now: a call that is not to wait would otherwise wait for as long as the clock was set back.
- */
-export function deadlineOf(
-  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
-  { waitSeconds, arrivedAt, now }: { waitSeconds: number; arrivedAt: number; now: number },
-  call: Call,
-): number {
-  const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
-  return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
-}
-
-/**
- * Whether a call asks again for its place in line. Such a call keeps the place even if its first try took longer than the call was to wait: it
- * looks once, and is answered with its place.
- */
-export const isBackInLine = (
-  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
-  { waitSeconds, fair, ticket }: Pick<Asking, 'waitSeconds' | 'fair' | 'ticket'>,
-): boolean => fair && ticket !== undefined && Math.min(waitSeconds, maxWaitSeconds) > 0;
 
 /** A call that asks again and gets the lease at once leaves the line, unless its request was withdrawn meanwhile. */
 async function leaveLine(

@@ -3,13 +3,14 @@ import type { Call } from '../aws/call.ts';
 import { all, not } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
+import type { BreakInput } from '../line/calls.ts';
+import { type Broken, holderTerms } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { BreakInput } from '../locks/inputs.ts';
 import { hasFence, hasNoEndMark, isClaimed, isExpired, isHeld, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endsAt, isEnding, isLeased, takeoverAt } from './rules.ts';
-import { type Broken, holderTerms, leaseView } from './views.ts';
+import { leaseLost, leaseView } from './views.ts';
 import { updateLease } from './write.ts';
 
 /**
@@ -112,8 +113,8 @@ async function endUnnotifiedTask(
   { key, ticket = '' }: LeaseRecord,
   call: Call,
 ): Promise<boolean> {
-  const { endUnnotified } = await import('./in-line/unnotified.ts');
-  return endUnnotified(dependencies, { key, ticket }, call);
+  const { endUnnotified } = await import('../line/unnotified.ts');
+  return endUnnotified(dependencies, { ticket: { key, ticket }, error: leaseLost(key, 'broken', undefined) }, call);
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

@@ -1,5 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, any, type Condition, not } from '../aws/condition.ts';
+import { type Acquisition, isOf } from '../line/request.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased, type LeaseState } from './rules.ts';
 
@@ -15,38 +16,19 @@ export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters
 /** A grant that its caller has not claimed is handed on after its time, and never overwritten, because its ticket must go. */
 export const isClaimed: Condition = { expression: 'attribute_not_exists(claim_ttl_ms)' };
 
-/** One acquisition: the request of a holder, sent by an authenticated caller. */
-interface Request {
-  requestId: string;
-  holder: string;
-  principal?: string | undefined;
-}
-
-/** Callers can read the ids of others. So only the request, the holder and the authenticated caller together prove a record or a ticket. */
-export const isOf = ({ requestId, holder, principal }: Request): Condition =>
-  all(
-    {
-      expression: 'request_id = :request AND holder = :holder',
-      values: { ':request': text(requestId), ':holder': text(holder) },
-    },
-    principal === undefined
-      ? { expression: 'attribute_not_exists(principal)' }
-      : { expression: 'principal = :principal', values: { ':principal': text(principal) } },
-  );
-
 /** A request id stands for one acquisition. A late duplicate of a released one must not take the lease again. */
-export const isFreeFor = (request: Request): Condition => all(isFree, not(isOf(request)));
+export const isFreeFor = (request: Acquisition): Condition => all(isFree, not(isOf(request)));
 
 /** No operator has marked the grant as ending. */
 export const hasNoEndMark: Condition = { expression: 'attribute_not_exists(ending_at)' };
 
 /** An operator broke the lease of this request, so the request does not take that lease over when the ttl has ended. */
-export const isNotEndingFor = (request: Request): Condition => any(hasNoEndMark, not(isOf(request)));
+export const isNotEndingFor = (request: Acquisition): Condition => any(hasNoEndMark, not(isOf(request)));
 
-export const isHeldByAnother = (request: Request): Condition => all(isHeld, not(isOf(request)));
+export const isHeldByAnother = (request: Acquisition): Condition => all(isHeld, not(isOf(request)));
 
 /** Held, or free again after a grant to another. */
-export const isOfAnother = (request: Request): Condition =>
+export const isOfAnother = (request: Acquisition): Condition =>
   all(any(isHeld, { expression: 'attribute_exists(fence)' }), not(isOf(request)));
 
 /**

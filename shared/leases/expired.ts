@@ -1,15 +1,11 @@
-import { integer, text } from '../aws/attributes.ts';
+import { integer, number, text } from '../aws/attributes.ts';
 import { aliased, all, any, type Condition } from '../aws/condition.ts';
-import { agedBy, holderNamed, identityOf } from '../expired/rows.ts';
+import { agedBy, expiredBy, holderNamed, identityOf } from '../expired/rows.ts';
 import type { Margins } from '../expired/source.ts';
 import { tableSource } from '../expired/table.ts';
 import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
-import { expiredBy, PERMITS } from '../permits/expired.ts';
+import { NAMELESS } from '../line/calls.ts';
 import { isFree, isHeld, isUnmarked } from './conditions.ts';
-import { number } from './record.ts';
-import { NAMELESS } from './views.ts';
-
-export { PERMITS };
 
 /** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;

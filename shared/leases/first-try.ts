@@ -6,12 +6,13 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ended } from '../line/ended.ts';
+import { isOwnOf } from '../line/request.ts';
 import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './in-line/hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isLeased, isOver, isOwnOf, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */

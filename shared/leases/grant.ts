@@ -1,7 +1,8 @@
+import type { Json } from '../aws/attributes.ts';
 import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Json, LeaseRecord } from './record.ts';
+import type { LeaseRecord } from './record.ts';
 import { risingFence } from './rules.ts';
 
 /** What a caller asks for. */

@@ -4,12 +4,12 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
+import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { HeartbeatInput } from '../locks/inputs.ts';
 import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark, isHeld } from './conditions.ts';
 import { parseRecord } from './record.ts';
 import { isOver, lostReason } from './rules.ts';
-import { grantView, type LeaseGrant, leaseLost } from './views.ts';
+import { grantView, leaseLost } from './views.ts';
 
 /**
  * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat).

@@ -8,10 +8,24 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { WaiterView } from '../line/list.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
-import type { ReadInput } from '../locks/inputs.ts';
 import { isInState } from './conditions.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
+import { grantedIn, type LeaseState } from './rules.ts';
 import { type LeaseView, leaseView } from './views.ts';
+
+/** With a key, one lease. Otherwise a page of the table. */
+export interface ReadInput {
+  key?: string | undefined;
+  prefix?: string | undefined;
+  holder?: string | undefined;
+  state?: LeaseState | undefined;
+  limit?: number | undefined;
+  cursor?: string | undefined;
+  /** With `key`: whether to list who is in line. */
+  waiters?: boolean | undefined;
+  /** With `key`: whether to read the pool of that name. */
+  pool?: boolean | undefined;
+}
 
 export interface WaitedForView extends LeaseView {
   /** How many tasks and callers are in line for it, counted up to 100, or up to the limit of `waiters` where that is more. */
@@ -56,7 +70,8 @@ async function readOne(
   // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('../line/list.ts');
-  const parked = await readWaiting(dependencies, { record: record ?? { key }, limit: waiters ? limit : 0 }, call);
+  const asked = { key, granted: grantedIn(record ?? { key }), limit: waiters ? limit : 0 };
+  const parked = await readWaiting(dependencies, asked, call);
   return { ...view, waiting: parked.waiting, ...(waiters && { waiters: parked.waiters }) };
 }
 

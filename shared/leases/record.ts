@@ -1,10 +1,8 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
+import { type Json, json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Ended, parseEnded } from '../line/ended.ts';
-
-/** A JSON value as the caller sent it. */
-export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
 /**
  * One record of the leases table (docs/protocols/leases.md#record). It shares its format with the Rust crate
@@ -131,31 +129,4 @@ const malformed = (item: Item): string | undefined =>
 export function unusable({ key, malformed }: LeaseRecord): HoldfastError {
   const detail = `another client wrote a record that cannot be leased: ${malformed} has a type of its own`;
   return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });
-}
-
-export function number(item: Item, name: string): number | undefined {
-  const value = item[name]?.N;
-  return value === undefined ? undefined : Number(value);
-}
-
-export function json(value: string | undefined): Json | undefined {
-  if (value === undefined) return undefined;
-  try {
-    const parsed = JSON.parse(value);
-    return isDeep(parsed) ? value : parsed;
-  } catch {
-    return value; // another client's `data` is shown as it is
-  }
-}
-
-/** Our own data has at most 32 levels. JSON.stringify recurses, so an answer with a deeper value could not be sent. */
-const MAX_DEPTH = 100;
-
-function isDeep(value: Json): boolean {
-  let level: Json[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_DEPTH) return true;
-    level = level.filter((item) => typeof item === 'object' && item !== null).flatMap((item) => Object.values(item));
-  }
-  return false;
 }

@@ -1,15 +1,11 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
+import type { Released, ReleaseInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { ReleaseInput } from '../locks/inputs.ts';
 import { hasLeaseId, isHeld, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { parseRecord } from './record.ts';
-import { isLeased, type LostReason, lostReason } from './rules.ts';
-
-export type Released =
-  | { key: string; released: true }
-  | { key: string; released: false; reason: Exclude<LostReason, 'released'> };
+import { isLeased, lostReason } from './rules.ts';
 
 /**
  * Gives a lease back with one conditional UpdateItem (docs/protocols/leases.md#release). If tasks or callers are in line for it, the

@@ -1,15 +1,20 @@
 import { HoldfastError } from '../errors.ts';
+import type { LostReason } from '../line/calls.ts';
+import { type Acquisition, isOwnOf } from '../line/request.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 
 export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
 export type LeaseState = (typeof LEASE_STATES)[number];
-export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
 
 /** Only the presence of `lease_version` tells the Rust crate whether a record is leased. So it does here. */
 export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
+
+/** The ticket of a holder that received the lease in line. Lists of waiters leave it out. */
+export const grantedIn = (record: LeaseRecord): ReadonlySet<string | undefined> =>
+  new Set(isLeased(record) ? [record.ticket] : []);
 
 /** An operator broke the lease and left its holder the time to end its work (docs/protocols/leases.md#break). */
 export const isEnding = (record: LeaseRecord): boolean => isLeased(record) && record.hasEndMark === true;
@@ -33,24 +38,8 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
 
-/** The request of a holder, sent by an authenticated caller. */
-interface Asker {
-  requestId: string | undefined;
-  holder: string | undefined;
-  principal?: string | undefined;
-}
-
-function isOwn(record: Partial<Asker>, { requestId, holder }: Asker): boolean {
-  return record.requestId === requestId && record.holder === holder;
-}
-
-/** The same for an authenticated caller, which receives a grant for its own request alone. */
-export function isOwnOf(record: Partial<Asker>, asker: Asker): boolean {
-  return isOwn(record, asker) && record.principal === asker.principal;
-}
-
 /** Whether the standing grant answers this request, so that a retry after a lost answer never locks its own caller out. */
-export function isRepeatable(record: LeaseRecord, asker: Asker, now: number): record is Leased {
+export function isRepeatable(record: LeaseRecord, asker: Acquisition, now: number): record is Leased {
   return isOwnOf(record, asker) && isLeased(record) && endsAt(record) > now;
 }
 

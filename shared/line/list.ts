@@ -1,6 +1,4 @@
 import type { Call } from '../aws/call.ts';
-import type { LeaseRecord } from '../leases/record.ts';
-import { isLeased } from '../leases/rules.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { isTask, isWaiting, pileMet, type Ticket, ticketsOf } from './waiters.ts';
 
@@ -23,28 +21,31 @@ const MAX_COUNTED = 100;
 /** The token is not among them. `keep_until`, which only rows of callers have, shows whether there is one. */
 const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, cancelled_at';
 
-interface Asked {
-  record: LeaseRecord;
-  /** Tickets of those that have their permits already. */
-  granted?: ReadonlySet<string | undefined>;
+interface Line {
+  /** The key of the line. */
+  key: string;
+  /** The tickets of those that have their grants already. */
+  granted: ReadonlySet<string | undefined>;
+}
+
+interface Asked extends Line {
   /** How many are listed, the oldest first. */
   limit: number;
 }
 
 /**
- * Lists the tasks and callers in line for the key of a record, without the one that has the lease.
+ * Lists the tasks and callers in line, without those that have their grants.
  * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of a pile of rows that are over
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
-  { record, granted, limit }: Asked,
+  { key, granted, limit }: Asked,
   call: Call,
 ): Promise<{ waiting: number; waiters: WaiterView[] }> {
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
-  for await (const ticket of inLine(dependencies, { record, counted }, call)) {
-    if (granted?.has(ticket.ticket)) continue;
+  for await (const ticket of inLine(dependencies, { key, granted, counted }, call)) {
     if (waiters.length < limit) waiters.push(waiterView(ticket));
     if (++waiting === counted) break;
   }
@@ -58,11 +59,11 @@ export async function readWaiting(
  */
 export async function readPlace(
   dependencies: LeaseDependencies,
-  { record, ticket: own }: { record: LeaseRecord; ticket: string },
+  { key, granted, ticket: own }: Line & { ticket: string },
   call: Call,
 ): Promise<{ waiting: number; place: number }> {
   let [waiting, place] = [0, 1];
-  for await (const { ticket } of inLine(dependencies, { record, counted: MAX_COUNTED }, call)) {
+  for await (const { ticket } of inLine(dependencies, { key, granted, counted: MAX_COUNTED }, call)) {
     if (ticket === own) continue;
     if (ticket < own) place++;
     if (++waiting === MAX_COUNTED) break;
@@ -72,16 +73,15 @@ export async function readPlace(
 
 async function* inLine(
   dependencies: LeaseDependencies,
-  { record, counted }: { record: LeaseRecord; counted: number },
+  { key, granted, counted }: Line & { counted: number },
   call: Call,
 ): AsyncGenerator<Ticket> {
   // It reads one more, because the ticket of the holder may be among them.
-  const query = { key: record.key, firstPage: counted + 1, ProjectionExpression: LISTED };
+  const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED };
   const now = dependencies.clock.now();
   const isPile = pileMet(now);
   for await (const ticket of ticketsOf(dependencies, query, call)) {
-    const isHolder = isLeased(record) && record.ticket === ticket.ticket;
-    if (!isHolder && isWaiting(ticket, now)) yield ticket;
+    if (!granted.has(ticket.ticket) && isWaiting(ticket, now)) yield ticket;
     if (isPile(ticket)) return;
   }
 }

@@ -3,13 +3,9 @@ import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../aws/call.ts';
 import { attempt } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import { renew } from '../leases/in-line/marks.ts';
-import type { Leased, LeaseRecord } from '../leases/record.ts';
-import { endsAt, isLeased } from '../leases/rules.ts';
-import { durations, grantView, previousView } from '../leases/views.ts';
 import { nameWithin } from '../namespace.ts';
+import { durations } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { measureHandOff } from './hand-off-time.ts';
 import { deleteTicket, nameOfLine, type TaskTicket } from './waiters.ts';
 
 /**
@@ -45,16 +41,6 @@ export async function canTellTasks({ stepFunctions }: LeaseDependencies): Promis
     if (error instanceof HoldfastError) return false;
     throw error;
   }
-}
-
-interface GrantMessage {
-  ticket: TaskTicket;
-  /** The grant, as it stands on record. */
-  record: Leased;
-  /** Whether the request had this grant before. */
-  repeated: boolean;
-  /** Whether this call wrote the version on record. Every other call writes a new version before it sends the grant. */
-  isOurs: boolean;
 }
 
 /** `overtaken`: another call has changed the grant, and nothing was sent. */
@@ -128,30 +114,6 @@ export async function deliver<Standing>(
 const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 'ttlMs'>, now: number): boolean =>
   expiresAt - now < ttlMs - MAX_SHORTFALL_MS;
 
-/** The same for a lease. @throws as `deliver` */
-export async function notifyGranted(
-  dependencies: LeaseDependencies,
-  { record, ...message }: GrantMessage,
-  call: Call,
-): Promise<Notified<LeaseRecord>> {
-  const deliverable = (standing: Leased): Deliverable<LeaseRecord> => ({
-    standing,
-    expiresAt: endsAt(standing),
-    ttlMs: standing.ttlMs ?? 0,
-    output: (now) => ({ ...grantView(standing, now), previous: previousView(standing.previous) }),
-    renewed: async () => {
-      const renewed = await renew(dependencies, standing, call);
-      return renewed.won && isLeased(renewed.standing)
-        ? deliverable(renewed.standing)
-        : { overtaken: renewed.standing };
-    },
-  });
-  const notified = await deliver(dependencies, { ...message, grant: deliverable(record) }, call);
-  if (notified.outcome === 'delivered' && !message.repeated)
-    measureHandOff(notified.standing, dependencies.clock.now(), call);
-  return notified;
-}
-
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
 export async function notifyFailed(
   dependencies: LeaseDependencies,
@@ -173,6 +135,27 @@ export async function failTask(
 ): Promise<Delivery> {
   const delivery = await notifyFailed(dependencies, failing, call);
   if (delivery !== 'unanswered') await deleteTicket(dependencies, failing.ticket, call);
+  return delivery;
+}
+
+/**
+ * Ends a task whose grant is to end before the task has heard of it.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would wait for ever
+ */
+export async function endTask(
+  dependencies: LeaseDependencies,
+  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
+  call: Call,
+): Promise<Delivery> {
+  const delivery = await failTask(dependencies, { ticket, error }, call);
+  if (delivery === 'unanswered')
+    throw new HoldfastError(
+      'Unavailable',
+      `Step Functions did not take the message that the lease was ${error.context.reason}`,
+      {
+        retryAfterMs: 1000,
+      },
+    );
   return delivery;
 }
 

@@ -1,144 +1,43 @@
-import type { LeaseRecord } from '../leases/record.ts';
-import { isLeased } from '../leases/rules.ts';
 import type { Ids } from '../surroundings/ids.ts';
+
+// What the pace of a call in line has in common for leases and permits. Nothing but time rests on it.
 
 /** Pauses in milliseconds, from and to: of the next in line if turns are short, of the next in line otherwise, and of the others as long as no turn is known. */
 export const FAST_MS = [5, 8] as const;
 export const NEXT_MS = [25, 35] as const;
 export const OTHERS_MS = [150, 250] as const;
 
-const SHORT_TURN_MS = 50;
+/** How much earlier chance may end a number of turns, for the square root of that number. */
+export const CHANCE = 0.4;
+
+/** This many from the front look more often: one of them may be all that is alive, or turns before them may be shorter than those that last now. */
+export const FRONT = 4;
+
 /** From the end of a turn to the beginning of the next one: two requests, and a look. This is where a request takes a millisecond. */
 const BETWEEN_MS = 12;
 /** One slow answer must not make a call oversleep. */
 const MAX_REQUEST_MS = 15;
-const MAX_NEXT_MS = 250;
-/** Less than the window, so that no call sleeps through its turn. */
-const MAX_OTHERS_MS = 1500;
-/** How much earlier chance may end a number of turns, for the square root of that number. */
-export const CHANCE = 0.4;
-/** The tickets and the marks of a crowd that comes at once have different orders. */
-const APART_MS = 100;
-
-/** The name of a ticket in the hints: the first part of its UUID. */
-export const shortName = (ticket: string): string => ticket.slice(16, 20);
-const millisecondsOf = (ticket: string): number => Number(ticket.slice(0, 15));
-
-/** This many from the front look when a holder's time is over: one of them may be all that is alive. Each waits for those before it. */
-const FRONT = 4;
-const AFTER_EXPIRY_MS = 20;
-
-interface Sight {
-  record: LeaseRecord;
-  ticket: string;
-  /** How many had joined by the time that this call had, with it. Undefined if that is not known. */
-  arrival: number | undefined;
-  now: number;
-  /** The time until the lease can be taken over. Negative if it can be, infinite if that is not known. */
-  toTakeoverMs: number;
-  /** How long requests of this call take. Undefined if it has not measured one. */
-  requestMs?: number | undefined;
-}
 
 /** The mean of what was measured so far and of one more request, in which the last ones count most. */
 export const meanOf = (before: number | undefined, requestMs: number): number =>
   before === undefined ? requestMs : (before + requestMs) / 2;
 
 /** With slower requests each hand-off takes longer. Only one of its requests counts. With all of them, callers would oversleep, because turns have slow ones too. */
-export const betweenMs = ({ requestMs = 0 }: Pick<Sight, 'requestMs'>): number =>
+export const betweenMs = ({ requestMs = 0 }: { requestMs?: number | undefined }): number =>
   BETWEEN_MS + Math.max(0, Math.min(requestMs, MAX_REQUEST_MS) - 1);
-
-/**
- * How long a call in line sleeps before it looks again, by its place and by how long the last turn was (docs/protocols/queue.md#when-to-look).
- * Nothing but time rests on it.
- */
-export function pauseMs(sight: Sight, ids: Ids): number {
-  const { record, now, toTakeoverMs } = sight;
-  const { turnMs, acquiredAt = now } = record;
-  const paceMs = record.paceMs ?? firstPace(turnMs);
-  const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
-  const soonest = between(paceMs !== undefined && paceMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
-  const beginsAt = acquiredAt + (record.claimTtlMs === undefined ? 0 : betweenMs(sight));
-  const left = paceMs === undefined ? 0 : Math.max(0, beginsAt + paceMs - now);
-  const place = placeOf(sight);
-  if (place === 1) {
-    const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
-    // The next one looks at the moment at which the holder's time is over.
-    return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
-  }
-  const rank = rankOf(sight);
-  const untilExpiry =
-    rank <= FRONT && toTakeoverMs > 0 ? toTakeoverMs + rank * AFTER_EXPIRY_MS : Number.POSITIVE_INFINITY;
-  if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight), untilExpiry));
-  const eachMs = paceMs + betweenMs(sight);
-  const expected = left + eachMs * (place - 1 - CHANCE * Math.sqrt(place));
-  return Math.round(Math.min(MAX_OTHERS_MS, untilExpiry, Math.max(soonest, expected)));
-}
-
-/**
- * As long as no turn has ended, each counts as long as the first one has lasted so far, or as a hand-off if the lease is free. So a crowd that
- * has just come does not sleep through short turns.
- */
-function firstTurnsMs(sight: Sight): number {
-  const { record, arrival, now } = sight;
-  const { acquiredAt, lineOut = 0 } = record;
-  if (acquiredAt === undefined || arrival === undefined) return Number.POSITIVE_INFINITY;
-  const eachMs = isLeased(record) ? now - acquiredAt : betweenMs(sight);
-  return eachMs * Math.max(1, arrival - lineOut - 1);
-}
-
-/** The place that the hints give the call. Undefined if they do not name it. */
-function namedPlace({ record, ticket }: Pick<Sight, 'record' | 'ticket'>): number | undefined {
-  const index = namesOf(record).indexOf(shortName(ticket));
-  return index < 0 ? undefined : index + 1;
-}
-
-const namesOf = ({ nextTickets }: LeaseRecord): string[] => nextTickets?.split(' ').filter(Boolean) ?? [];
-
-/** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
-function placeOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
-  const { record, ticket, arrival } = sight;
-  const { nextTicket, ticket: served, lineOut = 0 } = record;
-  if (nextTicket === undefined || nextTicket === ticket) return 1;
-  const named = namedPlace(sight);
-  if (named !== undefined) return named;
-  const atLeast = Math.max(2, namesOf(record).length + 1);
-  const isApart = served !== undefined && millisecondsOf(ticket) - millisecondsOf(served) > APART_MS;
-  return arrival !== undefined && isApart ? Math.max(atLeast, arrival - lineOut) : atLeast;
-}
-
-/** The place where the hints name it, and otherwise no place before that of its arrival. Infinite if neither is known. */
-function rankOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
-  const { record, arrival } = sight;
-  if (namedPlace(sight) !== undefined) return placeOf(sight);
-  return arrival === undefined ? Number.POSITIVE_INFINITY : Math.max(placeOf(sight), arrival - (record.lineOut ?? 0));
-}
 
 const MIN_PATIENCE_MS = 50;
 const MAX_PATIENCE_MS = 500;
 
 /**
- * How long a call that is not the next one leaves a lease that can be had to those before it, which may all be dead. The jitter keeps calls of one
+ * How long a call that is not the next one leaves what can be had to those before it, which may all be dead. The jitter keeps calls of one
  * rank apart.
+ * @param rank 1 is next. Infinite if it is not known
  */
-export function patienceMs(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>, ids: Ids): number {
-  const rank = rankOf(sight);
+export function patienceMs(rank: number, ids: Ids): number {
   if (rank === Number.POSITIVE_INFINITY) return MIN_PATIENCE_MS + (MAX_PATIENCE_MS - MIN_PATIENCE_MS) * ids.random();
   return Math.min(MAX_PATIENCE_MS, MIN_PATIENCE_MS * (Math.max(2, rank) - 1 + ids.random()));
 }
 
-/** The first turn alone may be a long one. */
-const MAX_FIRST_MS = 100;
-const firstPace = (turnMs: number | undefined) => (turnMs === undefined ? undefined : Math.min(turnMs, MAX_FIRST_MS));
-
-/**
- * How long turns last, as a claim writes it. It follows a shorter turn at once, and a longer one slowly, at most doubling itself: a call that
- * looks too early pays a request, but one that looks too late makes the whole line behind it wait.
- * @returns undefined if that is not known, or the line is empty
- */
-export function paceAfter({ waiters, turnMs, paceMs }: LeaseRecord): number | undefined {
-  if (waiters === undefined || turnMs === undefined) return undefined;
-  if (!paceMs) return firstPace(turnMs);
-  const change = turnMs < paceMs ? (turnMs - paceMs) / 2 : (Math.min(turnMs, 2 * paceMs) - paceMs) / 8;
-  return Math.round(paceMs + change);
-}
+/** The name of a ticket in hints: the first part of its UUID. */
+export const shortName = (ticket: string): string => ticket.slice(16, 20);

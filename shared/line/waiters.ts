@@ -5,13 +5,12 @@ import {
   QueryCommand,
   type QueryCommandInput,
 } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../aws/attributes.ts';
+import { integer, type Json, json, number, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Json, json, number } from '../leases/record.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
@@ -82,6 +81,14 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
   new HoldfastError('QueueFull', `at least ${limit} tasks and callers wait for the key`, {
     ...{ key: nameOfLine(key), quota: 'maxWaitersPerKey', limit },
     retryAfterMs: RETRY_WHEN_FULL_MS,
+  });
+
+/** The answer to a waiter whose request was withdrawn, or whose ticket was cancelled. @param line the key of the line */
+export const withdrawn = (line: string): HoldfastError =>
+  new HoldfastError('LeaseLost', 'the ticket was cancelled', {
+    key: nameOfLine(line),
+    reason: 'cancelled',
+    holder: null,
   });
 
 /** Sorts after every ticket. */

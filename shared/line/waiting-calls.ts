@@ -4,9 +4,8 @@ import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import { isOf } from '../leases/conditions.ts';
-import { isOwnOf } from '../leases/rules.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { isOf, isOwnOf } from './request.ts';
 import { type CallTicket, getTicket, isTask, parseTicket, type Ticket, ticketsOf, ttlOf } from './waiters.ts';
 
 /** How long a caller keeps its place after it received LeaseHeld. */

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
-import { endTask } from '../leases/in-line/hand-off.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { getTicket, isTask } from './waiters.ts';
+import { endTask } from './notify.ts';
+import { getTicket, isTask, withdrawn } from './waiters.ts';
 import { type Asker, flagCancelled } from './waiting-calls.ts';
 
 /**
@@ -20,6 +20,6 @@ export async function withdrawPlace(
   if (await flagCancelled(dependencies, { name, asker }, call)) return true;
   const row = await getTicket(dependencies, name, call);
   if (!row || !isTask(row)) return false;
-  await endTask(dependencies, { ticket: row, reason: 'cancelled' }, call);
+  await endTask(dependencies, { ticket: row, error: withdrawn(asker.key) }, call);
   return true;
 }

@@ -1,58 +1,11 @@
 import type { Call } from '../aws/call.ts';
-import { HoldfastError } from '../errors.ts';
 import type { LeaseRecord } from '../leases/record.ts';
 import { isLeased } from '../leases/rules.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type Found, findEnd } from '../line/executions/state.ts';
+import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
+import type { Found } from '../line/executions/state.ts';
 import { getTicket } from '../line/waiters.ts';
-import { shuffled } from '../surroundings/ids.ts';
 import { releaseHeldByEnded } from './execution-ended.ts';
-
-/** DescribeExecution has a quota for the whole account, and refills it by 10 to 15 a second. Passes at the end of executions need it more. */
-const MOST_ASKED = 100;
-
-/** Events of the end arrive within seconds. An older grant is worth a question. */
-const ASKED_AFTER_MS = 60_000;
-
-/** What one run of the repair may still ask about executions that hold what others wait for. */
-export interface Questions {
-  left: number;
-}
-
-export const newQuestions = (): Questions => ({ left: MOST_ASKED });
-
-interface Wanted {
-  grants: readonly { execution?: string | undefined; acquiredAt?: number | undefined }[];
-  questions: Questions;
-  /** Ends what an execution holds that has ended. @returns how many in line received it */
-  end(found: Found): Promise<number>;
-}
-
-/**
- * Asks about the executions that hold what others wait for, because the event of an end may be lost (docs/protocols/queue.md#repair). Once Step
- * Functions throttles, the run asks no more.
- * @returns how many in line received a lease or a permit
- * @throws HoldfastError Unavailable, OutcomeUnknown, Throttled by DynamoDB
- */
-export async function endDeadHolders(
-  dependencies: LeaseDependencies,
-  { grants, questions, end }: Wanted,
-  call: Call,
-): Promise<number> {
-  const { clock, ids } = dependencies;
-  const isOld = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }) => acquiredAt + ASKED_AFTER_MS <= clock.now();
-  const old = grants.filter(isOld).flatMap(({ execution }) => execution ?? []);
-  let granted = 0;
-  for (const execution of shuffled([...new Set(old)], ids)) {
-    if (questions.left-- <= 0) break;
-    const found = await findEnd(dependencies, { execution }, call).catch((error) => {
-      if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
-      questions.left = 0;
-    });
-    if (found) granted += await end(found);
-  }
-  return granted;
-}
 
 /** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
 export async function endDeadHolder(

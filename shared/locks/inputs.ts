@@ -69,7 +69,6 @@ export const acquireInput = () =>
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),
     );
-export type AcquireInput = z.infer<ReturnType<typeof acquireInput>>;
 
 interface PermitFields {
   limit?: number | undefined;
@@ -95,10 +94,8 @@ function permitFaults({ limit, weight, mode, data }: PermitFields): [field: stri
 
 export const heartbeatInput = () =>
   z.strictObject({ key: key(), leaseId: leaseId(), ttlSeconds: z.optional(ttlSeconds()) });
-export type HeartbeatInput = z.infer<ReturnType<typeof heartbeatInput>>;
 
 export const releaseInput = () => z.strictObject({ key: key(), leaseId: leaseId() });
-export type ReleaseInput = z.infer<ReturnType<typeof releaseInput>>;
 
 export const breakInput = () =>
   z.strictObject({
@@ -109,7 +106,6 @@ export const breakInput = () =>
     /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
     wait: z.optional(flag()),
   });
-export type BreakInput = z.infer<ReturnType<typeof breakInput>>;
 
 export const cancelInput = () =>
   z.strictObject({
@@ -118,7 +114,6 @@ export const cancelInput = () =>
     /** Whether it is a ticket of the line of a pool. */
     pool: z.optional(flag()),
   });
-export type CancelInput = z.infer<ReturnType<typeof cancelInput>>;
 
 /** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
 export const withdrawInput = () =>
@@ -172,4 +167,3 @@ export const readInput = () =>
         else if (pool) fault('pool', 'needs a key');
       }),
     );
-export type ReadInput = z.infer<ReturnType<typeof readInput>>;

@@ -1,18 +1,20 @@
 import type { Call } from '../aws/call.ts';
+import { notifyGranted } from '../leases/in-line/deliver.ts';
 import { handOff } from '../leases/in-line/hand-off.ts';
 import { markAgain } from '../leases/in-line/marks.ts';
 import { failOverdue } from '../leases/in-line/next.ts';
 import { readRecord } from '../leases/in-line/read-record.ts';
-import { endUnnotified } from '../leases/in-line/unnotified.ts';
+import { repairAgainAtTheEnd } from '../leases/in-line/watch.ts';
 import type { LeaseRecord } from '../leases/record.ts';
 import { isEnding, isLeased, takeoverAt } from '../leases/rules.ts';
+import { leaseLost } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { newQuestions, type Questions } from '../line/executions/questions.ts';
 import { findEnd } from '../line/executions/state.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
-import { notifyGranted } from '../line/notify.ts';
-import { repairAgainAtTheEnd } from '../line/repair/later.ts';
 import { keysWithTickets } from '../line/repair/lines.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../line/repair/overdue.ts';
+import { endUnnotified } from '../line/unnotified.ts';
 import {
   deleteTicket,
   getTicket,
@@ -23,7 +25,7 @@ import {
   ticketsOf,
 } from '../line/waiters.ts';
 import { leaveLine } from '../line/waiting-calls.ts';
-import { endDeadHolder, newQuestions, type Questions } from './dead-holders.ts';
+import { endDeadHolder } from './dead-holders.ts';
 import { releaseHeldByEnded } from './execution-ended.ts';
 import type { RepairInput } from './inputs.ts';
 
@@ -244,7 +246,7 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   if (!row || !isStillTold(row, dependencies.clock.now())) return;
   if (isEnding(record)) {
     // The break that marked it died before it looked at the ticket.
-    if (!(await endUnnotified(dependencies, row, call))) return;
+    if (!(await endUnnotified(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call))) return;
     const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
     if (end === 'granted') repaired.granted++;
     return;

@@ -1,5 +1,4 @@
-import type { Names } from '../lambda/names.ts';
-import { SEALED_CURSORS as cursors } from '../lambda/sealed-cursor.ts';
+import type { Names } from '../namespace.ts';
 
 const STORED = ['alias', 'dependencies.*'];
 
@@ -11,7 +10,6 @@ export const ALIAS_NAMES: Names = {
 export const ALIAS_LISTS: Names = {
   stored: STORED,
   listed: { unless: 'alias', of: 'stored' },
-  cursors,
   answered: [
     ...(['alias', 'name', 'dependencies.*'] as const),
     ...(['records.*.alias', 'records.*.name', 'records.*.dependencies.*'] as const),

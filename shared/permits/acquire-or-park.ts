@@ -1,9 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import type { Acquired } from '../leases/acquire.ts';
-import { DEFAULT_PARK_SECONDS } from '../leases/acquire-or-park.ts';
-import type { Parked } from '../leases/in-line/park.ts';
+import type { Acquired, Parked } from '../line/calls.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
 import { type PermitInput, permitAcquirer, permitRequest } from './acquire.ts';
 import type { PoolDependencies } from './dependencies.ts';
 

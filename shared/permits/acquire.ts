@@ -1,16 +1,17 @@
+import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import type { HoldfastError } from '../errors.ts';
-import { type Acquired, deadlineOf, isBackInLine } from '../leases/acquire.ts';
-import { raceFor } from '../leases/race.ts';
-import type { Json } from '../leases/record.ts';
-import { durations, previousView } from '../leases/views.ts';
+import type { Acquired, Mode } from '../line/calls.ts';
+import { durations, previousView } from '../line/calls.ts';
 import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
 import { lookAtRecord } from '../line/look.ts';
+import { raceFor } from '../line/race.ts';
+import { deadlineOf, isBackInLine } from '../line/times.ts';
 import { lineOf } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { tryOnce } from './first-try.ts';
-import { EXCLUSIVE_WEIGHT, MOST_PERMITS, type Mode } from './modes.ts';
+import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
 import { requestName } from './names.ts';
 import { previousOf } from './previous.ts';
 import { placeOf } from './read.ts';
@@ -19,7 +20,7 @@ import type { Granted, PermitRequest } from './request.ts';
 import { roomAt } from './room.ts';
 import { permitGrant, permitLost, permitTerms, poolHeld } from './views.ts';
 
-/** What a caller asks for. The schema (../inputs.ts) has checked which fields go together. */
+/** What a caller asks for. The schema (locks/inputs.ts) has checked which fields go together. */
 export interface PermitInput {
   key: string;
   holder: string;

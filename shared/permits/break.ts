@@ -3,13 +3,14 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Broken, holderTerms } from '../leases/views.ts';
+import { type Broken, holderTerms } from '../line/calls.ts';
 import { lineOf } from '../line/waiters.ts';
 import { hasNoEndMark, isInUse, isOf } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { readPool } from './read.ts';
 import { entryOf, type PoolEntry, unusable } from './record.ts';
 import { giveBack, giveToLine } from './release.ts';
+import { permitLost } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
 interface BreakInput {
@@ -97,8 +98,8 @@ async function endUnnotifiedTask(
   { key, ticket }: { key: string; ticket: string },
   call: Call,
 ): Promise<boolean> {
-  const { endUnnotified } = await import('../leases/in-line/unnotified.ts');
-  return endUnnotified(dependencies, { key: lineOf(key), ticket }, call);
+  const { endUnnotified } = await import('../line/unnotified.ts');
+  return endUnnotified(dependencies, { ticket: { key: lineOf(key), ticket }, error: permitLost(key, 'broken') }, call);
 }
 
 function brokenView(

@@ -3,11 +3,11 @@ import { integer, text } from '../aws/attributes.ts';
 import { aliased, all, type Condition, conditionFields, not } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import { agedBy, type ExpiredRow, holderNamed, type Identity, identityOf } from '../expired/rows.ts';
+import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identityOf } from '../expired/rows.ts';
 import type { ExpirySource } from '../expired/source.ts';
 import { byNamespace, scan, whySpared } from '../expired/table.ts';
 import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
-import { NAMELESS } from '../leases/views.ts';
+import { NAMELESS } from '../line/calls.ts';
 import { attributesOf, isUnmarked } from './conditions.ts';
 import { keyOf, type PoolEntry, parsePool, RECORD } from './record.ts';
 
@@ -57,12 +57,6 @@ export const PERMITS: ExpirySource<'abandonedPermit'> = {
     return whySpared({ isThere: outcome.old?.[`h${name.S}`] !== undefined, unanswered: outcome.unanswered });
   },
 };
-
-/** @param inGrace whether the execution of the holder had ended */
-export const expiredBy = (who: string, inGrace: boolean): string =>
-  inGrace
-    ? `the execution of ${who} ended without giving it back, and its grace is over`
-    : `${who} let it expire without giving it back`;
 
 function rowOf(
   item: Item,

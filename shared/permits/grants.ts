@@ -1,7 +1,7 @@
+import type { Json } from '../aws/attributes.ts';
 import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
-import type { Json } from '../leases/record.ts';
 import type { Ended } from '../line/ended.ts';
 import {
   canRise,

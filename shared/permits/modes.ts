@@ -1,5 +1,6 @@
-export const MODES = ['shared', 'exclusive'] as const;
-export type Mode = (typeof MODES)[number];
+import type { Mode } from '../line/calls.ts';
+
+export const MODES = ['shared', 'exclusive'] as const satisfies readonly Mode[];
 
 /** The most permits of a pool, and the limit of a caller that names none. Every call writes the whole record, so it must stay small. */
 export const MOST_PERMITS = 200;

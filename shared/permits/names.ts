@@ -22,9 +22,6 @@ export interface Proof {
   id: string;
 }
 
-/** Lease ids of plain leases are UUIDs. */
-export const isOfPermit = (leaseId: string): boolean => leaseId.startsWith('p.');
-
 /** The last part is for functions of 0.2.0, which refuse an id without it. */
 export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }): string => `p.${name}.${id}.${fence % RING}`;
 

@@ -9,7 +9,8 @@ import { keyOf, type PoolRecord, parsePool } from './record.ts';
 import { type PoolView, poolView } from './views.ts';
 
 interface ReadPool {
-  key: string;
+  /** The schema (locks/inputs.ts) refuses a request without it. */
+  key?: string | undefined;
   /** Whether to list the tasks and callers in line. */
   waiters?: boolean | undefined;
   limit?: number | undefined;
@@ -17,14 +18,14 @@ interface ReadPool {
 
 /** Reads the holders of a pool, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
 export function poolReader(dependencies: PoolDependencies) {
-  return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
+  return async ({ key = '', waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
     const record = await readPool(dependencies, key, call);
     const view = poolView(record, dependencies.clock.now());
     // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
     if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/list.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
-    const asked = { record: { key: lineOf(key) }, granted, limit: waiters ? limit : 0 };
+    const asked = { key: lineOf(key), granted, limit: waiters ? limit : 0 };
     const line = await readWaiting(dependencies, asked, call);
     return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
   };

@@ -1,8 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../aws/attributes.ts';
+import { integer, type Json, json, number, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
-import { type Json, json, number } from '../leases/record.ts';
 import { ENDINGS, type Ended } from '../line/ended.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import { RING } from './names.ts';

@@ -1,7 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
-import type { Released } from '../leases/release.ts';
-import type { ReleaseInput } from '../locks/inputs.ts';
+import type { Released, ReleaseInput } from '../line/calls.ts';
 import { attributesOf, isOf, isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { type Proof, proofOf } from './names.ts';

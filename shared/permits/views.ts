@@ -1,9 +1,8 @@
+import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
-import type { Json } from '../leases/record.ts';
-import type { LostReason } from '../leases/rules.ts';
-import type { LeaseGrant } from '../leases/views.ts';
+import type { LeaseGrant, LostReason, Mode } from '../line/calls.ts';
 import type { WaiterView } from '../line/list.ts';
-import { EXCLUSIVE_WEIGHT, type Mode } from './modes.ts';
+import { EXCLUSIVE_WEIGHT } from './modes.ts';
 import { leaseIdOf } from './names.ts';
 import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
 import { type Asked, roomAt } from './room.ts';

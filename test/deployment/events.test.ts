@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { EVENT_SOURCE, EVENT_TYPE } from '../../shared/expiry/events.ts';
+import { EVENT_SOURCE, EVENT_TYPE } from '../../shared/expiry/announcement.ts';
 import type { Template } from '../support/stack/packaging.ts';
 import {
   configured,

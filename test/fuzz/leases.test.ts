@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Json } from '../../shared/aws/attributes.ts';
 import { HoldfastError } from '../../shared/errors.ts';
 import { grantItem } from '../../shared/leases/grant.ts';
-import { type Json, parseRecord } from '../../shared/leases/record.ts';
+import { parseRecord } from '../../shared/leases/record.ts';
 import { leaseHeld, leaseView } from '../../shared/leases/views.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
 import { anyText } from '../support/chance/text.ts';

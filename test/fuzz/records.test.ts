@@ -8,7 +8,7 @@ import { HoldfastError } from '../../shared/errors.ts';
 import type { TableSource } from '../../shared/expired/table.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import { SOURCES, sourceOf } from '../../shared/expiry/sources.ts';
-import { reasonToSpare } from '../../shared/expiry/verdict.ts';
+import { reasonToSpare } from '../../shared/expiry/spared.ts';
 import { decodeCursor, encodeCursor } from '../../shared/listings/cursor.ts';
 import { aliasText, parseAlias } from '../../shared/nameservice/alias.ts';
 import { graphSourceItems, ledgerItems } from '../../shared/nameservice/items.ts';

@@ -1,11 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Acquired } from '../../shared/leases/acquire.ts';
 import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
 import { releaser } from '../../shared/leases/release.ts';
-import { durations } from '../../shared/leases/views.ts';
+import type { Acquired } from '../../shared/line/calls.ts';
+import { durations } from '../../shared/line/calls.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermitOr } from '../../shared/locks/routing/acquire.ts';
-import { releasePermitOr } from '../../shared/locks/routing/release.ts';
+import { hasPermitId, hasTerms, route } from '../../shared/locks/route.ts';
+import { permitAcquirerOrParker } from '../../shared/permits/acquire-or-park.ts';
+import { permitReleaser } from '../../shared/permits/release.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -51,8 +52,16 @@ const inputOfAcquire = acquireInput();
 
 /** The calls of one machine, on leases and permits. */
 const machine = ({ dependencies, requests }: Pick<typeof world, 'dependencies' | 'requests'>) => {
-  const take = acquirePermitOr(dependencies, acquireOrPark(dependencies));
-  const giveBack = releasePermitOr(dependencies, releaser(dependencies));
+  const take = route(dependencies, {
+    isForPermit: hasTerms,
+    lease: acquireOrPark,
+    permit: async () => permitAcquirerOrParker,
+  });
+  const giveBack = route(dependencies, {
+    isForPermit: hasPermitId,
+    lease: releaser,
+    permit: async () => permitReleaser,
+  });
   return {
     requests,
     acquire: async (input: object) => (await take(inputOfAcquire.parse(input), call())) as Acquired,

@@ -15,6 +15,17 @@ const parameters = (count: number) =>
 /** Files that break a rule of the house, with how often each rule is broken; and files that only come close. */
 const FILES: [path: string, source: string, broken?: Record<string, number>][] = [
   ['shared/leases/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
+  ['shared/line/a.ts', "import '../leases/b.ts';\nimport '../permits/b.ts';", { [IMPORT]: 2 }],
+  ['shared/line/limits/a.ts', "import type { B } from '../../locks/b.ts'; export type A = B;", { [IMPORT]: 1 }],
+  ['shared/line/names.ts', "import '../lambda/names.ts';", { [IMPORT]: 1 }],
+  ['shared/leases/permits.ts', "export const a = () => import('../permits/b.ts');", { [IMPORT]: 1 }],
+  ['shared/leases/in-line/b.ts', "import '../../locks/b.ts';", { [IMPORT]: 1 }],
+  ['shared/leases/in-line/c.ts', "import '../../line/b.ts';\nimport '../b.ts';\nimport '../../aws/b.ts';"],
+  ['shared/permits/a.ts', "import '../leases/b.ts';\nimport '../line/b.ts';", { [IMPORT]: 1 }],
+  ['shared/permits/in-line/a.ts', "import '../../locks/inputs.ts';", { [IMPORT]: 1 }],
+  ['shared/locks/a.ts', "import '../leases/b.ts';\nimport '../permits/b.ts';\nimport '../line/b.ts';"],
+  ['shared/locks/b.ts', "import '../lambda/b.ts';\nimport '../commits/b.ts';", { [IMPORT]: 2 }],
+  ['functions/leases/a.ts', "import '../../shared/locks/b.ts';\nimport '../../shared/leases/b.ts';"],
   ['shared/commits/a.ts', "export * from '../leases/in-line/b.ts';", { [IMPORT]: 1 }],
   ['shared/nameservice/a.ts', "import type { B } from '../expiry/b.ts'; export type A = B;", { [IMPORT]: 1 }],
   ['shared/expiry/a.ts', "export const a = () => import('../leases/expired.ts');", { [IMPORT]: 1 }],
@@ -77,10 +88,7 @@ it('npm run lint fails on what breaks a rule of the house, and on nothing that o
 
 it('npm run lint fails on a module that has too many lines, whatever is in them', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
-  const run = (command: string, args: string[]) =>
-    new Promise<{ code: unknown; stderr: string }>((answer) =>
-      execFile(command, args, { cwd: folder }, (error, _, stderr) => answer({ code: error?.code ?? 0, stderr })),
-    );
+  const run = runIn(folder);
   const write = async (path: string, lines: number) => {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), `// one\n\n${'export {};\n'.repeat(lines - 2)}`);
@@ -100,6 +108,37 @@ it('npm run lint fails on a module that has too many lines, whatever is in them'
     await rm(folder, { recursive: true, force: true });
   }
 });
+
+it('npm run lint fails on two files of shared/ that have one name for different things, and on a folder that is too deep', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
+  const run = runIn(folder);
+  const write = async (path: string) => {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), 'export {};\n');
+  };
+  try {
+    await run('git', ['init']);
+    for (const path of ['shared/leases/read.ts', 'shared/permits/read.ts', 'shared/line/limits/quotas.ts'])
+      await write(path);
+    await write('functions/leases/quotas.ts');
+    expect(await run(process.execPath, [resolve('lint/folders.ts')])).toMatchObject({ code: 0 });
+    await write('shared/permits/quotas.ts');
+    await write('shared/line/limits/keys/count.ts');
+    expect(await run(process.execPath, [resolve('lint/folders.ts')])).toEqual({
+      code: 1,
+      stderr:
+        'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n' +
+        'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n',
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+const runIn = (folder: string) => (command: string, args: string[]) =>
+  new Promise<{ code: unknown; stderr: string }>((answer) =>
+    execFile(command, args, { cwd: folder }, (error, _, stderr) => answer({ code: error?.code ?? 0, stderr })),
+  );
 
 /** How often each file breaks each rule at the level of an error. */
 async function lint(folder: string): Promise<{ code: unknown; found: Record<string, Record<string, number>> }> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { leasePatienceMs, paceAfter, pauseMs } from '../../shared/leases/in-line/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
-import { meanOf, paceAfter, patienceMs, pauseMs, shortName } from '../../shared/line/pace.ts';
+import { meanOf, shortName } from '../../shared/line/pace.ts';
 
 const NOW = 1_000_000;
 const ids = { uuid: () => '', random: () => 0.5 };
@@ -28,7 +29,7 @@ const pause = (record: Partial<LeaseRecord>, arrival?: number, requestMs?: numbe
 
 describe('how long a call leaves a lease to those before it', () => {
   const patience = (record: Partial<LeaseRecord>, arrival?: number, random = 0.5) =>
-    patienceMs(
+    leasePatienceMs(
       { record: { key: 'k', nextTicket: ticketOf(2000), ...record }, ticket: own, arrival },
       { uuid: () => '', random: () => random },
     );

@@ -43,7 +43,7 @@ export const BREAKS: Mutation[] = [
   shown(
     'a break that waits ends the lease of a task that was notified',
     ['queue', 'but waits for a task that was notified'],
-    change("=== 'delivered'", "!== 'unanswered'", 'shared/leases/in-line/unnotified.ts'),
+    change("=== 'delivered'", "!== 'unanswered'", 'shared/line/unnotified.ts'),
   ),
   shown(
     'the schedule renews a grant that is ending',

@@ -90,8 +90,9 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_LOCK,
     changes: [
       change(
-        'return isOwn(record, asker) && record.principal',
-        'return record.holder === undefined && record.principal',
+        'record.requestId === requestId && record.holder === holder && record.principal',
+        'record.holder === undefined && record.principal',
+        'shared/line/request.ts',
       ),
     ],
     only: 'leases',

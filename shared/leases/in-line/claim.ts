@@ -2,16 +2,17 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { measureHandOff } from '../../line/hand-off-time.ts';
-import { paceAfter } from '../../line/pace.ts';
+import { isOwnOf } from '../../line/request.ts';
 import { type Asker, isCancelled, leaveLine } from '../../line/waiting-calls.ts';
 import { isStillHeld } from '../conditions.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
 import { releaser } from '../release.ts';
-import { endsAt, isEnding, isLeased, isOwnOf } from '../rules.ts';
+import { endsAt, isEnding, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import { updateLease, type Written } from '../write.ts';
 import { answer, renew } from './marks.ts';
+import { paceAfter } from './pace.ts';
 
 /** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */
 const MAX_TRIES = 5;

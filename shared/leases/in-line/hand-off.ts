@@ -3,9 +3,9 @@ import { all } from '../../aws/condition.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import type { Ended } from '../../line/ended.ts';
-import { canTellTasks, type Delivery, failTask, NOTIFY_MS, notifyGranted } from '../../line/notify.ts';
-import { repairAtTheEnd } from '../../line/repair/later.ts';
-import { deleteTicket, getTicket, isTask, type TaskTicket } from '../../line/waiters.ts';
+import { canTellTasks, endTask, NOTIFY_MS } from '../../line/notify.ts';
+import { TRANSFER_MS } from '../../line/times.ts';
+import { deleteTicket, getTicket, isTask } from '../../line/waiters.ts';
 import { grantUnchanged, queueUnchanged } from '../conditions.ts';
 import { endLease } from '../end.ts';
 import { endedBefore } from '../previous.ts';
@@ -13,6 +13,7 @@ import { type LeaseRecord, parseRecord, unusable } from '../record.ts';
 import { endsAt, isLeased } from '../rules.ts';
 import { leaseLost } from '../views.ts';
 import type { Written } from '../write.ts';
+import { notifyGranted } from './deliver.ts';
 import { clearMark } from './marks.ts';
 import {
   type Ending,
@@ -24,6 +25,7 @@ import {
   type TaskOfLease,
 } from './next.ts';
 import { type Transferred, transfer } from './transfer.ts';
+import { repairAtTheEnd } from './watch.ts';
 
 export interface HandedOff {
   /** The tickets that received the lease. All but the last were of tasks that were gone. */
@@ -58,9 +60,6 @@ interface Passing extends EndingGrant {
   /** The ticket of the call in line that hands the lease on. That call is alive, so it receives its whole ttl and need not claim it. */
   own?: string;
 }
-
-/** With less time left than this, the call does not transfer the lease. It ends the grant instead. */
-export const TRANSFER_MS = 2000;
 
 /**
  * Grants the lease on record to the first in line. Notifies a task, and passes over one that is gone. A caller looks for its grant. If the
@@ -169,26 +168,9 @@ export async function settleTicket(
 ): Promise<void> {
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
-  if (row && isTask(row)) await endTask(dependencies, { ticket: row, reason: 'broken' }, call);
+  if (row && isTask(row))
+    await endTask(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call);
   else if (row) await deleteTicket(dependencies, row, call);
-}
-
-/**
- * Ends a task whose grant is to end before the task has heard of it.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would wait for ever
- */
-export async function endTask(
-  dependencies: LeaseDependencies,
-  { ticket, reason }: { ticket: TaskTicket; reason: 'broken' | 'cancelled' },
-  call: Call,
-): Promise<Delivery> {
-  const error = leaseLost(ticket.key, reason, undefined);
-  const delivery = await failTask(dependencies, { ticket, error }, call);
-  if (delivery === 'unanswered')
-    throw new HoldfastError('Unavailable', `Step Functions did not take the message that the lease was ${reason}`, {
-      retryAfterMs: 1000,
-    });
-  return delivery;
 }
 
 interface Unclaimed {

@@ -2,11 +2,12 @@ import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { readPlace } from '../../line/list.ts';
+import { isOwnOf } from '../../line/request.ts';
 import { deleteTicket, getTicket, isTask } from '../../line/waiters.ts';
 import { isCancelled } from '../../line/waiting-calls.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
-import { endReason, isLeased, isOver, isOwnOf } from '../rules.ts';
+import { endReason, grantedIn, isLeased, isOver } from '../rules.ts';
 import { leaseHeld, leaseLost } from '../views.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
@@ -45,7 +46,7 @@ export async function leave(dependencies: LeaseDependencies, { request, name }: 
   const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
   const { requestId } = request;
   if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
-  const place = await readPlace(dependencies, { record, ticket }, call);
+  const place = await readPlace(dependencies, { key, granted: grantedIn(record), ticket }, call);
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 

@@ -1,29 +1,22 @@
 import type { Call } from '../../aws/call.ts';
+import type { Parked } from '../../line/calls.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { isQueueFull } from '../../line/limits/full-lines.ts';
 import { refuseWhereFull } from '../../line/limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from '../../line/limits/quotas.ts';
-import { failTask, notifyGranted } from '../../line/notify.ts';
+import { failTask } from '../../line/notify.ts';
 import { type ParkOutcome, refuseTask, repeated } from '../../line/park.ts';
-import { repairAtTheEnd } from '../../line/repair/later.ts';
+import { isOwnOf } from '../../line/request.ts';
 import { getTicket, putTicket, type TaskTicket, ticketName } from '../../line/waiters.ts';
 import { grantUnchanged, isHeldByAnother } from '../conditions.ts';
 import type { Leased, LeaseRecord } from '../record.ts';
-import { endReason, isEnding, isLeased, isOwnOf, isRepeatable, takeoverAt } from '../rules.ts';
+import { endReason, isEnding, isLeased, isRepeatable, takeoverAt } from '../rules.ts';
 import { leaseLost } from '../views.ts';
+import { notifyGranted } from './deliver.ts';
 import { handOff, UNREAD } from './hand-off.ts';
 import { mark, passToTask } from './marks.ts';
 import { readRecord } from './read-record.ts';
-
-/** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
-export interface Parked {
-  key: string;
-  holder: string;
-  /** The place in the queue. */
-  ticket: string;
-  /** False if the task was notified at once, or another call is notifying it. */
-  parked: boolean;
-}
+import { repairAtTheEnd } from './watch.ts';
 
 export type ParkRequest = Omit<TaskTicket, 'ticket' | 'parkedAt' | 'deadline'> & { parkSeconds: number };
 

@@ -1,10 +1,11 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
+import type { ReleaseInput } from '../../line/calls.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { canTellTasks } from '../../line/notify.ts';
+import { TRANSFER_MS } from '../../line/times.ts';
 import { isTask } from '../../line/waiters.ts';
-import type { ReleaseInput } from '../../locks/inputs.ts';
-import { handOff, TRANSFER_MS } from './hand-off.ts';
+import { handOff } from './hand-off.ts';
 import { peek } from './next.ts';
 import { quickTransfer, ticketOfLeaseId } from './transfer.ts';
 

@@ -5,6 +5,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../../line/ended.ts';
 import { shortName } from '../../line/pace.ts';
+import { WINDOW_SECONDS } from '../../line/times.ts';
 import { isTask, type Ticket } from '../../line/waiters.ts';
 import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, queueUnchanged } from '../conditions.ts';
 import { type Grant, grantItem, newGrant } from '../grant.ts';
@@ -13,9 +14,6 @@ import { isLeased } from '../rules.ts';
 import { updateLease, type Written } from '../write.ts';
 import { isCounter, keeping, MARK_ATTRIBUTES } from './marks.ts';
 import type { Ending, Line, NextInLine } from './next.ts';
-
-/** How long a caller has to claim its grant. */
-export const WINDOW_SECONDS = 2;
 
 /** The hints name so many of those in line. */
 const MAX_HINTED = 12;

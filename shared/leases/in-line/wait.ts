@@ -1,22 +1,21 @@
 import type { Call } from '../../aws/call.ts';
 import { naming } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../../line/dependencies.ts';
-import { type Joined, type Joining, join, markLate } from '../../line/join.ts';
 import { lookAtBoth, lookAtRecord, type Seen } from '../../line/look.ts';
-import { meanOf, patienceMs, pauseMs } from '../../line/pace.ts';
+import { meanOf } from '../../line/pace.ts';
+import { isOwnOf } from '../../line/request.ts';
+import { ROW_EVERY_MS, WINDOW_SECONDS } from '../../line/times.ts';
 import { getTicket, isTask } from '../../line/waiters.ts';
 import type { GrantRequest } from '../grant.ts';
 import type { LeaseRecord } from '../record.ts';
-import { endsAt, isLeased, isOver, isOwnOf, takeoverAt } from '../rules.ts';
+import { endsAt, isLeased, isOver, takeoverAt } from '../rules.ts';
 import { type Claimed, claim } from './claim.ts';
 import { handOff } from './hand-off.ts';
+import { type Joined, type Joining, join, markLate } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
 import { markAgain } from './marks.ts';
+import { leasePatienceMs, pauseMs } from './pace.ts';
 import { placeOf, readRecord } from './read-record.ts';
-import { WINDOW_SECONDS } from './transfer.ts';
-
-/** How often a call looks at its own ticket. */
-const ROW_EVERY_MS = 1000;
 
 /** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
 const CROWD_MS = 25;
@@ -153,7 +152,7 @@ class Waiting {
     if (this.#freeSince === undefined) {
       const { ids } = this.#dependencies;
       this.#freeSince = this.#now;
-      this.#patienceMs = isMarked ? patienceMs(this.#seen, ids) : CROWD_MS * ids.random();
+      this.#patienceMs = isMarked ? leasePatienceMs(this.#seen, ids) : CROWD_MS * ids.random();
     }
     return this.#patienceLeft <= 0;
   }

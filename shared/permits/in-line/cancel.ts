@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
+import type { CancelInput } from '../../line/calls.ts';
 import { type Cancelled, cancelTicket, type GrantOfTicket } from '../../line/cancel.ts';
 import { lineOf } from '../../line/waiters.ts';
-import type { CancelInput } from '../../locks/inputs.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { readPool } from '../read.ts';
 import type { PoolRecord } from '../record.ts';

@@ -1,7 +1,7 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import { previousView } from '../../leases/views.ts';
+import { previousView } from '../../line/calls.ts';
 import { type Deliverable, deliver, type Notified } from '../../line/notify.ts';
 import type { TaskTicket } from '../../line/waiters.ts';
 import { isStill } from '../conditions.ts';

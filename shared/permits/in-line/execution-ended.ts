@@ -1,7 +1,7 @@
 import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
-import { graceEnd } from '../../leases/in-line/grace.ts';
 import type { Leaving } from '../../line/executions/ended-execution.ts';
+import { graceEnd } from '../../line/executions/grace.ts';
 import {
   type End,
   endOf,

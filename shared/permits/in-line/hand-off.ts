@@ -1,7 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
-import { TRANSFER_MS } from '../../leases/in-line/hand-off.ts';
 import { repairLater } from '../../line/repair/later.ts';
+import { TRANSFER_MS } from '../../line/times.ts';
 import { deleteTicket, isTask, lineOf } from '../../line/waiters.ts';
 import { logLine } from '../../surroundings/log.ts';
 import type { PoolDependencies } from '../dependencies.ts';

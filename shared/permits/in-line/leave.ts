@@ -24,7 +24,7 @@ export async function refuseInLine(
   const { key, requestId } = request;
   const { code, message, context } = poolHeld(record, { asked: request, now: clock.now(), clockSkewMs });
   if (ticket === undefined) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
-  const place = await readPlace(dependencies, { record: { key: lineOf(key) }, ticket }, call);
+  const place = await readPlace(dependencies, { key: lineOf(key), granted: new Set<string>(), ticket }, call);
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 

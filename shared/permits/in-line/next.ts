@@ -1,5 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { canTellTasks, type Delivery, failTask } from '../../line/notify.ts';
+import { WINDOW_MS } from '../../line/times.ts';
 import {
   type CallTicket,
   deleteTicket,
@@ -22,9 +23,6 @@ import { ending, entryOf, type PoolRecord } from '../record.ts';
 import { weightOf } from '../room.ts';
 import { permitLost, poolHeld } from '../views.ts';
 import type { LineReading } from './reading.ts';
-
-/** How long a caller has to claim its permit. */
-export const WINDOW_MS = 2000;
 
 /** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;

@@ -1,11 +1,9 @@
-import { betweenMs, CHANCE, FAST_MS, NEXT_MS, OTHERS_MS, patienceMs } from '../../line/pace.ts';
+import { betweenMs, CHANCE, FAST_MS, FRONT, NEXT_MS, OTHERS_MS, patienceMs } from '../../line/pace.ts';
 import type { Ids } from '../../surroundings/ids.ts';
 import type { PoolRecord } from '../record.ts';
 
 /** The first arrival notes a fence that it saw a few requests before. A place that is further behind is that of another line. */
 const MAX_BEHIND = 16;
-/** So many from the front look as often as those whose place is not known: turns before them may be shorter than those that last now. */
-const FRONT = 4;
 /** The time of the grants so far says little about those to come, and some of those before a call may leave. */
 const MAX_FAR_MS = 500;
 
@@ -50,10 +48,11 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
 }
 
 /** How long a call that is not the next one leaves room to those before it, which may all be dead. */
-export function poolPatienceMs(sight: Pick<Sight, 'record' | 'ticket' | 'joined'>, ids: Ids): number {
-  const { key, nextTicket, fence: lineOut } = sight.record;
-  const arrival = placeOf(sight) === undefined ? undefined : sight.joined.turn;
-  return patienceMs({ record: { key, nextTicket, lineOut }, ticket: sight.ticket, arrival }, ids);
+export function poolPatienceMs(sight: Pick<Sight, 'record' | 'joined'>, ids: Ids): number {
+  const { record, joined } = sight;
+  const { fence = 0 } = record;
+  const rank = placeOf(sight) === undefined ? Number.POSITIVE_INFINITY : Number(joined.turn) - fence;
+  return patienceMs(rank, ids);
 }
 
 function placeOf({ record: { fence }, joined: { turn } }: Pick<Sight, 'record' | 'joined'>): number | undefined {

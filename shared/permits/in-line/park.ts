@@ -1,6 +1,6 @@
 import type { Call } from '../../aws/call.ts';
 import { all } from '../../aws/condition.ts';
-import type { Parked } from '../../leases/in-line/park.ts';
+import type { Parked } from '../../line/calls.ts';
 import { countedEvery } from '../../line/join.ts';
 import { isQueueFull } from '../../line/limits/full-lines.ts';
 import { refuseWhereFull } from '../../line/limits/full-namespaces.ts';

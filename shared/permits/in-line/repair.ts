@@ -1,16 +1,17 @@
 import type { Call } from '../../aws/call.ts';
-import { endUnnotified } from '../../leases/in-line/unnotified.ts';
+import { endDeadHolders, type Questions } from '../../line/executions/questions.ts';
 import { type Found, findEnd } from '../../line/executions/state.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../../line/repair/overdue.ts';
+import { endUnnotified } from '../../line/unnotified.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../line/waiters.ts';
 import { leaveLine } from '../../line/waiting-calls.ts';
-import { endDeadHolders, type Questions } from '../../locks/dead-holders.ts';
 import { isUnmarked } from '../conditions.ts';
 import type { PoolDependencies } from '../dependencies.ts';
 import { requestName } from '../names.ts';
 import { readPool } from '../read.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
 import { giveBack, giveToLine } from '../release.ts';
+import { permitLost } from '../views.ts';
 import { tellGrant } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
 import { advance } from './hand-off.ts';
@@ -101,7 +102,7 @@ async function endMarked(
   { key, entry: { name, id, version, fence }, ticket }: { key: string; entry: PoolEntry; ticket: TaskTicket },
   call: Call,
 ): Promise<void> {
-  if (!(await endUnnotified(dependencies, ticket, call))) return;
+  if (!(await endUnnotified(dependencies, { ticket, error: permitLost(key, 'broken') }, call))) return;
   const ends = { key, proof: { name, id }, brokenFence: fence, seen: version };
   const { won, standing } = await giveBack(dependencies, ends, call);
   if (won) await giveToLine(dependencies, { record: standing }, call);

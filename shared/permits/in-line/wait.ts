@@ -3,6 +3,7 @@ import { naming } from '../../aws/send.ts';
 import { refuseWhereLong, takePlace } from '../../line/join.ts';
 import { lookAtBoth, lookAtRecord } from '../../line/look.ts';
 import { meanOf } from '../../line/pace.ts';
+import { ROW_EVERY_MS, WINDOW_MS } from '../../line/times.ts';
 import { type CallTicket, deleteTicket, getTicket, isTask, lineOf } from '../../line/waiters.ts';
 import { isCancelled } from '../../line/waiting-calls.ts';
 import type { PoolDependencies } from '../dependencies.ts';
@@ -15,11 +16,7 @@ import { repeatFromLine } from './claim.ts';
 import { advance } from './hand-off.ts';
 import { refuseInLine } from './leave.ts';
 import { markJoined, ownOf } from './marks.ts';
-import { WINDOW_MS } from './next.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
-
-/** How often a call looks at its own ticket. */
-const ROW_EVERY_MS = 1000;
 
 export interface Joining {
   request: PermitRequest;

@@ -8,12 +8,12 @@ import {
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../../shared/leases/acquire-or-park.ts';
+import { canceller } from '../../../shared/leases/in-line/cancel.ts';
 import { handOff } from '../../../shared/leases/in-line/hand-off.ts';
-import type { Parked } from '../../../shared/leases/in-line/park.ts';
+import { join } from '../../../shared/leases/in-line/join.ts';
 import { readRecord } from '../../../shared/leases/in-line/read-record.ts';
-import { canceller } from '../../../shared/line/cancel.ts';
+import type { Parked } from '../../../shared/line/calls.ts';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
-import { join } from '../../../shared/line/join.ts';
 import { executionEnder } from '../../../shared/locks/execution-ended.ts';
 import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
 import { repairer } from '../../../shared/locks/repair.ts';

@@ -1,5 +1,5 @@
 import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import type { Parked } from '../../../shared/leases/in-line/park.ts';
+import type { Parked } from '../../../shared/line/calls.ts';
 import { lineOf } from '../../../shared/line/waiters.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
 import { permitAcquirerOrParker } from '../../../shared/permits/acquire-or-park.ts';

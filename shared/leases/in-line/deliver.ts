@@ -1,0 +1,44 @@
+import type { Call } from '../../aws/call.ts';
+import { previousView } from '../../line/calls.ts';
+import type { LeaseDependencies } from '../../line/dependencies.ts';
+import { measureHandOff } from '../../line/hand-off-time.ts';
+import { type Deliverable, deliver, type Notified } from '../../line/notify.ts';
+import type { TaskTicket } from '../../line/waiters.ts';
+import type { Leased, LeaseRecord } from '../record.ts';
+import { endsAt, isLeased } from '../rules.ts';
+import { grantView } from '../views.ts';
+import { renew } from './marks.ts';
+
+interface GrantMessage {
+  ticket: TaskTicket;
+  /** The grant, as it stands on record. */
+  record: Leased;
+  /** Whether the request had this grant before. */
+  repeated: boolean;
+  /** Whether this call wrote the version on record. Every other call writes a new version before it sends the grant. */
+  isOurs: boolean;
+}
+
+/** Notifies a task of its lease, as acquire would have answered. @throws as `deliver` */
+export async function notifyGranted(
+  dependencies: LeaseDependencies,
+  { record, ...message }: GrantMessage,
+  call: Call,
+): Promise<Notified<LeaseRecord>> {
+  const deliverable = (standing: Leased): Deliverable<LeaseRecord> => ({
+    standing,
+    expiresAt: endsAt(standing),
+    ttlMs: standing.ttlMs ?? 0,
+    output: (now) => ({ ...grantView(standing, now), previous: previousView(standing.previous) }),
+    renewed: async () => {
+      const renewed = await renew(dependencies, standing, call);
+      return renewed.won && isLeased(renewed.standing)
+        ? deliverable(renewed.standing)
+        : { overtaken: renewed.standing };
+    },
+  });
+  const notified = await deliver(dependencies, { ...message, grant: deliverable(record) }, call);
+  if (notified.outcome === 'delivered' && !message.repeated)
+    measureHandOff(notified.standing, dependencies.clock.now(), call);
+  return notified;
+}

@@ -1,0 +1,167 @@
+import type { Json } from '../aws/attributes.ts';
+import { isInstant } from '../surroundings/clock.ts';
+import type { Ended, Ending } from './ended.ts';
+
+// What callers of a lease or of a permit ask, and what the answers say. The schemas that check a request are in locks/inputs.ts.
+
+/** A request for a lease, or for a permit of a pool. */
+export interface AcquireInput {
+  key: string;
+  holder: string;
+  ttlSeconds: number;
+  waitSeconds: number;
+  /** Whether the call waits in line. */
+  fair: boolean;
+  /** The ticket that came with LeaseHeld to an earlier call of this request. */
+  ticket?: string | undefined;
+  requestId?: string | undefined;
+  data?: unknown;
+  execution?: string | undefined;
+  target?: string | undefined;
+  graceSeconds?: number | undefined;
+  taskToken?: string | undefined;
+  parkSeconds?: number | undefined;
+  /** The next three ask for a permit. */
+  limit?: number | undefined;
+  weight?: number | undefined;
+  mode?: Mode | undefined;
+}
+
+export interface HeartbeatInput {
+  key: string;
+  leaseId: string;
+  ttlSeconds?: number | undefined;
+}
+
+export interface ReleaseInput {
+  key: string;
+  leaseId: string;
+}
+
+export interface BreakInput {
+  key: string;
+  fence: number;
+  /** Whether it is the fence of a permit. */
+  pool?: boolean | undefined;
+  /** Whether the holder keeps the key until it releases it, or until its ttl ends. */
+  wait?: boolean | undefined;
+}
+
+export interface CancelInput {
+  key: string;
+  ticket: string;
+  /** Whether it is a ticket of the line of a pool. */
+  pool?: boolean | undefined;
+}
+
+/** How holders of permits share a key. */
+export type Mode = 'shared' | 'exclusive';
+
+/** Why a caller does not hold a grant any more. */
+export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
+
+/** The answer to the holder of a lease. `leaseId` and `version` are the holder's secrets. */
+export interface LeaseGrant {
+  key: string;
+  holder: string;
+  /** The proof for heartbeat and release. Heartbeats do not change it. */
+  leaseId: string;
+  /** Changes with every heartbeat. */
+  version: string;
+  /** The fencing token: strictly larger with every new grant of the key. */
+  fence: number;
+  /** ISO 8601, like all instants. */
+  acquiredAt: string;
+  expiresAt: string;
+  /** What was left of the lease at the moment of the answer, for a caller that counts on its own clock. */
+  remainingMs: number;
+  data?: Json;
+}
+
+/** The durations in the answer for a new holder. */
+export interface Durations {
+  /** From the arrival of the call, or the moment when its task was parked, to the answer. The lease ends at sentAt + waitedMs + remainingMs on the caller's clock. */
+  waitedMs: number;
+  remainingMs: number;
+}
+
+/** The holder before, as far as the record tells. */
+export interface Previous {
+  holder: string;
+  fence: number;
+  ended: Ending;
+  at: string;
+}
+
+export interface Acquired extends LeaseGrant, Durations {
+  /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
+  repeated: boolean;
+  /** The holder before, and how its lease ended. Null if the record does not tell. */
+  previous: Previous | null;
+  /** Only in the answer for a permit (permits/acquire.ts), as the next three. */
+  mode?: Mode;
+  /** How much all holders may weigh together, as this caller asked for it. Null for a caller that has the key alone. */
+  limit?: number | null;
+  weight?: number;
+  /** How much all holders weigh together, with this one. */
+  used?: number;
+}
+
+/** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */
+export interface Parked {
+  key: string;
+  holder: string;
+  /** The place in the queue. */
+  ticket: string;
+  /** False if the task was notified at once, or another call is notifying it. */
+  parked: boolean;
+}
+
+export type Released =
+  | { key: string; released: true }
+  | { key: string; released: false; reason: Exclude<LostReason, 'released'> };
+
+/** The answer to the operator that breaks a lease or a permit. */
+export interface Broken {
+  key: string;
+  broken: true;
+  fence: number;
+  /** The holder that is to end its work. Null if the record does not say. */
+  holder: string | null;
+  /** Whether the key is free for the next caller. Otherwise it waits for the release of the holder, or for `holderUntil`. */
+  ended: boolean;
+  /** The expiry on record when the lease was broken: the holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say. */
+  holderUntil: string | null;
+  /** Null if no heartbeat came since the grant, or the record does not say. */
+  lastHeartbeatAt: string | null;
+}
+
+/** The words for a holder of which the record says nothing. */
+export const NAMELESS = 'a client that leaves no name';
+
+const instant = (epochMs: number): string => new Date(epochMs).toISOString();
+
+/** What an operator must know of the holder of a broken grant. All instants are epoch milliseconds. */
+export const holderTerms = (times: {
+  expiresAt: number | undefined;
+  heartbeatAt: number | undefined;
+  acquiredAt: number | undefined;
+}): Pick<Broken, 'holderUntil' | 'lastHeartbeatAt'> => {
+  const { expiresAt = Number.NaN, heartbeatAt = Number.NaN, acquiredAt = Number.NaN } = times;
+  return {
+    holderUntil: isInstant(expiresAt) ? instant(expiresAt) : null,
+    lastHeartbeatAt: isInstant(heartbeatAt) && heartbeatAt > acquiredAt ? instant(heartbeatAt) : null,
+  };
+};
+
+/**
+ * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, a clock
+ * that is set back in between counts twice, and the caller works past the take-over of its lease. All three are epoch milliseconds.
+ */
+export const durations = ({ since, expiresAt, now }: { since: number; expiresAt: number; now: number }): Durations => ({
+  waitedMs: Math.max(0, Math.min(now, expiresAt) - since),
+  remainingMs: Math.max(0, expiresAt - now),
+});
+
+export const previousView = (previous: Ended | undefined): Previous | null =>
+  previous ? { ...previous, at: instant(previous.at) } : null;

@@ -1,0 +1,40 @@
+import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from './dependencies.ts';
+
+/** How long a caller has to claim its grant: the grant window. */
+export const WINDOW_SECONDS = 2;
+export const WINDOW_MS = WINDOW_SECONDS * 1000;
+
+/** How often a call in line looks at its own ticket. */
+export const ROW_EVERY_MS = 1000;
+
+/** How long a task waits that names no `parkSeconds`. */
+export const DEFAULT_PARK_SECONDS = 86_400;
+
+/** With less time left than this, a call hands nothing on. It ends the grant and leaves the hand-off to others. */
+export const TRANSFER_MS = 2000;
+
+/** Waiting leaves this much of the invocation for a last write. */
+const LAST_WRITE_MS = 500;
+
+/**
+ * When a call stops waiting whose first try got nothing. All instants are epoch milliseconds. If the clock was set back during that try, the wait
+ * counts from now: a call that is not to wait would otherwise wait for as long as the clock was set back.
+ */
+export function deadlineOf(
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, arrivedAt, now }: { waitSeconds: number; arrivedAt: number; now: number },
+  call: Call,
+): number {
+  const asked = Math.min(arrivedAt, now) + Math.min(waitSeconds, maxWaitSeconds) * 1000;
+  return Math.min(asked, now + call.timeLeftMs() - LAST_WRITE_MS);
+}
+
+/**
+ * Whether a call asks again for its place in line. Such a call keeps the place even if its first try took longer than the call was to wait: it
+ * looks once, and is answered with its place.
+ */
+export const isBackInLine = (
+  { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
+  { waitSeconds, fair, ticket }: { waitSeconds: number; fair: boolean; ticket: string | undefined },
+): boolean => fair && ticket !== undefined && Math.min(waitSeconds, maxWaitSeconds) > 0;
