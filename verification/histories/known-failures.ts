@@ -1,4 +1,4 @@
-import { MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { MANY_TOLD_IN_TIME } from './capabilities/bounds.model.ts';
 import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
@@ -30,12 +30,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
       'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
     ],
-  },
-  {
-    failure:
-      'A caller whose claim of a permit is answered late receives what is left of the time, which may be nothing.',
-    promise: WHOLE_PERMIT,
-    courses: ['a caller claims a permit, and the answer comes after its ttl'],
   },
   {
     failure:
