@@ -142,11 +142,11 @@ it('a waiter that is not next sleeps no longer than its patience', async () => {
   const { task } = await park({ key, holder: 'next', limit: 1 });
   timeline.advance(1); // a later ticket
   const asked = { holder: 'behind', waitSeconds: 1 };
-  const [refused] = await timeline.play(() => failure(waits(key, asked)));
+  const [left] = await timeline.play(() => failure(waits(key, asked)));
   let releasedAt = 0;
   await timeline.play(
     // A call that asks again does not know its position, so it looks each 150 ms.
-    () => failure(waits(key, { ...asked, ...(refused?.context.retryWith as object), waitSeconds: 5 })),
+    () => failure(waits(key, { ...asked, ...(left?.context.retryWith as object), waitSeconds: 5 })),
     () =>
       timeline.later(1080, async () => {
         await release(first, late);
