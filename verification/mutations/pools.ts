@@ -270,6 +270,21 @@ export const POOLS: Mutation[] = [
     change('++conflicts === maxConflicts', '++conflicts >= 1'),
   ),
   byTest(
+    'a call behind a waiter that does not fit hands off at each look',
+    ['one-line', 'a light call in line reads the line no more than once a second'],
+    change('if (!isFree || this.#isStillFruitless) return false;', 'if (!isFree) return false;'),
+  ),
+  byTest(
+    'a call that races beside a line tries at each look',
+    ['one-line', 'a call that races beside the line tries no more than once a second'],
+    change('lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at', 'at'),
+  ),
+  byTest(
+    'a repeated acquire prolongs the permit',
+    ['one-line', 'a repeated acquire does not prolong a permit that came from the line'],
+    change("if (how === 'answer') return this.#answer(entry);", ''),
+  ),
+  byTest(
     'a call in line that is refused for another weight stays in line',
     ['duplicates', 'a call in line whose request receives a permit of another weight is refused'],
     change('if (error && ticket !== undefined)', 'if (error && !ticket)'),
