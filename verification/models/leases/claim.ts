@@ -1,6 +1,8 @@
-import { lost, NOW, storedPrevious, writeVersion } from './common.ts';
+import { lost, NOW } from '../engine/common.ts';
+import { deleteRow, leaveRow } from '../engine/rows.ts';
+import type { Config, Item, Request, Steps } from '../engine/types.ts';
+import { storedPrevious, writeVersion } from './common.ts';
 import { release } from './release.ts';
-import type { Config, Item, Request, Steps } from './types.ts';
 import type { Previous } from './writes.ts';
 import * as w from './writes.ts';
 
@@ -32,7 +34,7 @@ export function* claim(
   ticket: string | undefined,
   config: Config,
 ): Steps<Granted | undefined> {
-  if (config.bugs?.rowBeforeClaim && seen.ticket !== undefined) yield w.deleteRow(request.key, seen.ticket);
+  if (config.bugs?.rowBeforeClaim && seen.ticket !== undefined) yield deleteRow(request.key, seen.ticket);
   if (ticket !== undefined && ticket !== seen.ticket) {
     const own: Item | undefined = yield { op: 'getRow', key: request.key, ticket };
     if (own?.cancelled_at !== undefined && !config.bugs?.cancelUnseen) throw lost('cancelled');
@@ -43,9 +45,7 @@ export function* claim(
   // The row that the grant came by, and this call's own. A withdrawal that wrote to it is seen here; a later one sees the claim.
   for (const row of new Set([record.ticket, ticket])) {
     if (row === undefined || config.bugs?.rowBeforeClaim) continue;
-    const { old } = yield config.bugs?.cancelledByOldItem
-      ? w.deleteRow(request.key, row)
-      : w.leaveRow(request.key, row);
+    const { old } = yield config.bugs?.cancelledByOldItem ? deleteRow(request.key, row) : leaveRow(request.key, row);
     if (old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
     // The grant of another place of the request may have been answered already.
     if (row === record.ticket) yield* release(request.key, record.lease_id, config);

@@ -1,6 +1,7 @@
-import type { Mutant } from './command.ts';
+import type { Mutant } from '../engine/command.ts';
+import type { Chooser, Scenario, World } from '../engine/world.ts';
 import { type Cast, scenario } from './parties.ts';
-import type { Chooser, Scenario, World } from './world.ts';
+import type { LeaseWorld } from './world.ts';
 
 const pick = <T>(chooser: Chooser, ...values: readonly [T, ...T[]]): T =>
   values[chooser.choose(values.length)] ?? values[0];
@@ -11,12 +12,12 @@ const named = <T>(name: string, wish: T): readonly [string, T] => [name, wish];
 const offset = (party: number, { chooser }: World): number => (chooser.replays ? party % 2 : chooser.choose(2));
 
 /** A call behind one that died waits no longer than this. */
-const behindDead = (world: World): number =>
+const behindDead = (world: LeaseWorld): number =>
   Math.max(world.releasedAt ?? 0, 1000) +
   world.crashes * (world.config.window + world.config.skew + 1 + 2 * world.config.lookFar) +
   world.config.lookFar +
   1;
-const atOnce = (world: World): number => Math.max(world.releasedAt ?? 0, 1003) + world.config.lookFar + 1;
+const atOnce = (world: LeaseWorld): number => Math.max(world.releasedAt ?? 0, 1003) + world.config.lookFar + 1;
 
 /** Gone through completely. */
 export const SMALL: Record<string, () => Scenario> = {

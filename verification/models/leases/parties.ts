@@ -1,10 +1,12 @@
+import { NOW, sleep, TRUE_TIME } from '../engine/common.ts';
+import { Broken, type Config, Refused, type Request, type Self, type Steps, type Task } from '../engine/types.ts';
+import { type Scenario, UNKNOWN } from '../engine/world.ts';
 import { acquire } from './acquire.ts';
 import { withdraw } from './cancel.ts';
-import { type Answer, NOW } from './common.ts';
+import type { Answer } from './common.ts';
 import { heartbeat, release } from './release.ts';
 import { park } from './tasks.ts';
-import { Broken, type Config, type Op, Refused, type Request, type Self, type Steps, type Task } from './types.ts';
-import { type Scenario, UNKNOWN, type World } from './world.ts';
+import type { LeaseWorld } from './world.ts';
 
 /** How a caller behaves. Times are in units of the model. */
 interface CallerWish {
@@ -27,11 +29,9 @@ interface CallerWish {
   spared?: boolean;
   /** It must get the key; by this time. */
   served?: boolean;
-  servedBy?: (world: World) => number;
+  servedBy?: (world: LeaseWorld) => number;
 }
 
-const TRUE_TIME: Op = { op: 'true' };
-const sleep = (ms: number): Op => ({ op: 'sleep', ms });
 const isExpected = (error: unknown): boolean => error === UNKNOWN || error instanceof Refused;
 const requestOf = (name: string, round: number, { ttl = 8, wait = 0 }: CallerWish = {}): Request => ({
   key: 'k',
@@ -41,7 +41,7 @@ const requestOf = (name: string, round: number, { ttl = 8, wait = 0 }: CallerWis
   wait,
 });
 
-function* giveBack(world: World, leaseId: string, config: Config): Steps<void> {
+function* giveBack(world: LeaseWorld, leaseId: string, config: Config): Steps<void> {
   world.stops(leaseId);
   world.gaveBack.add(leaseId);
   for (let tries = 0; tries < 3; tries++)
@@ -54,7 +54,7 @@ function* giveBack(world: World, leaseId: string, config: Config): Steps<void> {
 }
 
 /** A caller, waiting or not: acquires, asks again, works, gives back. */
-function* caller(world: World, name: string, wish: CallerWish, config: Config, self: Self): Steps<void> {
+function* caller(world: LeaseWorld, name: string, wish: CallerWish, config: Config, self: Self): Steps<void> {
   for (let round = 0; round < (wish.rounds ?? 1); round++) {
     if (wish.after) yield sleep(wish.after);
     const request = requestOf(name, round, wish);
@@ -82,7 +82,7 @@ function* caller(world: World, name: string, wish: CallerWish, config: Config, s
 }
 
 function* beat(
-  world: World,
+  world: LeaseWorld,
   { name, answer, requestId }: { name: string; answer: Answer; requestId: string },
   config: Config,
 ): Steps<void> {
@@ -103,7 +103,7 @@ interface Asking {
 }
 
 function* asking(
-  world: World,
+  world: LeaseWorld,
   { name, wish, request }: Asking,
   config: Config,
   self: Self,
@@ -141,7 +141,7 @@ function* asking(
 }
 
 function checkRefusal(
-  world: World,
+  world: LeaseWorld,
   { name, wish, request, error, waited }: Asking & { error: Refused; waited: number },
 ): void {
   const { code, reason } = error;
@@ -162,7 +162,7 @@ function checkRefusal(
 }
 
 /** Withdraws a caller's request. */
-function* withdrawer(world: World, { of, after }: { of: string; after: number }, config: Config): Steps<void> {
+function* withdrawer(world: LeaseWorld, { of, after }: { of: string; after: number }, config: Config): Steps<void> {
   yield sleep(after);
   const request = requestOf(of, 0);
   const { requestId } = request;
@@ -192,7 +192,7 @@ function* withdrawer(world: World, { of, after }: { of: string; after: number },
 
 /** A call that has no row yet is not stopped. */
 function isOnItsWay(
-  world: World,
+  world: LeaseWorld,
   { alive, name, self }: { alive: boolean; name: string; self: Self },
   of: string,
   began: number,
@@ -205,7 +205,7 @@ function isOnItsWay(
   return !wasGranted && (!(put <= began) || self.startedAt > put);
 }
 
-function* worker(world: World, task: Task, answer: Answer, config: Config): Steps<void> {
+function* worker(world: LeaseWorld, task: Task, answer: Answer, config: Config): Steps<void> {
   const id = world.believe(task.token, answer, task.from, task.request.requestId);
   yield sleep(task.hold);
   yield* giveBack(world, id, config);
@@ -217,7 +217,7 @@ interface TaskWish {
   parkMs?: number;
 }
 
-function addTask(world: World, name: string, wish: TaskWish): void {
+function addTask(world: LeaseWorld, name: string, wish: TaskWish): void {
   const request = { ...requestOf(name, 0), execution: `x${name}` };
   const task: Task = {
     token: `T${name}`,
@@ -245,7 +245,7 @@ function addTask(world: World, name: string, wish: TaskWish): void {
 
 /** Does what the Rust crate does: no mark, no fence, its own clock without a margin. */
 function* foreign(
-  world: World,
+  world: LeaseWorld,
   name: string,
   { ttl = 4, after = 1, rounds = 1 }: CallerWish,
   config: Config,
@@ -281,18 +281,19 @@ export const scenario = ({ callers = [], tasks = [], withdrawals = [], foreigner
     for (const [name, wish] of callers)
       world.spawn(name, (config, self, party) => {
         party.spared = wish.spared ?? false;
-        return caller(world, name, wish, config, self);
+        return caller(world as LeaseWorld, name, wish, config, self);
       });
-    for (const [name, wish] of tasks) addTask(world, name, wish);
-    for (const [name, wish] of withdrawals) world.spawn(name, (config) => withdrawer(world, wish, config));
+    for (const [name, wish] of tasks) addTask(world as LeaseWorld, name, wish);
+    for (const [name, wish] of withdrawals)
+      world.spawn(name, (config) => withdrawer(world as LeaseWorld, wish, config));
     for (const [name, wish] of foreigners)
       world.spawn(name, (config, _, party) => {
         party.spared = true;
-        return foreign(world, name, wish, config);
+        return foreign(world as LeaseWorld, name, wish, config);
       });
   },
   notified(world, op, task) {
-    if (task.alive) world.spawn(`work ${task.token}`, (config) => worker(world, task, op.grant, config));
+    if (task.alive) world.spawn(`work ${task.token}`, (config) => worker(world as LeaseWorld, task, op.grant, config));
   },
   crashed(world, { name }) {
     if (!name.startsWith('park ')) return;

@@ -1,6 +1,7 @@
-import { NOW, ticketName, write } from './common.ts';
-import { type Ending, failOverdue, handOff, renewWhole, repairLater, tellGrant } from './hand-off.ts';
-import type { Config, Item, Request, Self, Steps } from './types.ts';
+import { NOW, repairLater, ticketName, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
+import type { Config, Item, Request, Self, Steps } from '../engine/types.ts';
+import { type Ending, failOverdue, handOff, renewWhole, tellGrant } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /** queue.md#park */
@@ -38,7 +39,7 @@ export function* park(
     } else if (!w.isOwn(record, request)) how = 'free';
     else if (!w.isLeased(record)) {
       const delivery = yield { op: 'tell', token, error: 'LeaseLost', key };
-      if (delivery !== 'unanswered') yield w.deleteRow(key, row.ticket);
+      if (delivery !== 'unanswered') yield deleteRow(key, row.ticket);
       return;
     } else if (record.ticket === row.ticket) return;
     else if (w.isRepeatable(record, request, yield NOW, config)) {
@@ -69,7 +70,7 @@ function* repeatToTask(row: Item, record: Item, config: Config): Steps<boolean> 
   }
   const told = { record: renewed, now: yield NOW, waited: 0, repeated: true };
   const delivery = yield tellGrant(row.key, row, told, config);
-  if (delivery !== 'unanswered') yield w.deleteRow(row.key, row.ticket);
+  if (delivery !== 'unanswered') yield deleteRow(row.key, row.ticket);
   return true;
 }
 
@@ -82,8 +83,8 @@ export function* repair(key: string, config: Config): Steps<void> {
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
-    if (w.isCall(row)) {
-      if (row.keep_until <= now && !isOfGrant) yield w.deleteOverdue(row, config);
+    if (isCall(row)) {
+      if (row.keep_until <= now && !isOfGrant) yield deleteOverdue(row, config);
       else if (row.deadline > now && row.cancelled_at === undefined) waiting++;
     } else if (row.deadline <= now && !isOfGrant) yield* failOverdue(key, row);
     else waiting++;
@@ -106,8 +107,8 @@ function* settleGrant(record: Item, config: Config): Steps<void> {
   const { key, ticket } = record;
   const row: Item | undefined = yield { op: 'getRow', key, ticket };
   if (!row) return;
-  if (w.isCall(row)) {
-    if (record.claim_ttl_ms === undefined) yield w.deleteRow(key, ticket);
+  if (isCall(row)) {
+    if (record.claim_ttl_ms === undefined) yield deleteRow(key, ticket);
     return;
   }
   if (row.deadline + config.notifiedPast <= (yield NOW)) return;
@@ -115,5 +116,5 @@ function* settleGrant(record: Item, config: Config): Steps<void> {
   if (!renewed) return;
   const waited = Math.max(0, renewed.acquired_at - row.parked_at);
   const delivery = yield tellGrant(key, row, { record: renewed, now: yield NOW, waited }, config);
-  if (delivery !== 'unanswered') yield w.deleteRow(key, ticket);
+  if (delivery !== 'unanswered') yield deleteRow(key, ticket);
 }

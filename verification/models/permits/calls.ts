@@ -1,5 +1,5 @@
-import { lost, NOW, write } from '../leases/common.ts';
-import { type Config, type Item, Refused, type Self, type Steps } from '../leases/types.ts';
+import { lost, NOW, write } from '../engine/common.ts';
+import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { advance } from './line.ts';
 import { repeatFromLine, waitInLine } from './queue.ts';

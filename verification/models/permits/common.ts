@@ -1,4 +1,4 @@
-import type { Config, Item } from '../leases/types.ts';
+import type { Config, Item } from '../engine/types.ts';
 import * as w from './writes.ts';
 
 /** What a call of acquire or heartbeat answers. */

@@ -1,6 +1,6 @@
-import { NOW, write } from '../leases/common.ts';
-import type { Config, Item, Op, Steps } from '../leases/types.ts';
-import { deleteOverdue, deleteRow, isCall } from '../leases/writes.ts';
+import { NOW, repairLater, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
+import type { Config, Item, Op, Steps } from '../engine/types.ts';
 import * as w from './writes.ts';
 
 /** One write grants this many permits. */
@@ -100,7 +100,7 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
     if (clears) return { granted, end: 'empty', standing };
     wrote(reading, standing, needed, config);
     granted.push(...line.heads.map(({ ticket }) => ticket));
-    if (line.taskWaits && line.heads.some(isCall)) yield { op: 'later', key, ms: config.window + config.skew + 2 };
+    if (line.taskWaits && line.heads.some(isCall)) yield repairLater(key, config);
     going = yield* tellAll(key, line.heads, standing, config);
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };

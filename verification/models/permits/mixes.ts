@@ -1,5 +1,5 @@
-import type { Mutant } from '../leases/command.ts';
-import type { Chooser, Scenario, World } from '../leases/world.ts';
+import type { Mutant } from '../engine/command.ts';
+import type { Chooser, Scenario, World } from '../engine/world.ts';
 import { type CallerWish, scenario } from './parties.ts';
 
 const named = (name: string, wish: CallerWish): readonly [string, CallerWish] => [name, wish];

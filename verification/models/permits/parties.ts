@@ -1,6 +1,6 @@
-import { NOW, ticketName } from '../leases/common.ts';
-import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task } from '../leases/types.ts';
-import { type Scenario, UNKNOWN, type World } from '../leases/world.ts';
+import { NOW, sleep, TRUE_TIME, ticketName } from '../engine/common.ts';
+import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task } from '../engine/types.ts';
+import { type Scenario, UNKNOWN, type World } from '../engine/world.ts';
 import { acquireOrWait, heartbeat } from './calls.ts';
 import type { Answer } from './common.ts';
 import { breakAndWait, breakPermit, release } from './ends.ts';
@@ -33,8 +33,6 @@ export interface CallerWish {
   served?: boolean;
 }
 
-const TRUE_TIME: Op = { op: 'true' };
-const sleep = (ms: number): Op => ({ op: 'sleep', ms });
 const isExpected = (error: unknown): boolean => error === UNKNOWN || error instanceof Refused;
 
 function requestOf(name: string, round: number, { limit = 1, weight = 1, exclusive, ttl = 6 }: CallerWish): Asked {

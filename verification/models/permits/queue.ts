@@ -1,6 +1,6 @@
-import { lost, NOW, ticketName, write } from '../leases/common.ts';
-import { type Config, type Item, Refused, type Self, type Steps } from '../leases/types.ts';
-import { deleteOverdue, deleteRow, isCall, leaveRow } from '../leases/writes.ts';
+import { lost, NOW, ticketName, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall, leaveRow } from '../engine/rows.ts';
+import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
 import { advance, endTask, tellGrant } from './line.ts';

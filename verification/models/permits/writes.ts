@@ -1,4 +1,4 @@
-import type { Config, Item, Op } from '../leases/types.ts';
+import type { Config, Item, Op } from '../engine/types.ts';
 
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 

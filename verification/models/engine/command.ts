@@ -1,5 +1,5 @@
 import { readOptions } from '../../../local/options.ts';
-import { exhaust, type Game, type Walked, walk } from './explore.ts';
+import { exhaust, type Game, type Walked, walk } from './search.ts';
 import type { Chooser, Scenario } from './world.ts';
 
 /** A rule that can be switched off. */
@@ -14,10 +14,8 @@ export interface Mutant {
 }
 
 /** A model, as its command plays it. */
-interface Model {
-  /** What it checks, for the help: `node verification/models/leases/run.ts: checks ...` */
-  help: string;
-  game?: Game;
+export interface Model {
+  game: Game;
   /** Gone through completely. */
   small: Record<string, () => Scenario>;
   /** Gone through by chance. */
@@ -25,7 +23,8 @@ interface Model {
   mutants: Record<string, Mutant>;
 }
 
-const OPTIONS = `
+export const HELP = `npm run models -- [leases|permits]: checks the models of docs/protocols by seeded walks, and small scenarios completely.
+Without a name it checks both, each in a process of its own.
 
   --walks N     walks of each mix (200)
   --first N     seed of the first walk (1)
@@ -33,6 +32,15 @@ const OPTIONS = `
   --mutants     switches one rule off after the other instead, and fails where the walks do not notice
   --only TEXT   the mixes, scenarios or rules alone whose name has it
   --tell        tells each history that breaks in full`;
+
+const OPTIONS = {
+  walks: { type: 'string', default: '200' },
+  first: { type: 'string', default: '1' },
+  seconds: { type: 'string', default: '60' },
+  mutants: { type: 'boolean', default: false },
+  only: { type: 'string', default: '' },
+  tell: { type: 'boolean', default: false },
+} as const;
 
 interface Options {
   walks: number;
@@ -43,20 +51,8 @@ interface Options {
 }
 
 /** Plays a model as the options of the command line ask. @returns whether all of it holds */
-export function playModel(model: Model): boolean {
-  const { values } = readOptions({
-    walks: { type: 'string', default: '200' },
-    first: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: '60' },
-    mutants: { type: 'boolean', default: false },
-    only: { type: 'string', default: '' },
-    tell: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  });
-  if (values.help) {
-    console.log(model.help + OPTIONS);
-    return true;
-  }
+export function play(model: Model, args: string[]): boolean {
+  const { values } = readOptions(OPTIONS, args);
   const { only, tell } = values;
   const options = {
     walks: Number(values.walks),
