@@ -15,6 +15,7 @@ export interface Mutant {
 
 /** A model, as its command plays it. */
 export interface Model {
+  name: string;
   game: Game;
   /** Gone through completely. */
   small: Record<string, () => Scenario>;
@@ -76,23 +77,23 @@ function report(name: string, { broken, world }: Walked, held: string, tell: boo
 const chosen = <T>(all: Record<string, T>, only: string): [string, T][] =>
   Object.entries(all).filter(([name]) => name.includes(only));
 
-function smallScenarios({ small, game }: Model, { seconds, only, tell }: Options): boolean {
+function smallScenarios({ name: model, small, game }: Model, { seconds, only, tell }: Options): boolean {
   const outcomes = chosen(small, only).map(([name, make]) => {
     const result = exhaust(make, seconds, game);
     const { states, histories, complete } = result;
     const held = `${states} states, ${histories} ends, ${complete ? 'complete' : 'cut by time'}`;
-    return report(name, result, held, tell);
+    return report(`${model}, ${name}`, result, held, tell);
   });
   return outcomes.every(Boolean);
 }
 
-function mixes({ mixes: all, game }: Model, { walks, first, only, tell }: Options): boolean {
+function mixes({ name: model, mixes: all, game }: Model, { walks, first, only, tell }: Options): boolean {
   const outcomes = chosen(all, only).map(([name, make]) => {
     for (let seed = first; seed < first + walks; seed++) {
       const result = walk(make, seed, game);
-      if (result.broken) return report(`${name}, seed ${seed}`, result, '', tell);
+      if (result.broken) return report(`${model}, ${name}, seed ${seed}`, result, '', tell);
     }
-    return report(name, {}, `${walks} walks`, tell);
+    return report(`${model}, ${name}`, {}, `${walks} walks`, tell);
   });
   return outcomes.every(Boolean);
 }
@@ -101,9 +102,10 @@ function mutants(model: Model, { walks, first, seconds, only, tell }: Options): 
   const outcomes = chosen(model.mutants, only).map(([bug, { what, survives, ...where }]) => {
     const found = brokenBySmall(model, bug, where.small, seconds) ?? brokenByWalk(model, bug, where, { first, walks });
     if (found) {
-      console.log(`caught: ${what} (${found.where}: ${found.broken})`);
+      console.log(`caught: ${model.name}, ${what} (${found.where}: ${found.broken})`);
       if (tell) console.log(found.world?.log.join('\n'));
-    } else console.log(survives ? `not shown: ${what}: ${survives}` : `MISSED: ${what}`);
+    } else
+      console.log(`${survives ? 'not shown' : 'MISSED'}: ${model.name}, ${what}${survives ? `: ${survives}` : ''}`);
     return found !== undefined || survives !== undefined;
   });
   return outcomes.every(Boolean);
