@@ -9,7 +9,8 @@ function settle(world: World): void {
   const isQuiet = unaided || !(faulted || stalled || foreign || vanished || needsRepair);
   world.calm();
   rest(world);
-  const waiting = () => [...world.tasks.values()].filter(({ alive, state }) => alive && state === 'waiting');
+  const waiting = () =>
+    [...world.tasks.values()].filter((task) => task.alive && task.state === 'waiting' && !task.unreachable);
   const names = () => waiting().map(({ token }) => token);
   if (isQuiet && waiting().length > 0) throw new Broken(`${names()} wait for ever, and nothing had gone wrong`);
   for (let minutes = 0; minutes < 14 && (waiting().length > 0 || world.rows.size > 0); minutes++) {

@@ -450,6 +450,7 @@ export abstract class World {
 
   #tell(op: Op): string {
     const task = this.tasks.get(op.token);
+    if (task?.unreachable) return 'unanswered';
     if (task?.state !== 'waiting' || !task.alive) return 'gone';
     task.state = op.error ? 'failed' : 'told';
     task.error = op.error;

@@ -71,7 +71,7 @@ function* claimWhole(
     } else if (record.claim_ttl_ms === undefined) return left > 0 ? { record, repeated: true } : undefined; // another call of this request has claimed it
     if (tries === MOST_TRIES) return undefined;
     const version = config.uuid();
-    const op = isMine ? w.renew(record, version, now, config) : w.claim(record, version, now, config);
+    const op = isMine ? w.renew(record, { version, now }, config) : w.claim(record, version, now, config);
     const { won, standing } = yield* writeVersion(op, version);
     if (!w.isOwnOf(standing, request) || !w.isLeased(standing)) return undefined;
     record = standing;

@@ -24,15 +24,17 @@ interface Line {
 /** queue.md#hand-off, steps 1 and 2: who is next, and whether others wait. Rows that are over go on the way. */
 function* look(key: string, record: Item, ending: Ending, config: Config): Steps<Line> {
   const rows: Item[] = yield { op: 'query', key };
-  let undecided = false;
+  let blocks = false;
   const line: Item[] = [];
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
     if (!isCall(row)) {
       if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
+      else if (ending !== 'undelivered' && isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted)
+        yield* failTask(key, row, 'LeaseLost');
       else if (row.deadline > now) line.push(row);
-      else if (!(yield* failOverdue(key, row))) undecided = true;
+      else if (!(yield* failTask(key, row, 'LeaseHeld')) && config.bugs?.overdueKeepsMark) blocks = true;
     } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
       if (row.keep_until <= now) yield deleteOverdue(row, config); // until then its call is to see it
     } else if (isOfGrant && !config.bugs?.unclaimedKeepsPlace) yield deleteRow(key, row.ticket);
@@ -42,7 +44,7 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
     else if (config.bugs?.absentDeleted) yield deleteOverdue(row, config);
   }
   const first = firstOf(line, yield NOW, config);
-  return { ...first, others: undecided || first.others };
+  return { ...first, others: blocks || first.others };
 }
 
 /** Nobody looks for a task: in front of one, a caller that may be leaving by a clock that is ahead is passed over. */
@@ -70,8 +72,9 @@ const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
   record.request_id !== undefined &&
   w.isOwnOf(record, { requestId: row.request_id, holder: row.holder, principal: row.principal });
 
-export function* failOverdue(key: string, row: Item): Steps<boolean> {
-  const delivery = yield { op: 'tell', token: row.token, error: 'LeaseHeld', key };
+/** Such a task is granted nothing any more, so it needs no mark. Without an answer its row stays for the schedule. */
+export function* failTask(key: string, row: Item, error: string): Steps<boolean> {
+  const delivery = yield { op: 'tell', token: row.token, error, key };
   if (delivery === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
   return true;
@@ -223,14 +226,14 @@ export function tellGrant(key: string, row: Item, { record, now, waited, repeate
   return { op: 'tell', token: row.token, key, grant, whole: record.ttl_ms };
 }
 
-/** Looks at the clock again after the write: a renewal that took long itself is renewed again, or its grant is not sent. */
-export function* renewWhole(record: Item, config: Config): Steps<Item | undefined> {
+/** The record names the row of the task that is to be notified. Looks at the clock again after the write: a renewal that took long itself is renewed again, or its grant is not sent. */
+export function* renewWhole(record: Item, config: Config, ticket?: string): Steps<Item | undefined> {
   let standing = record;
   for (let tries = 0; tries < 3; tries++) {
     const now: number = yield NOW;
     const version = config.uuid();
     const isWhole = now + standing.ttl_ms <= standing.expires_at;
-    const op = isWhole ? w.rotate(standing, version) : w.renew(standing, version, now, config);
+    const op = isWhole ? w.rotate(standing, version, ticket) : w.renew(standing, { version, now, ticket }, config);
     const written = yield* writeVersion(op, version);
     if (!written.won) return undefined;
     standing = written.standing;

@@ -334,6 +334,49 @@ export const MIXES: Record<string, Mix> = {
       jumps: [1, 5],
       repairs: chooser.choose(2),
     }),
+  'a task that cannot be notified': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 2 + chooser.choose(4) }),
+        ...some(
+          chooser,
+          [named('a', { wait: 20, after: 1 + chooser.choose(9) }), named('p', { after: 12, tries: 1 })],
+          0,
+        ),
+      ],
+      tasks: some(chooser, ['x', 'y', 'z']).map((name, n) =>
+        named(name, { after: 1, parkMs: 4 + chooser.choose(8), unreachable: n === 0 || chooser.choose(2) === 0 }),
+      ),
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
+  'a task is tried again': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3) }),
+        ...some(chooser, [named('a', { wait: 20, after: 1 + chooser.choose(9) })], 0),
+      ],
+      tasks: [named('x', { after: 1, hold: 2, ttl: 600, again: 1 + chooser.choose(6) })],
+      faults: chooser.choose(4),
+      fates: ['lostReply', 'lostRequest'],
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
+  'one request, two tasks': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 2 + chooser.choose(3) }),
+        ...some(chooser, [named('a', { wait: 20, after: 1 + chooser.choose(9) })], 0),
+      ],
+      tasks: [named('x', { after: 1, hold: 2, twin: true })],
+      faults: chooser.choose(3),
+      fates: ['lostReply'],
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
   'records that vanish': (chooser) =>
     mixed(chooser, {
       ttlDeletes: true,
@@ -428,6 +471,28 @@ export const MUTANTS: Record<string, Mutant> = {
   previousOfUnclaimed: {
     what: '`previous` names a holder that never claimed',
     mixes: ['two die in front', 'plain and waiting callers without standstills'],
+  },
+  overdueKeepsMark: {
+    what: 'an overdue task that cannot be notified keeps the mark',
+    mixes: ['a task that cannot be notified'],
+  },
+  repeatKeepsTicket: {
+    what: 'the rotation of a repeat does not name the row of the retried task',
+    survives: 'the second of two nets: the schedule notifies each task of the request that has the lease',
+    mixes: ['a task is tried again'],
+  },
+  secondRowUntold: {
+    what: 'the schedule notifies no second task of the request that has the lease',
+    mixes: ['a task is tried again'],
+  },
+  endedTaskGranted: {
+    what: 'a second task of a request that gave its grant back is granted the key',
+    mixes: ['one request, two tasks'],
+  },
+  rowNotRead: {
+    what: 'a call does not read its row before it puts back a lost mark',
+    survives: 'it costs time: the next call finds the line empty, and removes the mark',
+    mixes: ['foreign clients'],
   },
   quickUnproven: { what: 'a quick release does not prove its lease id' },
   quickToItself: {

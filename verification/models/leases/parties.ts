@@ -214,32 +214,45 @@ function* worker(world: LeaseWorld, task: Task, answer: Answer, config: Config):
 interface TaskWish {
   after?: number;
   hold?: number;
+  ttl?: number;
   parkMs?: number;
+  /** No message reaches it. */
+  unreachable?: boolean;
+  /** How long after its state is tried again with a new token. */
+  again?: number | undefined;
+  /** A second task of the same request. */
+  twin?: boolean;
 }
 
 function addTask(world: LeaseWorld, name: string, wish: TaskWish): void {
-  const request = { ...requestOf(name, 0), execution: `x${name}` };
-  const task: Task = {
-    token: `T${name}`,
-    state: 'waiting',
-    alive: true,
-    request,
-    from: world.time,
-    hold: wish.hold ?? 1,
+  const { after = 0, hold = 1, parkMs = 10_000, unreachable, again, twin } = wish;
+  const request = { ...requestOf(name, 0, wish), execution: `x${name}` };
+  const enter = (token: string, at: number, retried: boolean): void => {
+    const task: Task = { token, state: 'waiting', alive: true, request, from: world.time, hold, unreachable, retried };
+    world.tasks.set(token, task);
+    world.spawn(`park ${token}`, function* (config, self) {
+      if (at) yield sleep(at);
+      task.from = world.time; // the state is entered once
+      for (let tries = 0; tries < 3; tries++)
+        try {
+          yield* park(request, { token, parkMs }, config, self);
+          return;
+        } catch (error) {
+          if (!isExpected(error)) throw error;
+          task.retried = true;
+        }
+      if (task.state === 'waiting') Object.assign(task, { state: 'failed', error: 'OutcomeUnknown' });
+    });
   };
-  world.tasks.set(task.token, task);
-  world.spawn(`park ${name}`, function* (config, self) {
-    if (wish.after) yield sleep(wish.after);
-    task.from = world.time; // the state is entered once
-    for (let tries = 0; tries < 3; tries++)
-      try {
-        yield* park(request, { token: task.token, parkMs: wish.parkMs ?? 10_000 }, config, self);
-        return;
-      } catch (error) {
-        if (!isExpected(error)) throw error;
-        task.retried = true;
-      }
-    if (task.state === 'waiting') Object.assign(task, { state: 'failed', error: 'OutcomeUnknown' });
+  enter(`T${name}`, after, twin === true);
+  if (twin) enter(`T${name}'`, after, true);
+  if (again === undefined) return;
+  world.spawn(`again ${name}`, function* () {
+    yield sleep(after + again);
+    const first = world.tasks.get(`T${name}`);
+    if (first?.state !== 'waiting') return;
+    first.alive = false; // it timed out
+    enter(`T${name}'`, 0, true);
   });
 }
 
@@ -297,7 +310,7 @@ export const scenario = ({ callers = [], tasks = [], withdrawals = [], foreigner
   },
   crashed(world, { name }) {
     if (!name.startsWith('park ')) return;
-    const task = world.tasks.get(`T${name.slice(5)}`);
+    const task = world.tasks.get(name.slice(5));
     const hasRow = [...world.rows.values()].some(({ token }) => token === task?.token);
     if (task?.state === 'waiting' && (!hasRow || world.chooser.choose(2)))
       Object.assign(task, { state: 'failed', error: 'Lambda' });

@@ -142,6 +142,11 @@ function* handOnOrMark(waiting: Waiting, now: number, config: Config, self: Self
       return true;
     }
     if (record.waiters !== undefined || w.isOwn(record, request) || config.bugs?.unmarkedUnseen) return false;
+    if (!config.bugs?.rowNotRead) {
+      waiting.checkedAt = now;
+      const seen: Item | undefined = yield { op: 'getRow', key: request.key, ticket: row.ticket };
+      if (yield* afterRow(waiting, seen, config)) return true;
+    }
     const { won, standing } = yield* write(w.markAgain(record, row.ticket, config));
     waiting.record = standing;
     return !won;

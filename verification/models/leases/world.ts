@@ -85,8 +85,7 @@ export class LeaseWorld extends World {
     const last = this.granted.at(-1);
     const isSecond =
       last?.requestId === now.request_id && last?.holder === holder && last?.held && this.gaveBack.has(last.leaseId);
-    if (isSecond && !task && !this.foreign && !this.vanished)
-      throw new Broken(`${now.request_id} is granted a second time`);
+    if (isSecond && !this.foreign && !this.vanished) throw new Broken(`${now.request_id} is granted a second time`);
     const isAgain = this.granted.some((one) => one.ticket === ticket && !(one.held && this.faulted));
     if (ticket !== undefined && !task && !this.foreign && isAgain)
       throw new Broken(`${holder} is granted twice by one ticket`);

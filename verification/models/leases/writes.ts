@@ -303,26 +303,28 @@ export function clearMark(record: Item, version: string, config: Config): Op {
     values: { ...guard.values, ...(rotates && { ':version': version }) },
   };
 }
-export const rotate = (record: Item, version: string): Op => ({
+/** @param ticket of the task that is notified of the grant from now on */
+export const rotate = (record: Item, version: string, ticket?: string): Op => ({
   op: 'update',
   key: record.key,
-  update: 'SET lease_version = :version',
+  update: `SET lease_version = :version${ticket === undefined ? '' : ', ticket = :ticket'}`,
   condition: IS_STILL_HELD,
-  values: { ':seen': record.lease_version, ':version': version },
+  values: { ':seen': record.lease_version, ':version': version, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
-export const renew = (record: Item, version: string, now: number, config: Config): Op => ({
-  op: 'update',
-  key: record.key,
-  update: 'SET lease_version = :version, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds',
-  condition: IS_STILL_HELD,
-  values: {
-    ':seen': record.lease_version,
-    ':version': version,
-    ':now': now,
-    ':expires': now + record.ttl_ms,
-    ':seconds': secondsOf(now + record.ttl_ms, config),
-  },
-});
+interface Renewal {
+  version: string;
+  now: number;
+  ticket?: string | undefined;
+}
+export function renew(record: Item, { version, now, ticket }: Renewal, config: Config): Op {
+  const { update, ...op } = rotate(record, version, ticket);
+  const expires = now + record.ttl_ms;
+  return {
+    ...op,
+    update: `${update}, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds`,
+    values: { ...op.values, ':now': now, ':expires': expires, ':seconds': secondsOf(expires, config) },
+  };
+}
 
 /** queue.md#claim: the window becomes the whole ttl. */
 export const claim = (record: Item, version: string, now: number, config: Config): Op => ({

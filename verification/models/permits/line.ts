@@ -134,7 +134,7 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
   let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
   for (const row of [...reading.rows]) {
-    const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen);
+    const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
     if (place !== 'waits') continue;
@@ -143,7 +143,9 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
       line.others = true;
       continue;
     }
-    if (line.isFull || line.heads.length === BATCH || line.heads.some(({ name }) => name === row.name))
+    const isSecond = line.heads.some(({ name }) => name === row.name);
+    if (isSecond && !config.bugs?.secondBlocks) continue;
+    if (line.isFull || line.heads.length === BATCH || isSecond)
       return { ...line, others: true, taskWaits: !isCall(row) };
     line.heads.push(row);
     used += row.weight;
@@ -155,22 +157,25 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 type Seen = Omit<Look, 'reading'>;
 
-function* judgeTask(key: string, row: Item, { record, going, granted }: Seen): Steps<Place> {
+/** A task that is granted nothing now needs no mark: the schedule finds its row. */
+function* judgeTask(key: string, row: Item, { record, going, granted }: Seen, { bugs }: Config): Steps<Place> {
   if (granted.includes(row.ticket)) return 'passed';
   const entry = w.entryOf(record, row.name);
   const gone = going.find(({ name }) => name === row.name);
-  if (entry && !gone) return entry.k === row.ticket ? 'passed' : 'undecided';
+  if (entry && !gone) return entry.k !== row.ticket && bugs?.secondBlocks ? 'undecided' : 'passed';
   if (gone?.how === 'undelivered' && gone.k === row.ticket) return 'passed';
-  if (!entry && w.ending(record, row.name)) return yield* endTask(key, row, 'LeaseLost');
-  if (row.deadline > (yield NOW)) return 'waits';
-  return yield* endTask(key, row, 'LeaseHeld');
+  const isEnded = !entry && w.ending(record, row.name) !== undefined;
+  if (!isEnded && row.deadline > (yield NOW)) return 'waits';
+  const isGone = yield* endTask(key, row, isEnded ? 'LeaseLost' : 'LeaseHeld');
+  if (isGone) return 'gone';
+  return bugs?.overdueKeepsMark ? 'undecided' : 'passed';
 }
 
 /** Without an answer its row stays, or the task might wait for ever. */
-export function* endTask(key: string, row: Item, error: string): Steps<'gone' | 'undecided'> {
-  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return 'undecided';
+export function* endTask(key: string, row: Item, error: string): Steps<boolean> {
+  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
-  return 'gone';
+  return true;
 }
 
 function* judgeCall(row: Item, { record, going, granted }: Seen, config: Config): Steps<Place> {
@@ -188,7 +193,7 @@ function* judgeCall(row: Item, { record, going, granted }: Seen, config: Config)
     return 'gone';
   }
   const entry = w.entryOf(record, row.name);
-  if (entry && !gone) return entry.k === row.ticket ? 'passed' : 'undecided';
+  if (entry && !gone) return entry.k !== row.ticket && config.bugs?.secondBlocks ? 'undecided' : 'passed';
   return !entry && w.ending(record, row.name) ? 'passed' : 'waits';
 }
 
@@ -225,7 +230,8 @@ export function* tellGrant(
     if (isKnown && standing.e - now >= standing.t - config.fresh) break;
     if (tries === 3) return { outcome: 'overtaken', holder: standing };
     const version = config.uuid();
-    const written = yield* write(w.extend(key, standing, { version, claimTtl: undefined, now }, config));
+    const ticket = repeated && !config.bugs?.repeatKeepsTicket ? row.ticket : undefined;
+    const written = yield* write(w.extend(key, standing, { version, claimTtl: undefined, now, ticket }, config));
     const next = w.holderOf(written.standing, row.name);
     if (!next || next.v !== version) return { outcome: 'overtaken', holder: standing };
     standing = next;

@@ -261,6 +261,12 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
   return true;
 }
 
+/** Whether its request has a permit by another row, or by a plain call: the task needs no mark, and no turn. */
+function isShared(row: Item, record: Item, { bugs }: Config): boolean {
+  const entry = w.entryOf(record, row.name);
+  return !isCall(row) && entry !== undefined && entry.k !== row.ticket && !bugs?.secondRowUntold;
+}
+
 /** pools.md#repair, of one pool */
 export function* repairPool(key: string, config: Config): Steps<void> {
   const rows: Item[] = yield { op: 'query', key };
@@ -270,7 +276,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
-    if (isGranted(row)) continue;
+    if (isGranted(row) || isShared(row, record, config)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
     if (!isOver) waiting += isCall(row) && (row.deadline <= now || row.cancelled_at !== undefined) ? 0 : 1;
     else if (isCall(row)) yield deleteOverdue(row, config);
@@ -283,7 +289,9 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   for (const row of (yield { op: 'query', key }) as Item[]) {
     const own = w.holderOf(record, row.name);
     const now: number = yield NOW;
-    if (!own || own.k !== row.ticket || own.a + config.notifiedAfter > now || own.e <= now) continue;
+    if (!own || own.a + config.notifiedAfter > now || own.e <= now) continue;
+    const repeated = isShared(row, record, config) && own.c === undefined;
+    if (own.k !== row.ticket && !repeated) continue;
     if (isCall(row)) {
       if (own.c === undefined) yield deleteRow(key, row.ticket);
       continue;
@@ -292,7 +300,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
       yield* endUnnotified(key, own, config);
       continue;
     }
-    const { outcome } = yield* tellGrant(key, row, own, { repeated: false, isOurs: false }, config);
+    const { outcome } = yield* tellGrant(key, row, own, { repeated, isOurs: false }, config);
     if (outcome === 'delivered' || outcome === 'gone') yield deleteRow(key, row.ticket);
   }
 }
