@@ -468,6 +468,11 @@ export const MUTANTS: Record<string, Mutant> = {
     survives: 'it costs time: the next in line finds the key free',
     mixes: ['callers leave among tasks and nothing goes wrong', 'asking again'],
   },
+  lostSilently: {
+    what: 'a call that ends with LeaseLost does not pass a free lease on',
+    survives: 'it costs time: the next in line finds the key free',
+    mixes: ['one request twice', 'withdrawals'],
+  },
   previousOfUnclaimed: {
     what: '`previous` names a holder that never claimed',
     mixes: ['two die in front', 'plain and waiting callers without standstills'],

@@ -94,6 +94,8 @@ function* ownGrant(waiting: Waiting, config: Config): Steps<Granted | undefined>
   if (!w.isLeased(record)) {
     if (record.ticket === undefined && record.lease_id === undefined) return undefined;
     const { old } = yield deleteRow(request.key, row.ticket);
+    // A call that ends in line takes no turn along.
+    if (record.waiters !== undefined && !config.bugs?.lostSilently) yield* handOff(request.key, record, 'free', config);
     throw lost(old?.cancelled_at === undefined ? endReason(record) : 'cancelled');
   }
   // Also after the window, if nobody was quicker.

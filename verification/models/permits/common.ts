@@ -9,6 +9,8 @@ export interface Answer {
   repeated: boolean;
   /** From its call on until its last write. The permit counts from there. */
   waited: number;
+  /** Whether this call claimed it. */
+  claimed?: boolean;
 }
 
 export function answerOf(

@@ -69,17 +69,23 @@ function* asking(world: PoolWorld, asked: Asked, wish: CallerWish, running: Runn
   let before: string | undefined;
   for (let tries = 0; tries < (wish.tries ?? 3); tries++) {
     const from: number = yield TRUE_TIME;
+    delete self.row;
     try {
       const { wait = 0, races = wait === 0 } = wish;
       const answer = yield* acquireOrWait(asked, { wait, races, before }, config, self);
       world.told(asked, answer, from);
+      world.checkClaim(asked, answer);
+      if (self.row !== undefined) {
+        world.toldTo.add(self.row);
+        world.checkCancelled(self.row);
+      }
       return answer;
     } catch (error) {
       if (!isExpected(error)) throw error;
       if (!(error instanceof Refused)) continue;
       world.note(`  ${asked.name} is refused: ${error.code} ${error.reason ?? ''}`);
       const own = entryOf(world.item ?? {}, asked.name);
-      const stands = own !== undefined && own.e > world.time + config.skew;
+      const stands = error.reason !== 'cancelled' && own !== undefined && own.e > world.time + config.skew;
       if (stands && !world.faulted && !world.stalled)
         throw new Broken(`${asked.name} is refused, and its own grant stands`);
       if (wish.served) throw new Broken(`${asked.name} is refused, and there was room`);
@@ -162,15 +168,19 @@ function* ghost(name: string, wish: CallerWish, config: Config): Steps<void> {
 /** Sees the line, and takes a ticket out of it. */
 function* canceller(world: PoolWorld, after: number, config: Config): Steps<void> {
   yield sleep(after);
-  const rows: { ticket: string; name: string }[] = yield { op: 'query', key: 'k' };
+  const rows: { ticket: string }[] = yield { op: 'query', key: 'k' };
   const [first] = rows;
   if (!first || !(yield* cancel('k', first.ticket, config))) return;
-  world.cancelled.add(first.name);
-  world.checkCancelled(first.name);
+  world.cancelled.add(first.ticket);
+  world.checkCancelled(first.ticket);
 }
 
 interface TaskWish extends Pick<CallerWish, 'limit' | 'weight' | 'exclusive' | 'ttl' | 'hold' | 'after' | 'beats'> {
   parkMs?: number;
+  /** No message reaches it. */
+  unreachable?: boolean;
+  /** A second task of the same request. */
+  twin?: boolean;
   /** How long after, in units of the model, its task is tried again with a new token. */
   again?: number | undefined;
 }
@@ -180,7 +190,9 @@ function addTask(world: PoolWorld, name: string, wish: TaskWish): void {
   world.askedBy.set(asked.name, { ...asked, beats: wish.beats ?? 0 });
   const bring = (token: string, after: number): void => {
     const request = { key: 'k', requestId: asked.name, holder: name, ttl: asked.ttl, wait: 0 };
-    const task: Task = { token, state: 'waiting', alive: true, request, from: world.time, hold: wish.hold ?? 1 };
+    const { hold = 1, unreachable } = wish;
+    const task: Task = { token, state: 'waiting', alive: true, request, from: world.time, hold, unreachable };
+    task.retried = wish.twin === true;
     world.tasks.set(token, task);
     world.spawn(`park ${token}`, function* (config, self) {
       yield sleep(after);
@@ -197,6 +209,7 @@ function addTask(world: PoolWorld, name: string, wish: TaskWish): void {
     });
   };
   bring(`T${name}`, wish.after ?? 0);
+  if (wish.twin) bring(`T${name}'`, wish.after ?? 0);
   if (wish.again === undefined) return;
   world.spawn(`again ${name}`, function* () {
     yield sleep((wish.after ?? 0) + Number(wish.again));

@@ -93,43 +93,75 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
   return waiting;
 }
 
+/** A call that ends in line passes on what is free. */
+function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
+  const isFree = record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
+  if (isFree && !config.bugs?.lostSilently) yield* advance(asked.key, record, config);
+}
+
 /** @throws Refused LeaseLost where its permit has ended, or it was withdrawn */
 function* ownGrant({ asked, ticket, record }: Waiting, config: Config): Steps<Answer | undefined> {
   const own = w.holderOf(record, asked.name);
-  if (own && own.s === undefined) return yield* repeatFromLine(asked, own, ticket, config);
+  if (own && own.s === undefined) return yield* claim(asked, own, ticket, config);
   const how = w.ending(record, asked.name);
   if (!how) return undefined;
   const { old } = yield deleteRow(asked.key, ticket);
+  yield* handOn(asked, record, config);
   throw lost(old?.cancelled_at === undefined ? how : 'cancelled');
 }
 
 /**
  * pools.md#claim: the request has a permit from the line.
- * @returns undefined where it has changed or ended meanwhile
+ * @param ticket the row of this very call
+ * @returns undefined where the permit has changed or ended meanwhile
  */
-export function* repeatFromLine(
+export function* claim(
   asked: w.Asked,
   own: w.Holder,
   ticket: string | undefined,
   config: Config,
 ): Steps<Answer | undefined> {
-  const { key } = asked;
-  const isClaim = own.c !== undefined;
-  const now: number = yield NOW;
-  if (!isClaim && own.e <= now) return undefined;
-  const version = config.uuid();
-  const { standing } = yield* write(w.extend(key, own, { version, claimTtl: own.c, now }, config));
-  const entry = w.holderOf(standing, asked.name);
-  if (entry?.v !== version) return undefined;
+  const { key, name } = asked;
+  if (ticket !== undefined && ticket !== own.k && !config.bugs?.ownRowUnread) {
+    const row: Item | undefined = yield { op: 'getRow', key, ticket };
+    if (row?.cancelled_at !== undefined) throw lost('cancelled');
+  }
+  const record = own.c === undefined ? yield* rotate(key, own, config) : yield* claimWhole(key, own, config);
+  if (!record) return undefined;
+  // A withdrawal that wrote to a row before the claim is seen here. A later one sees the claim.
   for (const row of new Set([own.k, ticket])) {
     if (row === undefined) continue;
-    const { won, old } = yield config.bugs?.cancelUnseen ? deleteRow(key, row) : leaveRow(key, row);
-    if (won || old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
-    if (!isClaim || row !== own.k) continue;
-    yield* giveUp({ key, name: asked.name, leaseId: entry.i }, config);
+    const { old } = yield config.bugs?.cancelUnseen ? deleteRow(key, row) : leaveRow(key, row);
+    if (old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
+    if (row === own.k) yield* giveUp({ key, name, leaseId: own.i }, config);
+    else if (config.bugs?.ownRowUnread) continue;
     throw lost('cancelled');
   }
-  return { ...answerOf(standing, asked, yield NOW, !isClaim), waited: now };
+  const answer = answerOf(record, asked, yield NOW, own.c === undefined);
+  return { ...answer, waited: yield NOW, claimed: own.c !== undefined };
+}
+
+/** A permit that is full already is answered as it is. */
+function* rotate(key: string, own: w.Holder, config: Config): Steps<Item | undefined> {
+  if (own.e <= (yield NOW)) return undefined;
+  const version = config.uuid();
+  const { standing } = yield* write(w.rotate(key, own, version));
+  return w.holderOf(standing, own.name)?.v === version ? standing : undefined;
+}
+
+/** Looks at the clock again after the claim: a claim that was answered late is renewed. */
+function* claimWhole(key: string, own: w.Holder, config: Config): Steps<Item | undefined> {
+  let holder = own;
+  for (let tries = 0; tries < 4; tries++) {
+    const version = config.uuid();
+    const now: number = yield NOW;
+    const { standing } = yield* write(w.extend(key, holder, { version, claimTtl: holder.c, now }, config));
+    const next = w.holderOf(standing, own.name);
+    if (next?.v !== version) return undefined;
+    if (config.bugs?.claimTrusted || (next.e - (yield NOW)) * 2 > next.t) return standing;
+    holder = next;
+  }
+  return undefined;
 }
 
 /** @returns whether what is seen now must be judged at once */
@@ -139,7 +171,7 @@ function* markOrAdvance(waiting: Waiting, now: number, config: Config): Steps<bo
   if (record.waiters === undefined) {
     if (config.bugs?.unmarkedUnseen) return false;
     // The line was seen empty, so perhaps its own place is gone.
-    yield* checkRow(waiting);
+    yield* checkRow(waiting, config);
     if (waiting.isGone || w.entryOf(waiting.record, name)) return true;
     if (waiting.record.waiters !== undefined) return false;
     waiting.record = (yield* write(w.mark(key, undefined, now, config))).standing;
@@ -160,12 +192,12 @@ function* pauseAndLook(waiting: Waiting, config: Config): Steps<void> {
   const { asked, until } = waiting;
   const now: number = yield NOW;
   yield { op: 'sleep', ms: Math.max(1, Math.min(config.lookNext, until - now)) };
-  if ((yield NOW) - waiting.checkedAt >= config.rowEvery) return yield* checkRow(waiting);
+  if ((yield NOW) - waiting.checkedAt >= config.rowEvery) return yield* checkRow(waiting, config);
   waiting.record = { key: asked.key, ...((yield { op: 'look', key: asked.key }) as Item) };
 }
 
 /** Its window has gone by, or it was withdrawn, or it is about to be answered by its grant. */
-function* checkRow(waiting: Waiting): Steps<void> {
+function* checkRow(waiting: Waiting, config: Config): Steps<void> {
   const { asked, ticket } = waiting;
   waiting.checkedAt = yield NOW;
   const row: Item | undefined = yield { op: 'getRow', key: asked.key, ticket };
@@ -174,6 +206,7 @@ function* checkRow(waiting: Waiting): Steps<void> {
   if (w.entryOf(waiting.record, asked.name)) return;
   if (row) {
     yield deleteRow(asked.key, ticket);
+    yield* handOn(asked, waiting.record, config);
     throw lost('cancelled');
   }
   waiting.isGone = w.ending(waiting.record, asked.name) === undefined;
@@ -181,7 +214,7 @@ function* checkRow(waiting: Waiting): Steps<void> {
 
 function* leave(waiting: Waiting, config: Config): Steps<Answer> {
   const { asked, ticket } = waiting;
-  yield* checkRow(waiting);
+  yield* checkRow(waiting, config);
   const { record } = waiting;
   if (record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
     waiting.record = (yield* advance(asked.key, record, config)).standing;

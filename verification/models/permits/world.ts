@@ -23,16 +23,16 @@ export class PoolWorld extends World {
   readonly stopped = new Set<string>();
   /** Requests that have been granted a permit. */
   readonly grantedTo = new Set<string>();
-  /** Requests whose tickets an operator took out of the line, and those that were notified of a permit. */
+  /** Tickets that an operator took out of the line, and those whose calls were answered with a permit. */
   readonly cancelled = new Set<string>();
   readonly toldTo = new Set<string>();
   /** What tasks ask for, by the names of their requests. */
   readonly askedBy = new Map<string, Asked & { beats: number }>();
 
   /** Does not hold where something went wrong, so that a request was sent again. */
-  checkCancelled(name: string): void {
-    if (this.faulted || this.stalled || !this.cancelled.has(name) || !this.toldTo.has(name)) return;
-    throw new Broken(`${name} is told of a permit, and was cancelled`);
+  checkCancelled(ticket: string): void {
+    if (this.faulted || this.stalled || !this.cancelled.has(ticket) || !this.toldTo.has(ticket)) return;
+    throw new Broken(`the call of ${ticket} is answered with a permit, and was cancelled`);
   }
 
   protected override checked(): unknown[] {
@@ -65,6 +65,7 @@ export class PoolWorld extends World {
     for (const { name, i, fence, e, h, k, c } of holders.sort((one, other) => one.fence - other.fence)) {
       const was = before?.[`h:${name}`];
       if (was?.i === i && was.s !== undefined && e > was.e) throw new Broken(`${name} is extended, and was broken`);
+      if (was?.i === i && was.c !== undefined && c === undefined) this.#onClaim(i);
       if (was?.i === i) continue;
       this.note(`  ${name} is granted a permit, fence ${fence}, until ${e}, by ${party.name}: ${record.used} in use`);
       if (fence <= this.highest) throw new Broken(`fence ${fence} after ${this.highest}`);
@@ -77,6 +78,18 @@ export class PoolWorld extends World {
       this.granted.push({ leaseId: i, fence, holder: h, requestId: name, held, ticket: k, task });
     }
     for (const name of this.released) if (!ending(record, name)) this.released.delete(name); // others came after it
+  }
+
+  #onClaim(leaseId: string): void {
+    const grant = this.granted.find((one) => one.leaseId === leaseId);
+    if (grant) grant.claimedSeq = this.seq;
+  }
+
+  /** A call answers with more than half of the ttl, unless all stood still after its claim. */
+  checkClaim(asked: Asked, { proof, remaining, claimed }: Answer): void {
+    const claimedSeq = this.granted.find(({ leaseId }) => leaseId === proof.leaseId)?.claimedSeq ?? -1;
+    if (claimed && claimedSeq > this.stalledSeq && remaining * 2 <= asked.ttl)
+      throw new Broken(`${asked.name} is answered with a permit that is nearly over`);
   }
 
   /** No ticket is granted a permit before one that came earlier, and no call without a ticket before one that waits. */
@@ -97,8 +110,6 @@ export class PoolWorld extends World {
     const until = from + Math.max(0, waited) + remaining;
     const known = this.holds.get(proof.leaseId);
     this.note(`  ${asked.name} believes until ${until}`);
-    this.toldTo.add(asked.name);
-    this.checkCancelled(asked.name);
     const { holder, weight, limit } = asked;
     const believer = { holder, weight, limit, until: Math.max(until, known?.until ?? 0) };
     this.holds.set(proof.leaseId, believer);

@@ -246,7 +246,12 @@ export function markBeside({ name, v }: Holder, key: string, now: number, config
 export function extend(
   key: string,
   { name, v, t, e }: Holder,
-  { version, claimTtl, now, ticket }: { version: string; claimTtl: number | undefined; now: number; ticket?: string | undefined },
+  {
+    version,
+    claimTtl,
+    now,
+    ticket,
+  }: { version: string; claimTtl: number | undefined; now: number; ticket?: string | undefined },
   config: Config,
 ): Op {
   const isClaim = claimTtl !== undefined;
@@ -270,6 +275,14 @@ export function extend(
     },
   });
 }
+
+export const rotate = (key: string, { name, v }: Holder, version: string): Op =>
+  update(key, {
+    update: 'SET #h.v = :version',
+    condition: '#h.v = :seen',
+    names: { '#h': `h:${name}` },
+    values: { ':seen': v, ':version': version },
+  });
 
 /** What a caller receives to prove its permit by. */
 export interface Proof {
