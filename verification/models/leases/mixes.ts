@@ -1,16 +1,11 @@
 import type { Mutant } from '../engine/command.ts';
-import type { Chooser, Scenario, World } from '../engine/world.ts';
+import { named, offset, some } from '../engine/parties.ts';
+import type { Chooser, Scenario } from '../engine/world.ts';
 import { type Cast, scenario } from './parties.ts';
 import type { LeaseWorld } from './world.ts';
 
 const pick = <T>(chooser: Chooser, ...values: readonly [T, ...T[]]): T =>
   values[chooser.choose(values.length)] ?? values[0];
-/** The first few. */
-const some = <T>(chooser: Chooser, values: readonly T[], least = 1): T[] =>
-  values.slice(0, least + chooser.choose(values.length - least + 1));
-const named = <T>(name: string, wish: T): readonly [string, T] => [name, wish];
-const offset = (party: number, { chooser }: World): number => (chooser.replays ? party % 2 : chooser.choose(2));
-
 /** A call behind one that died waits no longer than this. */
 const behindDead = (world: LeaseWorld): number =>
   Math.max(world.releasedAt ?? 0, 1000) +

@@ -1,6 +1,7 @@
 import { NOW, sleep, TRUE_TIME } from '../engine/common.ts';
+import { addTask, failTaskOfCrashed, isExpected, type TaskWish, threeTimes } from '../engine/parties.ts';
 import { Broken, type Config, Refused, type Request, type Self, type Steps, type Task } from '../engine/types.ts';
-import { type Scenario, UNKNOWN } from '../engine/world.ts';
+import type { Scenario } from '../engine/world.ts';
 import { acquire } from './acquire.ts';
 import { withdraw } from './cancel.ts';
 import type { Answer } from './common.ts';
@@ -32,7 +33,6 @@ interface CallerWish {
   servedBy?: (world: LeaseWorld) => number;
 }
 
-const isExpected = (error: unknown): boolean => error === UNKNOWN || error instanceof Refused;
 const requestOf = (name: string, round: number, { ttl = 8, wait = 0 }: CallerWish = {}): Request => ({
   key: 'k',
   requestId: `${name}r${round}`,
@@ -44,13 +44,9 @@ const requestOf = (name: string, round: number, { ttl = 8, wait = 0 }: CallerWis
 function* giveBack(world: LeaseWorld, leaseId: string, config: Config): Steps<void> {
   world.stops(leaseId);
   world.gaveBack.add(leaseId);
-  for (let tries = 0; tries < 3; tries++)
-    try {
-      if ((yield* release('k', leaseId, config)).released) world.endedOk.add(leaseId);
-      return;
-    } catch (error) {
-      if (!isExpected(error)) throw error;
-    }
+  yield* threeTimes(function* () {
+    if ((yield* release('k', leaseId, config)).released) world.endedOk.add(leaseId);
+  });
 }
 
 /** A caller, waiting or not: acquires, asks again, works, gives back. */
@@ -211,49 +207,10 @@ function* worker(world: LeaseWorld, task: Task, answer: Answer, config: Config):
   yield* giveBack(world, id, config);
 }
 
-interface TaskWish {
-  after?: number;
-  hold?: number;
-  ttl?: number;
-  parkMs?: number;
-  /** No message reaches it. */
-  unreachable?: boolean;
-  /** How long after its state is tried again with a new token. */
-  again?: number | undefined;
-  /** A second task of the same request. */
-  twin?: boolean;
-}
-
-function addTask(world: LeaseWorld, name: string, wish: TaskWish): void {
-  const { after = 0, hold = 1, parkMs = 10_000, unreachable, again, twin } = wish;
+function addParked(world: LeaseWorld, name: string, wish: TaskWish): void {
   const request = { ...requestOf(name, 0, wish), execution: `x${name}` };
-  const enter = (token: string, at: number, retried: boolean): void => {
-    const task: Task = { token, state: 'waiting', alive: true, request, from: world.time, hold, unreachable, retried };
-    world.tasks.set(token, task);
-    world.spawn(`park ${token}`, function* (config, self) {
-      if (at) yield sleep(at);
-      task.from = world.time; // the state is entered once
-      for (let tries = 0; tries < 3; tries++)
-        try {
-          yield* park(request, { token, parkMs }, config, self);
-          return;
-        } catch (error) {
-          if (!isExpected(error)) throw error;
-          task.retried = true;
-        }
-      if (task.state === 'waiting') Object.assign(task, { state: 'failed', error: 'OutcomeUnknown' });
-    });
-  };
-  enter(`T${name}`, after, twin === true);
-  if (twin) enter(`T${name}'`, after, true);
-  if (again === undefined) return;
-  world.spawn(`again ${name}`, function* () {
-    yield sleep(after + again);
-    const first = world.tasks.get(`T${name}`);
-    if (first?.state !== 'waiting') return;
-    first.alive = false; // it timed out
-    enter(`T${name}'`, 0, true);
-  });
+  const { parkMs = 10_000 } = wish;
+  addTask(world, wish, request, (token, config, self) => park(request, { token, parkMs }, config, self));
 }
 
 /** Does what the Rust crate does: no mark, no fence, its own clock without a margin. */
@@ -296,7 +253,7 @@ export const scenario = ({ callers = [], tasks = [], withdrawals = [], foreigner
         party.spared = wish.spared ?? false;
         return caller(world as LeaseWorld, name, wish, config, self);
       });
-    for (const [name, wish] of tasks) addTask(world as LeaseWorld, name, wish);
+    for (const [name, wish] of tasks) addParked(world as LeaseWorld, name, wish);
     for (const [name, wish] of withdrawals)
       world.spawn(name, (config) => withdrawer(world as LeaseWorld, wish, config));
     for (const [name, wish] of foreigners)
@@ -308,12 +265,6 @@ export const scenario = ({ callers = [], tasks = [], withdrawals = [], foreigner
   notified(world, op, task) {
     if (task.alive) world.spawn(`work ${task.token}`, (config) => worker(world as LeaseWorld, task, op.grant, config));
   },
-  crashed(world, { name }) {
-    if (!name.startsWith('park ')) return;
-    const task = world.tasks.get(name.slice(5));
-    const hasRow = [...world.rows.values()].some(({ token }) => token === task?.token);
-    if (task?.state === 'waiting' && (!hasRow || world.chooser.choose(2)))
-      Object.assign(task, { state: 'failed', error: 'Lambda' });
-  },
+  crashed: failTaskOfCrashed,
   ...rest,
 });

@@ -1,11 +1,7 @@
 import type { Mutant } from '../engine/command.ts';
-import type { Chooser, Scenario, World } from '../engine/world.ts';
+import { named, offset, some } from '../engine/parties.ts';
+import type { Chooser, Scenario } from '../engine/world.ts';
 import { type CallerWish, scenario } from './parties.ts';
-
-const named = (name: string, wish: CallerWish): readonly [string, CallerWish] => [name, wish];
-const some = <T>(chooser: Chooser, values: readonly T[], least = 1): T[] =>
-  values.slice(0, least + chooser.choose(values.length - least + 1));
-const offset = (party: number, { chooser }: World): number => (chooser.replays ? party % 2 : chooser.choose(2));
 
 /** Gone through completely. */
 export const SMALL: Record<string, () => Scenario> = {
