@@ -21,7 +21,7 @@ export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
     if (won) return answerOf(standing, asked, yield NOW, false);
     if (own?.s !== undefined) throw lost('broken');
     if (own && (own.k !== undefined || own.c !== undefined)) {
-      const repeated = yield* claim(asked, own, undefined, config);
+      const repeated = yield* claim(asked, standing, undefined, config);
       if (repeated) return { ...repeated, waited: 0 };
     } else if (own && own.e > now) return answerOf(standing, asked, yield NOW, own.i !== fresh.leaseId);
     const how = own ? undefined : w.ending(standing, asked.name);

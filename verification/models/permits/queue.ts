@@ -1,6 +1,8 @@
 import { lost, NOW, ticketName, write } from '../engine/common.ts';
-import { deleteOverdue, deleteRow, isCall, leaveRow } from '../engine/rows.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
+import * as line from '../line/claim.ts';
+import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
 import { advance, endTask, tellGrant } from './line.ts';
@@ -102,7 +104,7 @@ function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
 /** @throws Refused LeaseLost where its permit has ended, or it was withdrawn */
 function* ownGrant({ asked, ticket, record }: Waiting, config: Config): Steps<Answer | undefined> {
   const own = w.holderOf(record, asked.name);
-  if (own && own.s === undefined) return yield* claim(asked, own, ticket, config);
+  if (own && own.s === undefined) return yield* claim(asked, record, ticket, config);
   const how = w.ending(record, asked.name);
   if (!how) return undefined;
   const { old } = yield deleteRow(asked.key, ticket);
@@ -110,58 +112,41 @@ function* ownGrant({ asked, ticket, record }: Waiting, config: Config): Steps<An
   throw lost(old?.cancelled_at === undefined ? how : 'cancelled');
 }
 
-/**
- * pools.md#claim: the request has a permit from the line.
- * @param ticket the row of this very call
- * @returns undefined where the permit has changed or ended meanwhile
- */
+/** The permits of a pool, as one request sees them. A full permit gets a new version, and no more time. */
+const lockOf = (asked: w.Asked, config: Config): Lock => ({
+  key: asked.key,
+  own(record) {
+    const own = w.holderOf(record, asked.name);
+    if (!own || own.s !== undefined) return undefined;
+    return { version: own.v, ticket: own.k, claimTtl: own.c, expiresAt: own.e, ttl: own.t };
+  },
+  renewal(record, version, now) {
+    const own = w.holderOf(record, asked.name) as w.Holder;
+    return w.extend(asked.key, own, { version, claimTtl: own.c, now }, config);
+  },
+  *repeat(record) {
+    const own = w.holderOf(record, asked.name) as w.Holder;
+    if (own.e <= (yield NOW)) return undefined;
+    const version = config.uuid();
+    const { standing } = yield* write(w.rotate(asked.key, own, version));
+    return w.holderOf(standing, asked.name)?.v === version ? standing : undefined;
+  },
+  *giveUp(record) {
+    yield* giveUp({ key: asked.key, name: asked.name, leaseId: w.entryOf(record, asked.name)?.i }, config);
+  },
+});
+
+/** pools.md#claim: the request has a permit from the line. @returns undefined where the permit has changed or ended meanwhile */
 export function* claim(
   asked: w.Asked,
-  own: w.Holder,
+  record: Item,
   ticket: string | undefined,
   config: Config,
 ): Steps<Answer | undefined> {
-  const { key, name } = asked;
-  if (ticket !== undefined && ticket !== own.k && !config.bugs?.ownRowUnread) {
-    const row: Item | undefined = yield { op: 'getRow', key, ticket };
-    if (row?.cancelled_at !== undefined) throw lost('cancelled');
-  }
-  const record = own.c === undefined ? yield* rotate(key, own, config) : yield* claimWhole(key, own, config);
-  if (!record) return undefined;
-  // A withdrawal that wrote to a row before the claim is seen here. A later one sees the claim.
-  for (const row of new Set([own.k, ticket])) {
-    if (row === undefined) continue;
-    const { old } = yield config.bugs?.cancelUnseen ? deleteRow(key, row) : leaveRow(key, row);
-    if (old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
-    if (row === own.k) yield* giveUp({ key, name, leaseId: own.i }, config);
-    else if (config.bugs?.ownRowUnread) continue;
-    throw lost('cancelled');
-  }
-  const answer = answerOf(record, asked, yield NOW, own.c === undefined);
-  return { ...answer, waited: yield NOW, claimed: own.c !== undefined };
-}
-
-/** A permit that is full already is answered as it is. */
-function* rotate(key: string, own: w.Holder, config: Config): Steps<Item | undefined> {
-  if (own.e <= (yield NOW)) return undefined;
-  const version = config.uuid();
-  const { standing } = yield* write(w.rotate(key, own, version));
-  return w.holderOf(standing, own.name)?.v === version ? standing : undefined;
-}
-
-/** Looks at the clock again after the claim: a claim that was answered late is renewed. */
-function* claimWhole(key: string, own: w.Holder, config: Config): Steps<Item | undefined> {
-  let holder = own;
-  for (let tries = 0; tries < 4; tries++) {
-    const version = config.uuid();
-    const now: number = yield NOW;
-    const { standing } = yield* write(w.extend(key, holder, { version, claimTtl: holder.c, now }, config));
-    const next = w.holderOf(standing, own.name);
-    if (next?.v !== version) return undefined;
-    if (config.bugs?.claimTrusted || (next.e - (yield NOW)) * 2 > next.t) return standing;
-    holder = next;
-  }
-  return undefined;
+  const claimed = yield* line.claim(lockOf(asked, config), { record }, ticket, config);
+  if (!claimed) return undefined;
+  const { repeated, triedAt } = claimed;
+  return { ...answerOf(claimed.record, asked, triedAt, repeated), waited: triedAt, claimed: !repeated };
 }
 
 /** @returns whether what is seen now must be judged at once */
