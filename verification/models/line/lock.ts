@@ -1,7 +1,7 @@
 import type { Item, Op, Steps } from '../engine/types.ts';
 
 /** What a lock has given to one request. */
-export interface Grant {
+interface Grant {
   version: string;
   /** The row that it was given to. */
   ticket: string | undefined;
