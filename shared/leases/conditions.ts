@@ -91,7 +91,7 @@ export const grantUnchanged = (record: LeaseRecord): Condition =>
  * No caller and no task has joined the line since the record was read. A free record has no version, so a mark that began again there is
  * known by its `next_ticket`.
  */
-export function queueUnchanged(record: LeaseRecord): Condition {
+export function lineUnchanged(record: LeaseRecord): Condition {
   const { waiters, nextTicketValue: next } = record;
   if (waiters === undefined) return isUnmarked;
   const isSame: Condition = { expression: 'waiters = :waiters', values: { ':waiters': waiters } };

@@ -18,7 +18,7 @@ import { grantView, leaseLost } from './views.ts';
  * as ending: its holder receives LeaseLost (`broken`).
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) {
+export function extendLease({ dynamodb, clock, ids, table }: LeaseDependencies) {
   return async (input: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const now = clock.now();
     const { condition, update, values } = input.ttlSeconds === undefined ? keepTtl(now) : setTtl(now, input.ttlSeconds);

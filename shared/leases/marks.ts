@@ -3,8 +3,8 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { TaskTicket } from '../line/waiters.ts';
-import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import type { WaitingTask } from '../line/waiters.ts';
+import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import { paceAfter } from './in-line/pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
@@ -15,14 +15,14 @@ import { updateLease, type Written } from './write.ts';
  * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
  */
 const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
-  writeAnew(dependencies, { record }, call);
+  writeVersion(dependencies, { record }, call);
 
 /**
  * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that
  * grant would hand the lease on if the task is gone.
  */
 export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
-  writeAnew(
+  writeVersion(
     dependencies,
     { record, set: ', answered_at = :now', values: { ':now': integer(dependencies.clock.now()) } },
     call,
@@ -96,7 +96,7 @@ export const correctLineOut = (
  */
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
   const { key } = record;
-  const condition = all(grantUnchanged(record), queueUnchanged(record));
+  const condition = all(grantUnchanged(record), lineUnchanged(record));
   const removal = `REMOVE ${MARK_ATTRIBUTES.join(', ')}`;
   if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
   const version = dependencies.ids.uuid();
@@ -118,7 +118,7 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
   if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
   const values = lasting(now, ttlMs);
   const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
-  return writeAnew(dependencies, { record, set, values }, call);
+  return writeVersion(dependencies, { record, set, values }, call);
 }
 
 /**
@@ -157,23 +157,23 @@ export function claimFull(
  */
 export function passToTask(
   dependencies: LeaseDependencies,
-  { record, ticket }: { record: Leased; ticket: TaskTicket },
+  { record, waiter }: { record: Leased; waiter: WaitingTask },
   call: Call,
 ): Promise<Written> {
   // A grant in its grace goes on as an ordinary lease, whatever becomes of the execution that asks again.
-  const { execution, target, graceSeconds }: Partial<TaskTicket> = record.endedExecution === undefined ? ticket : {};
+  const { execution, target, graceSeconds }: Partial<WaitingTask> = record.endedExecution === undefined ? waiter : {};
   const isUnclaimed = record.claimTtlMs !== undefined;
   const now = dependencies.clock.now();
-  const askedMs = ticket.ttlSeconds * 1000;
+  const askedMs = waiter.ttlSeconds * 1000;
   const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);
   const isLonger = isUnclaimed || now + ttlMs > (record.expiresAt ?? 0);
   const set: Item = {
-    ticket: text(ticket.ticket),
+    ticket: text(waiter.ticket),
     ...(execution !== undefined && { execution: text(execution) }),
     ...(target !== undefined && { target: text(target) }),
     ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
     ...(isUnclaimed
-      ? { acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(ticket.ttlSeconds) }
+      ? { acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(waiter.ttlSeconds) }
       : { answered_at: integer(now) }),
     ...(isLonger && {
       ...{ heartbeat_at: integer(now), expires_at: integer(now + ttlMs) },
@@ -187,7 +187,7 @@ export function passToTask(
   const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
   const expression = `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`;
   const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
-  return writeAnew(dependencies, { record, set: expression, values }, call);
+  return writeVersion(dependencies, { record, set: expression, values }, call);
 }
 
 const lasting = (now: number, ttlMs: number): Item => ({
@@ -204,7 +204,7 @@ interface Anew {
 }
 
 /** A write on the standing grant under a new version, as long as it has the one that was seen. */
-function writeAnew(
+function writeVersion(
   dependencies: LeaseDependencies,
   { record, set = '', values = {} }: Anew,
   call: Call,

@@ -4,7 +4,7 @@ import type { LeaseRecord } from './record.ts';
 import { endsAt, isEnding, isLeased } from './rules.ts';
 
 /** Reasons that `previous` does not have. */
-type Unnamed = 'free' | 'undelivered' | 'perhapsUnheard';
+type Unnamed = 'free' | 'undelivered' | 'perhapsUnnotified';
 
 /**
  * What the next holder learns of the one before. A grant that its caller did not claim, or that no task heard of, passes on what it had
@@ -15,13 +15,13 @@ type Unnamed = 'free' | 'undelivered' | 'perhapsUnheard';
  */
 export function endedBefore(record: LeaseRecord, how: Ending | Unnamed, now: number): Ended | undefined {
   const { holder, fence, claimTtlMs, previous } = record;
-  const wasUnheard = how === 'undelivered' || claimTtlMs !== undefined || holder === undefined;
-  if (wasUnheard) return previous;
+  const wasUnnotified = how === 'undelivered' || claimTtlMs !== undefined || holder === undefined;
+  if (wasUnnotified) return previous;
   if (fence === undefined) return undefined; // a record of another client
   if (!isLeased(record) || how === 'free') return endOnRecord(record, { holder, fence });
   // The holder gave it back because an operator broke it, and may have left its work half done.
   if (how === 'released' && isEnding(record)) return { holder, fence, ended: 'broken', at: now };
-  if (how !== 'expired') return { holder, fence, ended: how === 'perhapsUnheard' ? 'executionEnded' : how, at: now };
+  if (how !== 'expired') return { holder, fence, ended: how === 'perhapsUnnotified' ? 'executionEnded' : how, at: now };
   const at = endsAt(record);
   return isInstant(at) ? { holder, fence, ended: how, at } : undefined;
 }

@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { ReleaseInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { canTellTasks } from '../line/notify.ts';
+import { canNotifyTasks } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { isTask } from '../line/waiters.ts';
 import { handOff } from './hand-off.ts';
@@ -23,11 +23,11 @@ export async function releaseInLine(
   const ticket = ticketOfLeaseId(leaseId);
   if (ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
-  if (!line || (isTask(line.oldest) && !(await canTellTasks(dependencies)))) return undefined;
-  const { won, standing, unanswered, hasGoneOn } = await quickTransfer(dependencies, { key, leaseId, line }, call);
+  if (!line || (isTask(line.oldest) && !(await canNotifyTasks(dependencies)))) return undefined;
+  const { won, record, unanswered, hasGoneOn } = await quickTransfer(dependencies, { key, leaseId, line }, call);
   if (hasGoneOn) return 'handedOn';
   if (!won) return unanswered ? 'unanswered' : undefined;
-  await handOff(dependencies, { record: standing, ending: 'released', transferred: line }, call);
+  await handOff(dependencies, { record, ending: 'released', transferred: line }, call);
   return 'handedOn';
 }
 

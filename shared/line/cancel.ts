@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { failTask } from './notify.ts';
-import { getTicket, isTask, nameOfLine, withdrawn } from './waiters.ts';
+import { getWaiter, isTask, keyOfLine, withdrawn } from './waiters.ts';
 import { flagCancelled } from './waiting-calls.ts';
 
 /** `granted`: the ticket has the lease by now. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
@@ -11,14 +11,14 @@ export type Cancelled =
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
 /** What a ticket has been granted: a caller's grant is `unclaimed` at first. */
-export type GrantOfTicket = 'none' | 'unclaimed' | 'whole';
+export type GrantOfWaiter = 'none' | 'unclaimed' | 'whole';
 
 interface Cancelling {
   /** The key under which the ticket stands. */
   line: string;
   ticket: string;
   /** By a consistent read of the record. */
-  granted(): Promise<GrantOfTicket>;
+  granted(): Promise<GrantOfWaiter>;
 }
 
 /**
@@ -26,15 +26,15 @@ interface Cancelling {
  * (docs/protocols/queue.md#cancel).
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
-export async function cancelTicket(
+export async function cancelByTicket(
   dependencies: LeaseDependencies,
   { line, ticket, granted }: Cancelling,
   call: Call,
 ): Promise<Cancelled> {
-  const key = nameOfLine(line);
+  const key = keyOfLine(line);
   const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
   const isGranted = async () => (await granted()) !== 'none';
-  const row = await getTicket(dependencies, { key: line, ticket }, call);
+  const row = await getWaiter(dependencies, { key: line, ticket }, call);
   if (row && !isTask(row)) {
     if (!(await flagCancelled(dependencies, { name: row }, call))) return not((await isGranted()) ? 'granted' : 'gone');
     // The call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
@@ -43,7 +43,7 @@ export async function cancelTicket(
   if (await isGranted()) return not('granted');
   if (!row) return not('unknown');
   const error = withdrawn(line);
-  const delivery = await failTask(dependencies, { ticket: row, error }, call);
+  const delivery = await failTask(dependencies, { waiter: row, error }, call);
   if (delivery === 'unanswered')
     throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
       retryAfterMs: 1000,

@@ -11,7 +11,7 @@ export const OTHERS_MS = [150, 250] as const;
 export const CHANCE = 0.4;
 
 /** This many from the front look more often: one of them may be all that is alive, or turns before them may be shorter than those that last now. */
-export const FRONT = 4;
+export const FAST_POLL_POSITIONS = 4;
 
 /** From the end of a turn to the beginning of the next one: two requests, and a look. This is where a request takes a millisecond. */
 const BETWEEN_MS = 12;

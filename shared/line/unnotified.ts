@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endTask } from './notify.ts';
-import { getTicket, isTask, type Ticket } from './waiters.ts';
+import { getWaiter, isTask, type Waiter } from './waiters.ts';
 
 /**
  * Ends the task of a grant that an operator has marked as ending, if its ticket is still there: that task may not have been notified
@@ -15,10 +15,10 @@ import { getTicket, isTask, type Ticket } from './waiters.ts';
  */
 export async function endUnnotified(
   dependencies: LeaseDependencies,
-  { ticket, error }: { ticket: Pick<Ticket, 'key' | 'ticket'>; error: HoldfastError },
+  { waiter: ticket, error }: { waiter: Pick<Waiter, 'key' | 'ticket'>; error: HoldfastError },
   call: Call,
 ): Promise<boolean> {
-  const row = await getTicket(dependencies, ticket, call);
+  const row = await getWaiter(dependencies, ticket, call);
   if (!row || !isTask(row)) return false;
-  return (await endTask(dependencies, { ticket: row, error }, call)) === 'delivered';
+  return (await endTask(dependencies, { waiter: row, error }, call)) === 'delivered';
 }

@@ -4,7 +4,7 @@ import { isLeased } from '../leases/rules.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
 import type { Found } from '../line/executions/state.ts';
-import { getTicket } from '../line/waiters.ts';
+import { getWaiter } from '../line/waiters.ts';
 import { releaseHeldByEnded } from './execution-ended.ts';
 
 /** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
@@ -16,7 +16,7 @@ export async function endDeadHolder(
   if (!isLeased(record) || record.waiters === undefined) return 0;
   const { key, ticket } = record;
   const end = async (found: Found) => {
-    const row = ticket === undefined ? undefined : await getTicket(dependencies, { key, ticket }, call);
+    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
     return releaseHeldByEnded(dependencies, { ...found, key, ticket: row?.ticket }, call);
   };
   return endDeadHolders(dependencies, { grants: [record], questions, end }, call);

@@ -11,11 +11,11 @@ import { type Leased, parseRecord } from '../leases/record.ts';
 import { endsAt, isLeased } from '../leases/rules.ts';
 import { updateLease } from '../leases/write.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { ExecutionEnded, Leaving } from '../line/executions/ended-execution.ts';
+import type { EndedExecution, ExecutionEnded } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
 import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
-import { deleteTicket, getTicket, isTask, parkedAtOf, poolOfLine } from '../line/waiters.ts';
+import { deleteWaiter, getWaiter, isTask, parkedAtOf, poolOfLine } from '../line/waiters.ts';
 import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
 
@@ -26,7 +26,7 @@ import type { ExecutionEndedInput } from './inputs.ts';
  * order of the keys is random, so that a try that runs out of time among a great many does not miss the same ones each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
-export function executionEnder(dependencies: LeaseDependencies) {
+export function endExecution(dependencies: LeaseDependencies) {
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
@@ -41,48 +41,49 @@ export function executionEnder(dependencies: LeaseDependencies) {
     const stoppedBy = again || stopDate === undefined ? askedAt : stopDate + dependencies.clockSkewMs;
     const leaving = { ...reported, until: Math.min(askedAt, stoppedBy), end, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
-      await leaveKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
+      await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
 
-async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call: Call): Promise<void> {
+async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, ended } = leaving;
   const tickets = leaving.tickets.filter((ticket) => isFromBefore(ticket, leaving));
   const pool = poolOfLine(key);
   if (pool !== undefined) {
-    const [{ withPools }, { leavePool }] = [
+    const [{ withPools }, { endInPool }] = [
       await import('../permits/dependencies.ts'),
       await import('../permits/in-line/execution-ended.ts'),
     ];
-    return leavePool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
+    return endInPool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
   }
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
   // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
-  const leaveQueue = async (ticket: string) => {
-    await deleteTicket(dependencies, { key, ticket }, call);
+  const endWaiting = async (ticket: string) => {
+    await deleteWaiter(dependencies, { key, ticket }, call);
     ended.tickets++;
   };
-  for (const ticket of waiting) await leaveQueue(ticket);
+  for (const ticket of waiting) await endWaiting(ticket);
   const { outcome } = await releaseHeldBy(dependencies, { ...leaving, tickets }, call);
   if (outcome === 'spared') return;
-  for (const ticket of granted) await leaveQueue(ticket);
+  for (const ticket of granted) await endWaiting(ticket);
   if (outcome === 'freed' || outcome === 'graced') ended[outcome]++;
   else if (outcome !== 'other') ended.kept++;
 }
 
 /** The place of a task that a redriven execution has parked since must stay, because that task waits. */
-const isFromBefore = (ticket: string, { until }: Pick<Leaving, 'until'>): boolean => !(parkedAtOf(ticket) > until);
+const isFromBefore = (ticket: string, { until }: Pick<EndedExecution, 'until'>): boolean =>
+  !(parkedAtOf(ticket) > until);
 
 /**
  * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
  * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
  */
-async function mayBeUnheard(
+async function mayBeUnnotified(
   dependencies: LeaseDependencies,
   { record, tickets }: { record: Leased } & Pick<Held, 'tickets'>,
   call: Call,
@@ -92,11 +93,11 @@ async function mayBeUnheard(
   if (endsAt(record) <= dependencies.clock.now()) return true;
   if (!tickets.includes(ticket)) return false;
   if (claimTtlMs !== undefined) return true;
-  const row = await getTicket(dependencies, { key, ticket }, call);
+  const row = await getWaiter(dependencies, { key, ticket }, call);
   return row === undefined || isTask(row);
 }
 
-interface Held extends Reported, Pick<Leaving, 'key' | 'until'> {
+interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   /**
    * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
    * redriven execution may ask again with the same request id, so the record forgets that id.
@@ -127,12 +128,12 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     // Redriven since, it may have been answered with this very grant, under a version that this pass has read only now.
     const end = await endOf(dependencies, held, call);
     if (end === undefined) return { outcome: 'spared' };
-    const standing = { ...record, execution };
+    const current = { ...record, execution };
     const { target } = record;
     const work = await workOf(dependencies, { target, end, settled }, call);
     if (work === 'unknown') return { outcome: 'kept' };
     if (work === 'running') {
-      if (target === undefined || !(await passToTarget(dependencies, { record: standing, target }, call))) continue;
+      if (target === undefined || !(await passToTarget(dependencies, { record: current, target }, call))) continue;
       // It may have ended before it had the lease, and its own event found nothing.
       const hasEnded = (await executionState(dependencies, target, call)) === 'ended';
       if (!hasEnded) return { outcome: 'passed' };
@@ -140,11 +141,13 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     }
     const graceUntil = graceEnd(dependencies, endingOf(record), work);
     if (graceUntil !== undefined) {
-      if (await giveGrace(dependencies, { record: standing, until: graceUntil }, call)) return { outcome: 'graced' };
+      if (await giveGrace(dependencies, { record: current, until: graceUntil }, call)) return { outcome: 'graced' };
       continue;
     }
-    const ending = (await mayBeUnheard(dependencies, { record, tickets }, call)) ? 'perhapsUnheard' : 'executionEnded';
-    const granted = await endHeld(dependencies, { record: standing, ending }, call);
+    const ending = (await mayBeUnnotified(dependencies, { record, tickets }, call))
+      ? 'perhapsUnnotified'
+      : 'executionEnded';
+    const granted = await endHeld(dependencies, { record: current, ending }, call);
     if (granted !== undefined) return { outcome: 'freed', granted };
   }
 }
@@ -155,17 +158,17 @@ type OfExecution = Leased & { execution: string };
 /** @returns how many tasks were granted the lease then; undefined if the lease has changed meanwhile */
 async function endHeld(
   dependencies: LeaseDependencies,
-  { record, ending }: { record: OfExecution; ending: 'perhapsUnheard' | 'executionEnded' },
+  { record, ending }: { record: OfExecution; ending: 'perhapsUnnotified' | 'executionEnded' },
   call: Call,
 ): Promise<number | undefined> {
   const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
   const forget = { last: endedBefore(record, ending, dependencies.clock.now()) };
-  const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnheard' && { forget }) };
+  const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnnotified' && { forget }) };
   const outcome = await endLease(dependencies, end, call);
   if (outcome.won) return 0;
-  const standing = outcome.old ? parseRecord(outcome.old) : undefined;
-  if (!standing || standing.version !== record.version) return undefined;
-  const { end: how } = await handOff(dependencies, { record: standing, ending }, call);
+  const current = outcome.old ? parseRecord(outcome.old) : undefined;
+  if (!current || current.version !== record.version) return undefined;
+  const { end: how } = await handOff(dependencies, { record: current, ending }, call);
   if (how === 'overtaken') return undefined;
   return how === 'granted' ? 1 : 0;
 }

@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { notifyGranted } from '../leases/deliver.ts';
+import { notifyLease } from '../leases/deliver.ts';
 import { handOff } from '../leases/hand-off.ts';
 import { repairAgainAtTheEnd } from '../leases/in-line/watch.ts';
 import { markAgain } from '../leases/marks.ts';
@@ -12,19 +12,19 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { newQuestions, type Questions } from '../line/executions/questions.ts';
 import { findEnd } from '../line/executions/state.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
-import { keysWithTickets } from '../line/repair/lines.ts';
-import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../line/repair/overdue.ts';
+import { keysWithWaiters } from '../line/repair/lines.ts';
+import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { endUnnotified } from '../line/unnotified.ts';
 import {
-  deleteTicket,
-  getTicket,
+  deleteWaiter,
+  getWaiter,
   isTask,
   poolOfLine,
-  type TaskTicket,
-  type Ticket,
-  ticketsOf,
+  readWaiters,
+  type Waiter,
+  type WaitingTask,
 } from '../line/waiters.ts';
-import { leaveLine } from '../line/waiting-calls.ts';
+import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { endDeadHolder } from './dead-holders.ts';
 import { releaseHeldByEnded } from './execution-ended.ts';
 import type { RepairInput } from './inputs.ts';
@@ -62,7 +62,7 @@ const KEYS_AT_ONCE = 8;
  * TTL remove the mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
-export function repairer(dependencies: LeaseDependencies) {
+export function repairLines(dependencies: LeaseDependencies) {
   return async ({ key: only, fence }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
@@ -73,7 +73,7 @@ export function repairer(dependencies: LeaseDependencies) {
     // A key has many messages, and one run of the schedule a minute.
     const questions = only === undefined ? newQuestions() : { left: 0 };
     let oldest = Number.POSITIVE_INFINITY;
-    const lines = only === undefined ? keysWithTickets(dependencies, call) : [{ key: only, parkedAt: undefined }];
+    const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only, parkedAt: undefined }];
     await atOnce<{ key: string; parkedAt: number | undefined }>(lines, async ({ key, parkedAt }) => {
       if (call.timeLeftMs() < LAST_KEY_MS) repaired.complete = false;
       if (!repaired.complete) return false;
@@ -143,8 +143,8 @@ async function watch(
       const own = { ...repaired, granted: 0 };
       try {
         const record = await readRecord(dependencies, key, call);
-        const standing = await handOnOrMark(dependencies, { record, repaired: own }, call);
-        if (isForeign(standing)) still.push(key);
+        const current = await handOffOrMark(dependencies, { record, repaired: own }, call);
+        if (isForeign(current)) still.push(key);
       } catch (error) {
         failures.push(error);
         still.push(key);
@@ -176,28 +176,28 @@ async function repairKey(
 ): Promise<boolean> {
   const pool = poolOfLine(key);
   if (pool !== undefined) {
-    const [{ withPools }, { repairPool }] = [
+    const [{ withPools }, { repairPoolLine }] = [
       await import('../permits/dependencies.ts'),
       await import('../permits/in-line/repair.ts'),
     ];
-    await repairPool(withPools(dependencies), { key: pool, repaired, spareMs, questions }, call);
+    await repairPoolLine(withPools(dependencies), { key: pool, repaired, spareMs, questions }, call);
     return false;
   }
   const record = await readRecord(dependencies, key, call);
   // The grant that the message is about has ended. Another one that stands has messages of its own.
   if (fence !== undefined && record.fence !== fence && !canBeHad(dependencies, record)) return false;
-  const isGranted = ({ ticket }: Ticket) => ticket === record.ticket;
-  const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
+  const isGranted = ({ ticket }: Waiter) => ticket === record.ticket;
+  const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail, spareMs }, call);
-  const standing = await handOnOrMark(dependencies, { record, repaired }, call);
-  await notifyLate(dependencies, { record: standing, repaired }, call);
-  if (fence !== undefined && standing.fence === fence) await repairAgainAtTheEnd(dependencies, standing, call);
-  repaired.granted += await endDeadHolder(dependencies, { record: standing, questions }, call);
-  return isForeign(standing) && hasYoungTicket(dependencies, key, call);
+  const current = await handOffOrMark(dependencies, { record, repaired }, call);
+  await notifyLate(dependencies, { record: current, repaired }, call);
+  if (fence !== undefined && current.fence === fence) await repairAgainAtTheEnd(dependencies, current, call);
+  repaired.granted += await endDeadHolder(dependencies, { record: current, questions }, call);
+  return isForeign(current) && hasYoungWaiter(dependencies, key, call);
 }
 
-async function hasYoungTicket(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
-  const newestFirst = ticketsOf(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
+async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
+  const newestFirst = readWaiters(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
   const { value: newest } = await newestFirst.next();
   return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
 }
@@ -212,7 +212,7 @@ interface Repair {
  * Hands on a lease that is free or expired, and puts a lost mark back on one that runs.
  * @returns the record as it was last seen
  */
-async function handOnOrMark(
+async function handOffOrMark(
   dependencies: LeaseDependencies,
   { record: seen, repaired }: Repair,
   call: Call,
@@ -221,13 +221,13 @@ async function handOnOrMark(
   let record = seen;
   for (let tries = 0; canBeHad(dependencies, record); record = await readRecord(dependencies, key, call)) {
     const ending = isLeased(record) ? 'expired' : 'free';
-    const { end, standing } = await handOff(dependencies, { record, ending }, call);
+    const { end, record: current } = await handOff(dependencies, { record, ending }, call);
     if (end === 'granted') repaired.granted++;
-    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return standing;
+    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return current;
   }
-  if (record.waiters !== undefined || !(await isSomebodyWaiting(dependencies, { key, isGranted: () => false }, call)))
+  if (record.waiters !== undefined || !(await isAnyWaiting(dependencies, { key, isGranted: () => false }, call)))
     return record;
-  return (await markAgain(dependencies, { record }, call)).standing;
+  return (await markAgain(dependencies, { record }, call)).record;
 }
 
 const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
@@ -237,31 +237,31 @@ const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
   const { key, ticket } = record;
   if (!isLeased(record) || ticket === undefined || !isLate(record, dependencies.clock.now())) return;
-  const row = await getTicket(dependencies, { key, ticket }, call);
+  const row = await getWaiter(dependencies, { key, ticket }, call);
   if (row && !isTask(row)) {
     // The grant was claimed, and its call died before it deleted the row.
-    if (record.claimTtlMs === undefined) await leaveLine(dependencies, row, call);
+    if (record.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, row, call);
     return;
   }
-  if (!row || !isStillTold(row, dependencies.clock.now())) return;
+  if (!row || !isStillNotified(row, dependencies.clock.now())) return;
   if (isEnding(record)) {
     // The break that marked it died before it looked at the ticket.
-    if (!(await endUnnotified(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call))) return;
+    if (!(await endUnnotified(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call))) return;
     const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
     if (end === 'granted') repaired.granted++;
     return;
   }
-  const grant = { ticket: row, record, repeated: false, isOurs: false };
-  const { outcome, standing } = await notifyGranted(dependencies, grant, call);
+  const grant = { waiter: row, record, repeated: false, isOurs: false };
+  const { outcome, record: current } = await notifyLease(dependencies, grant, call);
   if (outcome === 'overtaken') return;
   if (outcome === 'unanswered') {
     repaired.unanswered++;
     return;
   }
-  await deleteTicket(dependencies, row, call);
+  await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
   // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
-  const { execution } = standing;
+  const { execution } = current;
   if (outcome === 'delivered' || execution === undefined) return;
   const found = await findEnd(dependencies, { execution, orMissing: true }, call);
   if (found) repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);

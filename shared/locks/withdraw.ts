@@ -9,8 +9,8 @@ import { type Leased, parseRecord } from '../leases/record.ts';
 import { isLeased } from '../leases/rules.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isOwnOf } from '../line/request.ts';
-import { type Asker, flagOwnTickets, type Withdrawer } from '../line/waiting-calls.ts';
-import { withdrawPlace } from '../line/withdraw.ts';
+import { type Asker, flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
+import { withdrawWaiter } from '../line/withdraw.ts';
 import type { WithdrawInput } from './inputs.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
@@ -24,7 +24,7 @@ export type Withdrawn =
  * a request that had none, so a try of it that arrives later is a new acquisition.
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its grant yet), OutcomeUnknown
  */
-export function withdrawer(dependencies: LeaseDependencies) {
+export function withdrawOwnRequest(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
     const asker = { key, requestId, holder, ticket, principal: call.principal };
     const cancelled =
@@ -34,7 +34,7 @@ export function withdrawer(dependencies: LeaseDependencies) {
 }
 
 async function withdrawFromLease(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
-  const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
+  const { seen, flagged } = await flagOwnWaiters(dependencies, asker, call);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   const end = await endGrant(dependencies, { asker, seen }, call);
   if (end === 'inDoubt' && !flagged)
@@ -45,11 +45,11 @@ async function withdrawFromLease(dependencies: LeaseDependencies, asker: Withdra
 /** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
 async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
   if (dependencies.poolsTable === undefined) return false;
-  const [{ withPools }, { withdrawPermit }] = [
+  const [{ withPools }, { withdrawPermitRequest }] = [
     await import('../permits/dependencies.ts'),
     await import('../permits/in-line/withdraw.ts'),
   ];
-  return withdrawPermit(withPools(dependencies), asker, call);
+  return withdrawPermitRequest(withPools(dependencies), asker, call);
 }
 
 interface Withdrawing {
@@ -71,24 +71,24 @@ async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdr
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || !isOwnOf(record, asker)) return otherwise;
     const { ticket } = record;
-    if (ticket !== undefined && !seen.has(ticket) && (await withdrawPlace(dependencies, { asker, ticket }, call)))
+    if (ticket !== undefined && !seen.has(ticket) && (await withdrawWaiter(dependencies, { asker, ticket }, call)))
       otherwise = 'ended';
-    const end = await endStanding(dependencies, record, call);
+    const end = await endCurrent(dependencies, record, call);
     if (end === 'ended') return end;
     if (end === 'inDoubt' && otherwise === 'none') otherwise = end;
   }
 }
 
 /** @returns `none` if the lease has changed meanwhile */
-async function endStanding(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
+async function endCurrent(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
   const { key, leaseId } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
   if (outcome.won) return 'ended';
-  const standing = outcome.old ? parseRecord(outcome.old) : { key };
+  const current = outcome.old ? parseRecord(outcome.old) : { key };
   // A try of the SDK may have landed before the one that lost.
-  if (!isLeased(standing) && standing.leaseId === leaseId) return 'ended';
-  if (standing.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
-  const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
+  if (!isLeased(current) && current.leaseId === leaseId) return 'ended';
+  if (current.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
+  const handed = await handOff(dependencies, { record: current, ending: 'released' }, call);
   if (handed.end !== 'overtaken') return 'ended';
   return outcome.unanswered || handed.unanswered ? 'inDoubt' : 'none';
 }

@@ -135,7 +135,7 @@ export async function grantPermits(
     call,
   );
   // They enter together or not at all.
-  const landed = permits.some(({ name }, nth) => entryOf(written.standing, name)?.id === entries[nth]?.id);
+  const landed = permits.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
 
@@ -186,8 +186,8 @@ export function endPermits(
   { key, ended, now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {
-  const standing = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
-  const [first = hasUsed, ...conditions] = [...standing, ...(unmark ? [markUnchanged(unmark)] : [])];
+  const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
+  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark)] : [])];
   return updatePool(
     dependencies,
     {

@@ -15,8 +15,8 @@ export interface Going {
  * that its caller did not claim, or that no task heard of, passes on what it had received. Otherwise a dead caller in line would hide a holder
  * that left its work half done.
  */
-export const previousOf = (going: readonly Going[], now: number): Ended[] =>
-  going
+export const previousOf = (ending: readonly Going[], now: number): Ended[] =>
+  ending
     .flatMap((one) => endedBefore(one, now) ?? [])
     .toSorted((one, other) => other.at - one.at || other.fence - one.fence);
 

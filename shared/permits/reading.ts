@@ -1,7 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { FIRST_PAGE } from '../line/next.ts';
-import { isTask, lineOf, type Ticket, ticketsOf } from '../line/waiters.ts';
+import { isTask, lineKeyOf, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
@@ -13,26 +13,26 @@ const MAX_AGE_MS = 250;
  * asks for them.
  */
 export class LineReading {
-  readonly #source: AsyncGenerator<Ticket>;
+  readonly #source: AsyncGenerator<Waiter>;
   readonly #readAt: number;
   /** The record as it was before the query, or as a write of this call has left it. */
   #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
-  #rows: Ticket[] = [];
+  #rows: Waiter[] = [];
   readonly #granted = new Set<string>();
   /** How many permits this call itself has ended that were granted since. */
   #ended = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */
   constructor(dependencies: PoolDependencies, record: PoolRecord, call: Call) {
-    this.#source = ticketsOf(dependencies, { key: lineOf(record.key), firstPage: FIRST_PAGE }, call);
+    this.#source = readWaiters(dependencies, { key: lineKeyOf(record.key), firstPage: FIRST_PAGE }, call);
     this.#readAt = dependencies.clock.now();
     this.#mark = record.waiters;
     this.#fence = record.fence;
   }
 
   /** From the oldest on. @throws HoldfastError Throttled, Unavailable */
-  async *rows(): AsyncGenerator<Ticket> {
+  async *rows(): AsyncGenerator<Waiter> {
     yield* [...this.#rows];
     for (;;) {
       const { value, done } = await this.#source.next();
@@ -43,7 +43,7 @@ export class LineReading {
   }
 
   /** Whether a task is in line behind a row, as far as the first page shows. */
-  async hasTaskBehind({ ticket }: Ticket): Promise<boolean> {
+  async hasTaskBehind({ ticket }: Waiter): Promise<boolean> {
     let read = 0;
     for await (const row of this.rows()) {
       if (isTask(row) && row.ticket > ticket) return true;
@@ -53,17 +53,17 @@ export class LineReading {
   }
 
   /** A row whose permit stands on record. */
-  sawGranted({ ticket }: Ticket): void {
+  sawGranted({ ticket }: Waiter): void {
     this.#granted.add(ticket);
   }
 
   /** Whether its permit stood there. Then another call notifies its task, also where the permit has ended by now. */
-  wasGranted({ ticket }: Ticket): boolean {
+  wasGranted({ ticket }: Waiter): boolean {
     return this.#granted.has(ticket);
   }
 
   /** A row that was deleted. */
-  drop({ ticket }: Ticket): void {
+  drop({ ticket }: Waiter): void {
     this.#rows = this.#rows.filter((row) => row.ticket !== ticket);
   }
 
@@ -78,7 +78,7 @@ export class LineReading {
   }
 
   /** Whether nobody has come since: no value of the mark comes twice. */
-  isWholeFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
+  isFullFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
     return waiters?.N === this.#mark?.N;
   }
 

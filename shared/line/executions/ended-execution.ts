@@ -14,7 +14,7 @@ export interface ExecutionEnded {
 }
 
 /** An execution that has ended, and the key or pool that it leaves. */
-export interface Leaving {
+export interface EndedExecution {
   key: string;
   execution: string;
   /** The names of the execution's tickets that were in the index. */

@@ -125,7 +125,7 @@ async function count(dependencies: LeaseDependencies, bucket: number, call: Call
     const write = { command, operation: writing(`table ${table}`), landsOnce: true };
     const counted = await conditionalWrite(dynamodb, write, call);
     if (counted.won) return sum(counted.item ?? {}, present);
-    if (await beginAnew(dependencies, { bucket, old: counted.old }, call)) return 1;
+    if (await beginAgain(dependencies, { bucket, old: counted.old }, call)) return 1;
   }
 }
 
@@ -136,7 +136,7 @@ const sum = (item: Item, present: number): number =>
   }, 0);
 
 /** If no call has waited for a minute, everything in the record is over. */
-async function beginAnew(
+async function beginAgain(
   { dynamodb, clock, table }: LeaseDependencies,
   { bucket, old }: { bucket: number; old: Item | undefined },
   call: Call,

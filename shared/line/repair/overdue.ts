@@ -3,14 +3,14 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Delivery } from '../notify.ts';
 import {
-  type CallTicket,
+  expiredRowLimit,
   isOverdue,
   isTask,
   isWaiting,
-  pileMet,
-  type TaskTicket,
-  type Ticket,
-  ticketsOf,
+  readWaiters,
+  type Waiter,
+  type WaitingCall,
+  type WaitingTask,
 } from '../waiters.ts';
 import { deleteOver } from '../waiting-calls.ts';
 
@@ -42,10 +42,11 @@ export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, 
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
 /** Whether the repair still notifies a task. If not, its grant ends at its expiry. */
-export const isStillTold = (ticket: TaskTicket, now: number): boolean => ticket.deadline + MAX_PAST_DEADLINE_MS > now;
+export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
+  waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Overdue {
-  fail(ticket: TaskTicket): Promise<Delivery | 'overtaken'>;
+  fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** With less time left than this, a pile of rows is left to the next run. */
   spareMs: number;
 }
@@ -53,7 +54,7 @@ interface Overdue {
 interface Rows {
   /** The key of the line. */
   key: string;
-  isGranted(ticket: Ticket): boolean;
+  isGranted(waiter: Waiter): boolean;
 }
 
 /**
@@ -61,16 +62,16 @@ interface Rows {
  * requests that have their grant. Waiters may be behind a pile of rows that are over.
  * @throws HoldfastError Throttled, Unavailable
  */
-export async function isSomebodyWaiting(
+export async function isAnyWaiting(
   dependencies: LeaseDependencies,
   { key, isGranted }: Rows,
   call: Call,
 ): Promise<boolean> {
-  const isPile = pileMet(dependencies.clock.now());
-  for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call)) {
+  const reachesLimit = expiredRowLimit(dependencies.clock.now());
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
-    if (isWaiting(ticket, now) && !isOverdue(ticket, now) && !isGranted(ticket)) return true;
-    if (isPile(ticket)) return true;
+    if (isWaiting(waiter, now) && !isOverdue(waiter, now) && !isGranted(waiter)) return true;
+    if (reachesLimit(waiter)) return true;
   }
   return false;
 }
@@ -93,18 +94,18 @@ export async function failAllOverdue(
     ExpressionAttributeValues: { ':now': integer(clock.now()) },
   };
   let [tries, over, unanswered] = [0, 0, 0];
-  const going: CallTicket[] = [];
-  const clear = () => Promise.all(going.splice(0).map((row) => deleteOver(dependencies, row, call)));
-  for await (const ticket of ticketsOf(dependencies, overdue, call)) {
-    const isKept = !isTask(ticket) && ticket.keepUntil > clock.now();
-    if (isKept || isGranted(ticket)) continue;
-    if (isTask(ticket)) {
-      if (tries++ < MAX_OVERDUE && (await fail(ticket)) === 'unanswered') unanswered++;
+  const ending: WaitingCall[] = [];
+  const clear = () => Promise.all(ending.splice(0).map((row) => deleteOver(dependencies, row, call)));
+  for await (const waiter of readWaiters(dependencies, overdue, call)) {
+    const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
+    if (isKept || isGranted(waiter)) continue;
+    if (isTask(waiter)) {
+      if (tries++ < MAX_OVERDUE && (await fail(waiter)) === 'unanswered') unanswered++;
       continue;
     }
     if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;
-    going.push(ticket);
-    if (going.length === DELETES_AT_ONCE) await clear();
+    ending.push(waiter);
+    if (ending.length === DELETES_AT_ONCE) await clear();
   }
   await clear();
   return unanswered;

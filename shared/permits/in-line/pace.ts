@@ -1,4 +1,4 @@
-import { betweenMs, CHANCE, FAST_MS, FRONT, NEXT_MS, OTHERS_MS, patienceMs } from '../../line/pace.ts';
+import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../../line/pace.ts';
 import type { Ids } from '../../surroundings/ids.ts';
 import type { PoolRecord } from '../record.ts';
 
@@ -39,11 +39,12 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   const soonest = Math.max(between(FAST_MS), Math.min(between(NEXT_MS), heldMs));
   if (record.nextTicket === ticket) return toRoomMs > 0 ? Math.min(soonest, toRoomMs) : soonest;
   const others = between(OTHERS_MS);
-  const place = placeOf(sight);
-  if (place === undefined) return others;
+  const position = positionOf(sight);
+  if (position === undefined) return others;
   const eachMs = sinceGrants(sight) ?? (2 * heldMs + betweenMs(sight)) / Math.max(1, record.entries.length);
-  const expected = Math.round(eachMs * (place - CHANCE * Math.sqrt(place)));
-  const most = place <= FRONT ? others : Math.max(others, Math.min(Math.round(expected / 2), MAX_FAR_MS));
+  const expected = Math.round(eachMs * (position - CHANCE * Math.sqrt(position)));
+  const most =
+    position <= FAST_POLL_POSITIONS ? others : Math.max(others, Math.min(Math.round(expected / 2), MAX_FAR_MS));
   return Math.max(soonest, Math.min(expected, most));
 }
 
@@ -51,11 +52,11 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
 export function poolPatienceMs(sight: Pick<Sight, 'record' | 'joined'>, ids: Ids): number {
   const { record, joined } = sight;
   const { fence = 0 } = record;
-  const rank = placeOf(sight) === undefined ? Number.POSITIVE_INFINITY : Number(joined.turn) - fence;
+  const rank = positionOf(sight) === undefined ? Number.POSITIVE_INFINITY : Number(joined.turn) - fence;
   return patienceMs(rank, ids);
 }
 
-function placeOf({ record: { fence }, joined: { turn } }: Pick<Sight, 'record' | 'joined'>): number | undefined {
+function positionOf({ record: { fence }, joined: { turn } }: Pick<Sight, 'record' | 'joined'>): number | undefined {
   if (turn === undefined || fence === undefined || turn < fence - MAX_BEHIND) return undefined;
   return Math.max(1, turn - fence);
 }
