@@ -102,7 +102,7 @@ async function handOffBroken(dependencies: LeaseDependencies, record: Leased, ca
   return handOff(dependencies, breaking(record), call);
 }
 
-/** A holder that got the lease from the queue may be a task that was not notified yet. */
+/** A holder that got the lease from the line may be a task that was not notified yet. */
 async function endWaiter(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   const { settleWaiter } = await import('./hand-off.ts');
   await settleWaiter(dependencies, breaking(record), call);

@@ -55,7 +55,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     if (record.malformed !== undefined) throw unusable(record);
     if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
       const { end, record: after } = await handOffIfNext(dependencies, record, call);
-      // Another call of the request may have come in meanwhile. Then the next write meets its grant.
+      // A duplicate call may have a grant by now. Then the next write meets its grant.
       const isOwn = isRepeatable(after, request, triedAt);
       if ((end !== 'empty' || lineSeenEmpty) && !isOwn) return { won: false, record: after };
       lineSeenEmpty = true;
@@ -77,7 +77,7 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** Answers a request whose grant stands. @returns undefined if the grant has changed meanwhile */
+/** Answers a request whose grant stands. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: Leased },

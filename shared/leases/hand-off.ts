@@ -32,9 +32,9 @@ export interface HandedOff {
   /** The tickets that received the lease. All but the last were of tasks that were gone. */
   moved: string[];
   /**
-   * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this
-   * call met too many dead tickets, had too little time, or could not read the line. The lease is free and has its mark, so only the queue grants it: at the next
-   * call, or by the schedule. `overtaken`: another call has changed the record, and this one has moved nothing.
+   * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this call
+   * met too many tasks that are gone, had too little time, or could not read the line. The lease is free and has its mark, so only the line grants
+   * it: at the next call, or by the schedule. `overtaken`: another call has changed the record, and this one has moved nothing.
    */
   end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
@@ -54,7 +54,7 @@ const UNREAD: Line = {
 interface Passing extends EndingGrant {
   /** Whether the record shows a grant that this call has just written for the first in line. */
   transferred?: NextInLine;
-  /** The ticket of the call in line that hands the lease on. That call is alive, so it receives its whole ttl and need not claim it. */
+  /** The ticket of the call in line that hands the lease off. That call is alive, so it receives its whole ttl and need not claim it. */
   own?: string;
   /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
   unnotified?: Set<string>;
@@ -72,7 +72,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
   let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
-  /** Whether the task of the expired grant received LeaseHeld in place of that grant. */
+  /** True if the task of the expired grant received LeaseHeld in place of that grant. */
   let expiredUnnotified = false;
   const budget = { over: MAX_OVER };
   await settleWaiter(dependencies, grant, call);
@@ -158,9 +158,9 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
 }
 
 /**
- * Ends the task of a broken grant if its ticket is still there, because the task may not have been notified yet. A holder that released its
- * lease had been notified.
- * @throws HoldfastError Unavailable if Step Functions gave no answer: the task would wait for ever
+ * Ends the task of a broken grant if its ticket is still there, because the task may not have been notified yet. A holder that released its lease had
+ * been notified.
+ * @throws HoldfastError Unavailable if Step Functions gave no answer: the task would never end
  */
 export async function settleWaiter(
   dependencies: LeaseDependencies,
@@ -179,9 +179,9 @@ interface Unclaimed {
   how: Ending;
   /** Whether others may be in line that this call has not seen. Then the mark stays. */
   undecided: boolean;
-  /** What the next holder learns of the one before. */
+  /** What a grant says about the holder before it (`previous`). */
   previous: Ended | undefined;
-  /** Whether the task of a grant that expired never heard of it. */
+  /** True if a grant expired before its task was notified. */
   expiredUnnotified?: boolean;
 }
 
@@ -220,7 +220,7 @@ async function releaseUnclaimed(
  * returned version stands.
  */
 async function notifyNewHolder(dependencies: LeaseDependencies, { waiter, record }: TaskOfLease, call: Call) {
-  // If this call stood still for longer than the lease runs, another holder may have it by now.
+  // If this call was paused for longer than the lease runs, another holder may have it by now.
   if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
     return { outcome: 'unanswered', record } as const;
   const grant = { waiter, record, repeated: false, isOurs: true };

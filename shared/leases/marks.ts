@@ -11,15 +11,15 @@ import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /**
- * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
- * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
+ * Gives the current grant a new version, so that the call which wrote the grant can no longer hand it off, and this call may deliver it. If this call
+ * finds the task gone, that proves nothing: the other call may have notified the same task.
  */
 const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
   writeVersion(dependencies, { record }, call);
 
 /**
- * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that
- * grant would hand the lease on if the task is gone.
+ * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that grant
+ * would hand the lease off if the task is gone.
  */
 export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
   writeVersion(
@@ -28,7 +28,7 @@ export const answer = (dependencies: LeaseDependencies, record: Leased, call: Ca
     call,
   );
 
-/** A counter and not a flag, so that a call that found the queue empty clears it only if nothing has joined since. */
+/** A counter and not a flag, so that a call that found the line empty removes it only if no waiter has joined since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
 const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 
@@ -90,9 +90,9 @@ export const correctLineOut = (
 };
 
 /**
- * A record that stays held gets a new version with it. Its counter begins at 1 again, and a call that stood still may have seen
- * that 1 before: it must not find the version that it knows beside it.
- * @param record as it was read before the queue was seen empty
+ * A record that stays held gets a new version with it. Its counter begins at 1 again, and a call that was paused may have seen that 1 before: it must
+ * not find the version that it knows beside it.
+ * @param record as it was read before the line was seen empty
  */
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
   const { key } = record;
@@ -151,9 +151,9 @@ export function claimFull(
 }
 
 /**
- * Passes the standing grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
- * the grant of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A grant that no call has claimed
- * takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
+ * Passes the current grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
+ * the grant of the task's ticket, so that the schedule notifies the task if this call is interrupted, and of its execution. A grant that no call has
+ * claimed takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
  */
 export function passToTask(
   dependencies: LeaseDependencies,
@@ -203,7 +203,7 @@ interface Anew {
   values?: Item;
 }
 
-/** A write on the standing grant under a new version, as long as it has the one that was seen. */
+/** A write on the current grant under a new version, as long as it has the one that was seen. */
 function writeVersion(
   dependencies: LeaseDependencies,
   { record, set = '', values = {} }: Anew,

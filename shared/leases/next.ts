@@ -37,7 +37,7 @@ export interface EndingGrant {
 }
 
 export interface Search extends EndingGrant {
-  /** How many rows that are over this hand-off still clears away. */
+  /** How many expired rows this hand-off still clears away. */
   budget: { over: number };
 }
 
@@ -56,7 +56,7 @@ export interface Line {
   gone: number;
   /** Whether a task waits behind the oldest, as far as the line was read. */
   taskWaits: boolean;
-  /** Whether the task of the grant on record, which has expired, still waits: it never heard of that grant. */
+  /** True if the grant on record has expired and its task was not notified of it: the task still waits. */
   expiredUnnotified: boolean;
 }
 
@@ -68,8 +68,8 @@ const isUnanswered = ({ record, ending }: EndingGrant): boolean =>
 export type NextInLine = Line & { oldest: Waiter };
 
 /**
- * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Clears away what is over. Deletes the ticket of
- * the ended grant only if it meets it, because the call that notified its task, or claimed it, has usually done so.
+ * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Deletes expired rows. Deletes the ticket of the ended
+ * grant only if it meets it, because the call that notified its task, or claimed it, has usually done so.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
@@ -89,7 +89,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
     const wasServed = isOwn && (search.ending !== 'expired' || !isTask(waiter));
     if ((judgement === 'gone' || judgement === 'refused') && !wasServed) gone++;
     const stops = reachesLimit(waiter);
-    if (stops) undecided = true; // somebody may wait behind it
+    if (stops) undecided = true; // another waiter may be behind it
     if (stops || (++read >= FIRST_PAGE && found()[1])) {
       isFull = false;
       break;
@@ -122,8 +122,8 @@ const summarize = (waiting: readonly Waiter[], { oldest, next }: First) => ({
 });
 
 /**
- * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release). Reads one
- * page, and changes nothing.
+ * Finds the next waiter for a release, before the release has proved that it holds the lease (docs/protocols/queue.md#quick-release). Reads one page,
+ * and changes nothing.
  * @param own the ticket of its grant
  * @returns undefined if only the record can decide: the line is empty, a task is overdue, or the ticket of the grant is still there
  * @throws HoldfastError Throttled, Unavailable
@@ -177,9 +177,9 @@ export interface TaskOfLease {
 }
 
 /**
- * Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. The record that was passed may be
- * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew. A task
- * whose request holds the lease by another ticket is notified of that lease instead.
+ * Ends an overdue task. Without an answer its ticket stays, or the task might never end. The record that was passed may be older than the ticket: a
+ * call that was paused in between would name a holder from before the task came. So this reads the record again. A task whose request holds the lease
+ * by another ticket is notified of that lease instead.
  * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

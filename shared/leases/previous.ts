@@ -7,11 +7,11 @@ import { endsAt, isEnding, isLeased } from './rules.ts';
 type Unnamed = 'free' | 'undelivered' | 'perhapsUnnotified';
 
 /**
- * What the next holder learns of the one before. A grant that its caller did not claim, or that no task heard of, passes on what it had
- * received. Otherwise a dead caller in line would hide a holder that left its work half done. A task that received LeaseHeld in place of a grant
- * heard of none. A task of which nothing is known may have worked, so it is named.
- * @param how the end of a grant that is still on record. `undelivered` means that its holder never heard of it
- * @returns undefined if the record does not tell
+ * What a grant says about the holder before it (`previous`). A grant that its caller did not claim, or of which no task was notified, passes on what
+ * it had received. Otherwise a caller that has exited in line would hide a holder that left its work half done. A task that received LeaseHeld in
+ * place of a grant was notified of none. A task of which nothing is known may have worked, so it is named.
+ * @param how the end of a grant that is still on record. `undelivered`: its holder never received it
+ * @returns undefined if the record does not say
  */
 export function endedBefore(record: LeaseRecord, how: Ending | Unnamed, now: number): Ended | undefined {
   const { holder, fence, claimTtlMs, previous } = record;

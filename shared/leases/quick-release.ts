@@ -10,9 +10,9 @@ import { peek } from './next.ts';
 import { quickTransfer, ticketOfLeaseId } from './transfer.ts';
 
 /**
- * Gives back a lease that was granted while others were in line. Looks at the line at once, and hands the lease on by its lease id, in
- * place of a write that is bound to lose (docs/protocols/queue.md#quick-release).
- * @returns undefined if the plain release must decide. With `unanswered` it must too, but the lease may have been handed on already
+ * Releases a lease that was granted while others were in line. Looks at the line at once, and hands the lease off by its lease id, in place of a
+ * write that is bound to lose (docs/protocols/queue.md#quick-release).
+ * @returns undefined if the plain release must decide. With `unanswered` it must too, but the lease may have been handed off already
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of the write
  */
 export async function releaseInLine(

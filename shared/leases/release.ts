@@ -8,9 +8,9 @@ import { parseRecord } from './record.ts';
 import { isLeased, lostReason } from './rules.ts';
 
 /**
- * Gives a lease back with one conditional UpdateItem (docs/protocols/leases.md#release). If tasks or callers are in line for it, the
- * first gets it. To a caller that does not hold the lease this is an answer and never an error, because releases stand in
- * `finally` blocks. A repeat of the caller's own release answers true, unless the lease has been handed on.
+ * Releases a lease with one conditional UpdateItem (docs/protocols/leases.md#release). If tasks or callers are in line for it, the first gets it. To
+ * a caller that does not hold the lease this is an answer and never an error, because releases stand in `finally` blocks. A repeat of the caller's
+ * own release answers true, unless the lease has been handed off.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releaseLease(dependencies: LeaseDependencies) {
@@ -31,7 +31,7 @@ export function releaseLease(dependencies: LeaseDependencies) {
         inDoubt ||= handed.unanswered === true;
       } else {
         const seen = lostReason(record, leaseId);
-        // A try without an answer may have released the lease before another caller took it. The record cannot tell.
+        // A try without an answer may have released the lease before another caller took it. The record does not say.
         const reason = seen === 'taken' && (outcome.unanswered || inDoubt) ? 'unknown' : seen;
         return reason === 'released' ? { key, released: true } : { key, released: false, reason };
       }

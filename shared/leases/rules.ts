@@ -38,7 +38,7 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
 
-/** Whether the standing grant answers this request, so that a retry after a lost answer never locks its own caller out. */
+/** Whether the current grant answers this request, so that a retry after a lost answer never locks its own caller out. */
 export function isRepeatable(record: LeaseRecord, asker: Acquisition, now: number): record is Leased {
   return isOwnOf(record, asker) && isLeased(record) && endsAt(record) > now;
 }

@@ -15,7 +15,7 @@ import type { LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
-/** The hints name so many of those in line. */
+/** The hints name up to this many waiters. */
 const MAX_HINTED = 12;
 
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
@@ -84,13 +84,13 @@ const MAX_MARK = 10 ** 15;
 
 interface QuickTransfer {
   key: string;
-  /** The proof of the holder that gives back the lease. */
+  /** The proof of the holder that releases the lease. */
   leaseId: string;
   line: NextInLine;
 }
 
 /**
- * The same by the holder itself, which knows its lease id and not the record (docs/protocols/queue.md#quick-release). The mark stays. The
+ * Transfers a lease for its holder, which knows the lease id and not the record (docs/protocols/queue.md#quick-release). The mark stays. The
  * attributes that the expression computes from must be numbers, or DynamoDB would refuse the request. The plain release handles a record with others.
  * @throws as `transfer`
  */

@@ -22,7 +22,7 @@ interface HeldLease {
 const BEAT_AFTER = 1 / 4;
 
 /**
- * Runs work of the service itself under one of its leases, and gives the lease back.
+ * Runs work of the service itself under one of its leases, and releases the lease.
  * @throws HoldfastError LeaseHeld, and what `work` throws
  */
 export async function underLease<Result>(

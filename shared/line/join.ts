@@ -21,9 +21,9 @@ async function refuseWhereLong(
   throw queueFull(arrived.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
 }
 
-/** A call that takes a place in a line, under the key of the line. */
+/** A call that joins a line, under the key of the line. */
 interface Placing {
-  /** The place of an earlier call of the request, if it asks again. */
+  /** The ticket of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
@@ -31,7 +31,7 @@ interface Placing {
 }
 
 /**
- * Keeps the place of a call that asks again in time, or takes a new one.
+ * Keeps the waiter of a call that asks again in time, or adds a new waiter.
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function takePosition(

@@ -73,7 +73,7 @@ export async function refuse<Rec>(
 }
 
 /**
- * A call that asks again and gets its grant at once leaves the line, unless its request was withdrawn meanwhile.
+ * A call that asks again and gets its grant at once leaves the line, unless its request was withdrawn.
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function leaveAfterGrant<Rec>(

@@ -15,7 +15,7 @@ export interface WaiterView {
   deadline: string;
 }
 
-/** A read of one key must not cost more with each one that joins. So it does not count longer queues to their end. */
+/** A read of one key must not cost more with each one that joins. So it does not count longer lines to their end. */
 const MAX_COUNTED = 100;
 
 /** The token is not among them. `keep_until`, which only rows of callers have, shows whether there is one. */
@@ -35,7 +35,8 @@ interface Asked extends Line {
 
 /**
  * Lists the tasks and callers in line, without those that have their grants.
- * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of a pile of rows that are over
+ * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of too many expired
+ * rows
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
@@ -53,7 +54,7 @@ export async function readWaiting(
 }
 
 /**
- * The place of a call that leaves the line and may ask again. Both counts end at 100, and at a pile of rows that are over.
+ * The position of a call that leaves the line and may ask again. Both counts end at 100, and after too many expired rows.
  * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
  * @throws HoldfastError Throttled, Unavailable
  */

@@ -96,8 +96,8 @@ export interface Lock<Rec> {
   /** Serves the next waiters. @param alive the waiter of the call that hands off, which need not claim */
   handOff(record: Rec, alive?: string): Promise<HandedOff<Rec>>;
   /**
-   * Writes a new version of the request's grant, as long as it has the version that was seen. `claim`: makes it a full grant. `answer`: keeps
-   * its expiry, so that no other call hands it on. `renew`: gives it its whole ttl again.
+   * Writes a new version of the request's grant, as long as it has the version that was seen. `claim`: makes it a full grant. `answer`: keeps its
+   * expiry, so that no other call hands it off. `renew`: gives it its whole ttl again.
    */
   write(record: Rec, how: 'claim' | 'answer' | 'renew'): Promise<Written<Rec>>;
   /** Ends the request's own grant unused, and serves the next. */
@@ -146,8 +146,8 @@ export interface ParkingLock<Rec> extends Lock<Rec> {
    */
   markTask(ticket: string, over?: Rec): Promise<Marked<Rec> & { isRuined?: boolean }>;
   /**
-   * Passes the standing grant of the request to the task, with its whole ttl from now on. A grant that no call has claimed becomes a full grant by
-   * the terms of the task. Every other grant keeps its own terms, and is never shortened.
+   * Passes the current grant of the request to the task, with its whole ttl from now on. A grant that no call has claimed becomes a full grant by the
+   * terms of the task. Every other grant keeps its own terms, and is never shortened.
    */
   passTo(record: Rec, task: WaitingTask): Promise<Written<Rec>>;
   /** Notifies the task of the grant that this call has just passed to it. @param message `repeated`: whether the request had the grant before */

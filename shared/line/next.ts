@@ -46,7 +46,7 @@ export interface Judging {
  * - `waits`: the row can be granted.
  * - `passed`: the row can be granted nothing now, and keeps nobody out.
  * - `granted`: the same, because its grant stands.
- * - `refused`: its task took the message that it waits no more. The row is deleted.
+ * - `refused`: its task took the message that it no longer waits. The row is deleted.
  * - `gone`: the row is deleted.
  * - `undecided`: its task or call may have a new grant or a new deadline, so the mark stays.
  */

@@ -14,12 +14,12 @@ import { deleteWaiter, keyOfLine, type WaitingTask } from './waiters.ts';
  */
 export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
-/** Step Functions throttled a message, so nobody has heard of the grant. It is sent again after each of these pauses, in milliseconds. */
+/** Step Functions throttled a message, so the task was not notified. It is sent again after each of these pauses, in milliseconds. */
 const PAUSES_MS = [100, 200, 400];
 
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
-/** With less time left than this, a call notifies nobody. */
+/** With less time left than this, a call notifies no task. */
 export const NOTIFY_MS = 500;
 
 /** A task measures its work by the ttl. So the service sends no grant that is short of its whole ttl by more than this. */
@@ -69,9 +69,9 @@ interface Delivering<Current> {
 }
 
 /**
- * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead
- * (docs/protocols/queue.md#notify). A write may be answered late, so the clock is read again after each one. Sends again only
- * what Step Functions has throttled (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
+ * Notifies the task of its grant, as acquire would have answered, with the whole ttl ahead (docs/protocols/queue.md#notify). A write may be answered
+ * late, so the clock is read again after each one. Sends again only what Step Functions has throttled (aws/step-functions.ts), and nothing if the
+ * grant stays short of its ttl: that is `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
 export async function deliver<Current>(
@@ -127,7 +127,7 @@ export async function notifyFailed(
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
-/** The same, and deletes its ticket. Without an answer the ticket stays, or the task might wait for ever. */
+/** Fails the task, and deletes its waiter. Without an answer the waiter stays, or the task might never end. */
 export async function failTask(
   dependencies: LeaseDependencies,
   failing: { waiter: WaitingTask; error: HoldfastError },
@@ -139,8 +139,8 @@ export async function failTask(
 }
 
 /**
- * Ends a task whose grant is to end before the task has heard of it.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would wait for ever
+ * Ends a task whose grant is to end before the task was notified.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would never end
  */
 export async function endTask(
   dependencies: LeaseDependencies,

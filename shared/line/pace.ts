@@ -30,8 +30,8 @@ const MIN_PATIENCE_MS = 50;
 const MAX_PATIENCE_MS = 500;
 
 /**
- * How long a call that is not the next one leaves what can be had to those before it, which may all be dead. The jitter keeps calls of one
- * rank apart.
+ * How long a call that is not the next one leaves what can be had to those before it, which may all have exited. The jitter keeps calls of one rank
+ * apart.
  * @param rank 1 is next. Infinite if it is not known
  */
 export function patienceMs(rank: number, ids: Ids): number {

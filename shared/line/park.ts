@@ -16,8 +16,8 @@ interface Parking<Rec> {
 }
 
 /**
- * Parks a task for a lease or a permit (docs/protocols/queue.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be granted at
- * once: if this call dies, the schedule finds the row and goes on.
+ * Parks a task for a lease or a permit (docs/protocols/queue.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
+ * granted at once: if this call is interrupted, the schedule finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function park<Rec>(dependencies: LeaseDependencies, parking: Parking<Rec>, call: Call): Promise<Parked> {
@@ -90,7 +90,7 @@ async function arrive<Rec>(
     if (end === 'overtaken') return 'again';
     if (unnotified?.has(waiter.ticket)) return 'waits';
     if (served.includes(waiter.ticket) || lock.granted(after).has(waiter.ticket)) return 'notified';
-    // A hand-off that stopped at a pile of expired rows has not seen the ticket.
+    // A hand-off that stopped at too many expired rows of expired rows has not seen the ticket.
     return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);

@@ -88,7 +88,7 @@ class Waiting<Rec> {
     const isOurs = own !== undefined && own.version === this.#ownVersion;
     if (!isOurs && !isAlive(own, this.#now)) return undefined;
     const claimed = await claim(this.#at, { record, ticket: this.#ticket, isOurs });
-    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call stood still, or was withdrawn
+    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call was paused, or was withdrawn
     return claimed;
   }
 
@@ -132,7 +132,7 @@ class Waiting<Rec> {
     return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
   }
 
-  /** Whether another hand-off would find what the last one found. The next waiter may have left meanwhile, so that lasts no longer than a second. */
+  /** Whether another hand-off would find what the last one found. The next waiter may have left, so that lasts no longer than a second. */
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
     if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;

@@ -18,7 +18,7 @@ export type Waiter = WaitingTask | WaitingCall;
 
 interface WaiterRow {
   key: string;
-  /** Its place in line. Tickets sort by the service's clock. */
+  /** The id of the waiter. Tickets sort by the service's clock. */
   ticket: string;
   holder: string;
   ttlSeconds: number;
@@ -45,7 +45,7 @@ export interface WaitingTask extends WaiterRow {
 /** The ticket of a call of acquire. */
 export interface WaitingCall extends WaiterRow {
   taskToken?: undefined;
-  /** Its place lasts until then. Its turn lasts until the deadline. */
+  /** The waiter stays until then, and can be served until the deadline. */
   keepUntil: number;
   /** When its request was withdrawn. */
   cancelledAt?: number | undefined;
@@ -64,7 +64,7 @@ export const keyOfLine = (key: string): string => poolOfLine(key) ?? key;
 
 export const isTask = (waiter: Waiter): waiter is WaitingTask => waiter.taskToken !== undefined;
 
-/** TTL comes long after the deadline. If it deleted a row earlier, the task would wait for ever. */
+/** TTL comes long after the deadline. If it deleted a row earlier, the task would never end. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 const TTL_AFTER_CALL_SECONDS = 3600;
 
@@ -74,7 +74,7 @@ export const newTicket = (now: number, uuid: string): string => `${String(now).p
 /** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
 
-/** A long queue moves by one grant at a time. */
+/** A long line moves by one grant at a time. */
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
@@ -96,18 +96,18 @@ export const AFTER_ALL_TICKETS = '\uffff';
 
 export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadline <= now;
 
-/** Whether its task or caller still waits. The line passes over the place of a caller that has left, or was withdrawn. */
+/** Whether its task or caller still waits. The line passes over the waiter of a caller that has left, or that was withdrawn. */
 export const isWaiting = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
-/** So many rows of callers that are over make a pile to a call that only looks. */
+/** A call that only looks stops after this many expired rows. */
 const MAX_EXPIRED_ROWS = 200;
 
 /** A hand-off that stops grants nothing, so it goes on for longer: six pages, or some fifty read units. */
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
- * Stops a reader at a pile of rows that are over, because no quota bounds those (docs/protocols/queue.md#rows-that-are-over).
+ * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#rows-that-are-over).
  * @returns takes each row as it is read, and says whether to read no further
  */
 export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {

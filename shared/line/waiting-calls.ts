@@ -8,7 +8,7 @@ import type { LeaseDependencies } from './dependencies.ts';
 import { isOf, isOwnOf } from './request.ts';
 import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type WaitingCall } from './waiters.ts';
 
-/** How long a caller keeps its place after it received LeaseHeld. */
+/** How long the waiter of a caller stays after the caller received LeaseHeld. */
 export const KEEP_POSITION_MS = 5000;
 
 /** A request of a caller, as its tickets name it. */
@@ -30,7 +30,7 @@ type Name = Pick<Waiter, 'key' | 'ticket'>;
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
 
-/** A ticket for a permit is granted by its own terms, so a call with others takes a new place. */
+/** A waiter for a permit is granted by its own terms, so a call with other terms gets a new waiter. */
 const isFor = ({ limit, weight }: NonNullable<Waiter['permit']>): Condition =>
   all(
     aliased('#weight = :weight', { ':weight': integer(weight) }),
@@ -63,7 +63,7 @@ export async function deleteOwnUnlessWithdrawn(
   return { cancelled: !won && isWithdrawn(old, asker) };
 }
 
-/** Deletes a row whose time is over, unless its call has come back meanwhile. @returns whether it is gone. @throws as `deleteUnlessWithdrawn` */
+/** Deletes an expired row, unless its call has come back. @returns whether it is gone. @throws as `deleteUnlessWithdrawn` */
 export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
   const condition = { expression: 'deadline = :seen', values: { ':seen': integer(waiter.deadline) } };
   return (await deleteIf(dependencies, { name: waiter, condition }, call)).won;
@@ -83,7 +83,7 @@ interface Rejoining {
 }
 
 /**
- * Keeps the place of a call that asks again (docs/protocols/queue.md#join).
+ * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
  * @returns undefined if there is no such ticket of this request, or it asks for a permit by other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

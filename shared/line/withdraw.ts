@@ -5,8 +5,8 @@ import { getWaiter, isTask, withdrawn } from './waiters.ts';
 import { type Asker, flagCancelled } from './waiting-calls.ts';
 
 /**
- * Withdraws the place of a grant that came after the look at the line. A call must learn that it was withdrawn, and not that its turn is over. A
- * task has not heard of its grant, and would wait for ever.
+ * Withdraws the waiter of a grant that came after the look at the line. A call must be answered that it was withdrawn, and not that its wait is over.
+ * A task was not notified of its grant, and would never end.
  * @param asker with the key of the line
  * @returns whether its row was still there
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable also if Step Functions gave no answer about the task

@@ -20,10 +20,10 @@ import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
 
 /**
- * Takes an execution that has ended out of all queues, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is
- * called twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution
- * that was redriven and runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution. The
- * order of the keys is random, so that a try that runs out of time among a great many does not miss the same ones each time.
+ * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is called
+ * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution that was redriven and
+ * runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution. The order of the keys is random,
+ * so that a try that runs out of time among a great many does not miss the same ones each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {
@@ -75,13 +75,13 @@ async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecuti
   else if (outcome !== 'other') ended.kept++;
 }
 
-/** The place of a task that a redriven execution has parked since must stay, because that task waits. */
+/** The waiter of a task that a redriven execution has parked since must stay, because that task waits. */
 const isFromBefore = (ticket: string, { until }: Pick<EndedExecution, 'until'>): boolean =>
   !(parkedAtOf(ticket) > until);
 
 /**
- * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
- * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
+ * True if the grant may never have been delivered: its waiter, a task or a caller that has not claimed it, was still there. The schedule deletes the
+ * ticket of a task that it sends LeaseHeld. So a grant that has expired and that answered no call may never have been delivered, either.
  */
 async function mayBeUnnotified(
   dependencies: LeaseDependencies,
@@ -99,8 +99,8 @@ async function mayBeUnnotified(
 
 interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   /**
-   * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
-   * redriven execution may ask again with the same request id, so the record forgets that id.
+   * Those of the execution that were still there. A grant to one of them may never have been delivered, and can no longer be used. A redriven
+   * execution may ask again with the same request id, so the record forgets that id.
    */
   tickets: readonly string[];
 }
@@ -115,7 +115,7 @@ type HeldOutcome =
   | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
 
 /**
- * Ends the lease of an execution that has ended, and hands it on, or lets it go on for its grace. If another execution works under the lease
+ * Ends the lease of an execution that has ended, and hands it off, or lets it go on for its grace. If another execution works under the lease
  * (`target`), the lease passes to that execution while it runs, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -155,7 +155,7 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
 /** A lease that an execution holds. */
 type OfExecution = Leased & { execution: string };
 
-/** @returns how many tasks were granted the lease then; undefined if the lease has changed meanwhile */
+/** @returns how many tasks were granted the lease then; undefined if the lease has changed */
 async function endHeld(
   dependencies: LeaseDependencies,
   { record, ending }: { record: OfExecution; ending: 'perhapsUnnotified' | 'executionEnded' },
@@ -174,8 +174,8 @@ async function endHeld(
 }
 
 /**
- * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read
- * the lease as the dead execution's can hand it on.
+ * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the lease as
+ * the dead execution's can hand it off.
  */
 async function passToTarget(
   dependencies: LeaseDependencies,

@@ -42,13 +42,13 @@ export interface Repaired {
   complete: boolean;
 }
 
-/** One run does no more for one key, because a queue of dead tickets must not cost the other keys their turn. */
+/** One run does no more for one key, because one line of tasks that are gone must not delay the other keys. */
 const MAX_HAND_OFFS = 10;
 
 /**
- * A client that knows nothing of the queue does not hand its lease on, so the next caller takes it. While such a client holds a key with young
- * tickets, the run goes on and looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked
- * task may never get it, and must not keep the function running.
+ * A foreign client does not hand its lease off, so the next caller takes it. While such a client holds a key with young tickets, the run goes on and
+ * looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked task may never get it, and must not
+ * keep the function running.
  */
 const LOOK_AGAIN_MS = 5000;
 const YOUNG_MS = 600_000;
@@ -57,9 +57,9 @@ const YOUNG_MS = 600_000;
 const KEYS_AT_ONCE = 8;
 
 /**
- * Goes through the keys that have a line, or looks at one key. Finishes what a call that died half way left behind, and takes the leases of
- * holders that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
- * TTL remove the mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
+ * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and takes the leases of holders
+ * that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
+ * mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function repairLines(dependencies: LeaseDependencies) {

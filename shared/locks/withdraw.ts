@@ -19,10 +19,11 @@ export type Withdrawn =
   | { key: string; requestId: string; cancelled: false; reason: 'unknown' };
 
 /**
- * Withdraws an acquisition of the caller's own: the call that waits for a lease or a permit, or its grant
- * (docs/protocols/queue.md#withdraw). Does not stop a call that has no place in line yet. A request that had a grant is refused from then on, as one that was released. The record does not remember
+ * Withdraws an acquisition of the caller's own: the call that waits for a lease or a permit, or its grant (docs/protocols/queue.md#withdraw). Does
+ * not stop a call that is not in line yet. A request that had a grant is refused from then on, as one that was released. The record does not remember
  * a request that had none, so a try of it that arrives later is a new acquisition.
- * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its grant yet), OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not been notified of its grant),
+ * OutcomeUnknown
  */
 export function withdrawOwnRequest(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
@@ -59,8 +60,8 @@ interface Withdrawing {
 }
 
 /**
- * `ended`: a grant of the request, or the place in line that received it. `inDoubt`: a write without an answer may have ended the grant, and the
- * lease has moved on since.
+ * `ended`: a grant of the request, or the waiter that received it. `inDoubt`: a write without an answer may have ended the grant, and the lease has
+ * moved on since.
  */
 type GrantEnd = 'ended' | 'none' | 'inDoubt';
 
@@ -79,7 +80,7 @@ async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdr
   }
 }
 
-/** @returns `none` if the lease has changed meanwhile */
+/** @returns `none` if the lease has changed */
 async function endCurrent(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
   const { key, leaseId } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);

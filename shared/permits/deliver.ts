@@ -43,7 +43,7 @@ export function notifyPermit(
   return deliver(dependencies, { ...message, waiter, grant: deliverable(record, entry) }, call);
 }
 
-/** With the entry as it stands. */
+/** With the current entry. */
 type Extended = Written & { entry: PoolEntry | undefined };
 
 interface OnRecord {
@@ -58,9 +58,9 @@ interface Extending extends OnRecord {
 }
 
 /**
- * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). From now on it is the permit
- * of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A permit that no call has claimed takes the ttl
- * of the task. Every other permit keeps its own and is never shortened: another call or task of the request may hold it.
+ * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). From now on it is the
+ * permit of the task's ticket, so that the schedule notifies the task if this call is interrupted, and of its execution. A permit that no call has
+ * claimed takes the ttl of the task. Every other permit keeps its own and is never shortened: another call or task of the request may hold it.
  * @returns as `extend`
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -91,7 +91,7 @@ export function passToTask(
 }
 
 /**
- * Gives a permit its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it on.
+ * Gives a permit its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it off.
  * @returns with the entry as it stands
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -34,7 +34,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
     if (own && isFromLine(own)) {
       const repeated = await repeat(dependencies, { request, record }, call);
       if (repeated) return repeated;
-      // Another call of the request has changed it. The next write meets it as that call has left it.
+      // A duplicate call has changed it. The next write meets it as that call has left it.
       if (ownOf(record, request.name, clock.now()) && mayMeetAgain()) {
         ended = [];
         continue;
@@ -47,7 +47,7 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
         : await handOffIfNext(dependencies, { record, isFree: next !== undefined }, call);
       if (outcome === 'empty') lineSeenEmpty = true;
       else {
-        // The line may have granted a place that the request took before, or another call of the request may have come in.
+        // The line may have served an earlier waiter of the request, or a duplicate call may have a permit.
         refuseEnded(outcome, request);
         const granted = ownOf(outcome, request.name, clock.now());
         const claimed =

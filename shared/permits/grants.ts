@@ -203,7 +203,7 @@ export function endPermits(
   );
 }
 
-/** @param except those whose entries are written anew */
+/** @param except those whose entries are written again */
 const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>
   ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [`#h${nth}`, `#f${nth}`]));
 

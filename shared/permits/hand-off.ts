@@ -18,15 +18,15 @@ export interface HandedOff {
   /** The tickets that received permits. */
   granted: string[];
   /**
-   * `empty`: the line is empty, and the mark is gone. `waits`: the first in line does not fit, or is undecided. `left`: this call met too
-   * many dead tickets, or had too little time, and others are in line.
+   * `empty`: the line is empty, and the mark is gone. `waits`: the first in line does not fit, or is undecided. `left`: this call met too many tasks
+   * that are gone, or had too little time, and others are in line.
    */
   end: 'empty' | 'waits' | 'left';
   /** The record as it was last seen. */
   record: PoolRecord;
 }
 
-/** One write ends so many permits beside the grants: DynamoDB limits an expression to 4 KB. */
+/** One write ends up to this many permits beside the grants: DynamoDB limits an expression to 4 KB. */
 export const MOST_GOING = 20;
 
 /** Many calls may give to the same line at once. */
@@ -97,8 +97,8 @@ export async function handOff(
     gone += ending.length;
     if (ending.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', record: current };
-    // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds
-    // room behind its own grants: others who have ended permits meanwhile leave it to this one.
+    // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds room
+    // behind its own grants: others who have ended permits leave it to this one.
     if (needed.length === 0 && line.behind && current.used > line.behind.room)
       return { granted, end: 'waits', record: current };
   }
@@ -121,7 +121,7 @@ interface Current {
   ending: readonly Going[];
 }
 
-/** Adds the permits whose time is over, because the line may need their room. */
+/** Adds the expired permits, because the line may need their room. */
 function withExpired({ clock, clockSkewMs }: PoolDependencies, { record, ending }: Current): Going[] {
   const cut = clock.now() - clockSkewMs;
   const isEnding = (entry: PoolEntry) => ending.some((one) => one.entry.name === entry.name);
@@ -191,7 +191,7 @@ async function tell(
   if (!entry || entry.ticket !== waiter.ticket || !isTask(waiter)) return undefined;
   // The answer of the write was lost, and a call with another token of the request may have notified that one since.
   if (entry.version !== versions.get(permit.name)) return undefined;
-  // If this call stood still for longer than the permit runs, others may be in its place by now.
+  // If this call was paused for longer than the ttl, others may have taken its place.
   if (entry.expiresAt <= dependencies.clock.now()) return undefined;
   unnotified.add(waiter.ticket);
   try {

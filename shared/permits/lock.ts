@@ -114,7 +114,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     return { won, record: current };
   }
 
-  /** A new version alone, so that no call that has seen the permit before hands it on. */
+  /** A new version alone, so that no call that has seen the permit before hands it off. */
   async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
     const { clock, ids } = this.#dependencies;
     const version = ids.uuid();

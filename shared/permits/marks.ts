@@ -111,7 +111,7 @@ interface Joining {
   fence?: number | undefined;
   /** Whether the call asks again, and the mark has counted its place. */
   isAgain?: boolean;
-  /** Whether the call has its place already, and only puts back a mark that is missing. */
+  /** True if the call has its waiter already, and only puts a lost mark back. */
   isBack?: boolean;
 }
 

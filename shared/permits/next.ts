@@ -22,7 +22,7 @@ import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
 
-/** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
+/** One write grants up to this many permits: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;
 
 /** A ticket that receives a permit. */
@@ -50,12 +50,12 @@ interface Look {
   ending: readonly Going[];
   /** Tickets to which this call has granted permits. */
   granted: readonly string[];
-  /** How many rows that are over this call still clears away. */
+  /** How many expired rows this call still clears away. */
   budget: { over: number };
 }
 
 /**
- * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Clears away what is over
+ * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Deletes expired rows
  * (docs/protocols/pools.md#advance).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -70,7 +70,7 @@ export async function findNext(dependencies: PoolDependencies, look: Look, call:
     if (judgement === 'undecided') line.others = true;
     if (judgement === 'gone' || judgement === 'refused') reading.drop(waiter);
     if (judgement === 'granted') reading.sawGranted(waiter);
-    if (reachesLimit(waiter)) return { ...line, others: true }; // somebody may wait behind it
+    if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
     const permit = permitOf(waiter);
     // A second row of a request waits for the outcome of the first one, and keeps nobody out.
@@ -155,7 +155,7 @@ async function repeat(
 }
 
 /**
- * Ends a task whose time is over. The record that was passed may be older than its ticket, so this reads the record again, as for a lease.
+ * Ends an overdue task. The record that was passed may be older than its ticket, so this reads the record again, as for a lease.
  * @returns `overtaken`: nothing was sent, because the task has a permit that the record did not show, or its request has one by another row
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

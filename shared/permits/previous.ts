@@ -11,9 +11,9 @@ export interface Going {
 }
 
 /**
- * What new holders learn of those in whose places they come (docs/protocols/pools.md#previous): the last to end first, and each one once. A permit
- * that its caller did not claim, or that no task heard of, passes on what it had received. Otherwise a dead caller in line would hide a holder
- * that left its work half done.
+ * What grants say about the holders that they replace (docs/protocols/pools.md#previous): the last to end first, and each one once. A permit that its
+ * caller did not claim, or of which no task was notified, passes on what it had received. Otherwise a caller that has exited in line would hide a
+ * holder that left its work half done.
  */
 export const previousOf = (ending: readonly Going[], now: number): Ended[] =>
   ending

@@ -5,7 +5,7 @@ import { isTask, lineKeyOf, readWaiters, type Waiter } from '../line/waiters.ts'
 import type { PoolDependencies } from './dependencies.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
-/** Callers come and go, so an older reading is read anew. */
+/** Callers join and leave, so an older count is read again. */
 const MAX_AGE_MS = 250;
 
 /**
@@ -77,12 +77,12 @@ export class LineReading {
     return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
   }
 
-  /** Whether nobody has come since: no value of the mark comes twice. */
+  /** True if no waiter has joined since: no value of the mark comes twice. */
   isFullFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
     return waiters?.N === this.#mark?.N;
   }
 
-  /** This call has raised the mark by a write. Where that shows the next value, nobody else has raised it in between. */
+  /** This call has raised the mark. If the write shows the next value, no other call has raised the mark in between. */
   wrote({ waiters }: Pick<PoolRecord, 'waiters'>, ended: readonly PoolEntry[]): void {
     this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
     if (this.#mark !== undefined && Number(waiters?.N) === Number(this.#mark.N) + 1) this.#mark = waiters;

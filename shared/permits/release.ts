@@ -10,9 +10,8 @@ import { lostReason } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
 /**
- * Gives a permit back with one conditional UpdateItem (docs/protocols/pools.md#release). A caller that does not hold it gets an answer
- * and never an error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless
- * eight other permits have ended since.
+ * Releases a permit with one conditional UpdateItem (docs/protocols/pools.md#release). A caller that does not hold it gets an answer and never an
+ * error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless eight other permits have ended since.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function releasePermit(dependencies: PoolDependencies) {
@@ -30,7 +29,7 @@ export function releasePermit(dependencies: PoolDependencies) {
 
 /**
  * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
- * @param ticket of the permit, if its task has perhaps not heard of it yet
+ * @param ticket of the permit, if its task may not have been notified yet
  */
 export async function handOffToLine(
   dependencies: PoolDependencies,

@@ -36,8 +36,8 @@ interface Sight {
 }
 
 /**
- * How long a call in line sleeps before it looks again, by its place and by how long the last turn was (docs/protocols/queue.md#when-to-look).
- * Nothing but time rests on it.
+ * How long a call in line sleeps before it looks again, by its position and by how long the last holder held the lease
+ * (docs/protocols/queue.md#when-to-look). Nothing but time rests on it.
  */
 export function pauseMs(sight: Sight, ids: Ids): number {
   const { record, now, toTakeoverMs } = sight;
@@ -50,7 +50,7 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const position = positionOf(sight);
   if (position === 1) {
     const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
-    // The next one looks at the moment at which the holder's time is over.
+    // The next one looks at the moment at which the holder has expired.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }
   const rank = rankOf(sight);
@@ -74,7 +74,7 @@ function firstTurnsMs(sight: Sight): number {
   return eachMs * Math.max(1, arrival - lineOut - 1);
 }
 
-/** The place that the hints give the call. Undefined if they do not name it. */
+/** The position that the hints give the call. Undefined if they do not name it. */
 function namedPosition({ record, ticket }: Pick<Sight, 'record' | 'ticket'>): number | undefined {
   const index = namesOf(record).indexOf(shortName(ticket));
   return index < 0 ? undefined : index + 1;
@@ -82,7 +82,7 @@ function namedPosition({ record, ticket }: Pick<Sight, 'record' | 'ticket'>): nu
 
 const namesOf = ({ nextTickets }: LeaseRecord): string[] => nextTickets?.split(' ').filter(Boolean) ?? [];
 
-/** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
+/** 1 is next. The arrivals give the position of a call that the hints do not name: at least the one behind the last name. */
 function positionOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
   const { record, ticket, arrival } = sight;
   const { nextTicket, ticket: served, lineOut = 0 } = record;
@@ -94,7 +94,7 @@ function positionOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number
   return arrival !== undefined && isApart ? Math.max(atLeast, arrival - lineOut) : atLeast;
 }
 
-/** The place where the hints name it, and otherwise no place before that of its arrival. Infinite if neither is known. */
+/** The position by the hints if they name the call, and otherwise no position before that of its arrival. Infinite if neither is known. */
 function rankOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
   const { record, arrival } = sight;
   if (namedPosition(sight) !== undefined) return positionOf(sight);

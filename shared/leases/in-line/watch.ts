@@ -13,12 +13,12 @@ import { updateLease } from '../write.ts';
 const AGAIN_AFTER_SECONDS = 10;
 /** A message may arrive by a clock that is behind the one by which it was sent. */
 const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
-/** A line with so many callers in front of its first task is left to the callers, who look themselves. */
+/** A line with this many callers in front of its first task is left to the callers, which look themselves. */
 const MAX_READ = 100;
 
 /**
- * Sends a message that looks at the end of this grant, because a task waits behind it. If its holder dies, no call looks. The message arrives one to two seconds
- * after the lease can be taken over, or after a quarter of an hour.
+ * Sends a message that looks at the end of this grant, because a task waits behind it. If the holder exits, no call looks. The message arrives one to
+ * two seconds after the lease can be taken over, or after a quarter of an hour.
  */
 export async function repairAtTheEnd(
   dependencies: LeaseDependencies,

@@ -3,7 +3,7 @@ import type { End } from './state.ts';
 /** What the end of an execution has done. */
 export interface ExecutionEnded {
   execution: string;
-  /** Tickets that were taken out of their queues. */
+  /** Tickets that were taken out of their lines. */
   tickets: number;
   /** Leases and permits that ended here. */
   freed: number;

@@ -20,18 +20,18 @@ import { deleteOver } from '../waiting-calls.ts';
 const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that nobody can ever notify
- * (Step Functions may lack the use of a KMS key, for instance) would keep that grant for ever.
+ * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that nobody can ever notify (Step
+ * Functions may lack the use of a KMS key, for instance) would keep that grant permanently.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
 /** As a rule, one key takes no longer. */
 export const LAST_KEY_MS = 5000;
 
-/** The most tasks that one run ends for one key: a queue of dead tickets must not cost the other keys their turn. */
+/** The most tasks that one run ends for one key: one line of tasks that are gone must not delay the other keys. */
 const MAX_OVERDUE = 100;
 
-/** So many rows of callers go in any case, and more only while the run has time to spare. */
+/** The run deletes at least this many rows of callers, and more only while it has time to spare. */
 const MIN_OVER = 100;
 
 /** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
@@ -47,7 +47,7 @@ export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
 
 interface Overdue {
   fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
-  /** With less time left than this, a pile of rows is left to the next run. */
+  /** With less time left than this, expired rows are left to the next run. */
   spareMs: number;
 }
 
@@ -59,7 +59,7 @@ interface Rows {
 
 /**
  * Whether the line needs its mark. Rows of callers that have left do not count, nor do overdue tasks, which can be granted nothing, nor rows of
- * requests that have their grant. Waiters may be behind a pile of rows that are over.
+ * requests that have their grant. Waiters may be behind too many expired rows.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function isAnyWaiting(
@@ -77,8 +77,8 @@ export async function isAnyWaiting(
 }
 
 /**
- * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would wait for ever. Rows of callers
- * go once they are over.
+ * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would never end. Rows of callers go once
+ * they are over.
  * @returns how many tasks Step Functions gave no answer about
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -118,7 +118,7 @@ async function giveGraces(
   return { ending, graced };
 }
 
-/** A permit whose work is over, and how that ended. */
+/** A permit whose work has ended, and how. */
 interface Over {
   entry: PoolEntry;
   work: Exclude<Work, 'running' | 'unknown'>;
@@ -166,9 +166,9 @@ interface Passing {
 }
 
 /**
- * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the
- * permit as the dead execution's can end it.
- * @returns `lost`: it has changed meanwhile. `ended`: the target has, before it had the permit
+ * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the permit
+ * as the dead execution's can end it.
+ * @returns `lost`: it has changed. `ended`: the target has, before it had the permit
  */
 async function passToTarget(
   dependencies: PoolDependencies,

@@ -29,7 +29,7 @@ interface Sight {
 }
 
 /**
- * How long a call in line for a permit sleeps before it looks again, by its place and by how long the holders have held their permits
+ * How long a call in line for a permit sleeps before it looks again, by its position and by how long the holders have held their permits
  * (docs/protocols/pools.md#wait). Nothing but time rests on it.
  */
 export function poolPauseMs(sight: Sight, ids: Ids): number {
@@ -48,7 +48,7 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   return Math.max(soonest, Math.min(expected, most));
 }
 
-/** How long a call that is not the next one leaves room to those before it, which may all be dead. */
+/** How long a call that is not the next one leaves room to those before it, which may all have exited. */
 export function poolPatienceMs(sight: Pick<Sight, 'record' | 'joined'>, ids: Ids): number {
   const { record, joined } = sight;
   const { fence = 0 } = record;
@@ -67,7 +67,7 @@ function sinceGrants({ record: { fence = 0 }, joined, now }: Sight): number | un
   return grants > 0 ? (now - joined.at) / grants : undefined;
 }
 
-/** How long the holder in the middle has held its permit. Half of its turn is over, because holders come at all times. */
+/** How long the holder in the middle has held its permit. Half of its hold time is over, because holders come at all times. */
 function heldFor({ entries }: Sight['record'], now: number): number {
   const ages = entries.map(({ acquiredAt }) => now - acquiredAt).toSorted((one, other) => one - other);
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);

@@ -35,8 +35,7 @@ interface Repair {
 }
 
 /**
- * Finishes what a call on a pool that died half way left behind, and gives the places of holders that disappeared to the line
- * (docs/protocols/pools.md#repair).
+ * Finishes what an interrupted call on a pool left undone, and grants the room of expired holders to the line (docs/protocols/pools.md#repair).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function repairPoolLine(

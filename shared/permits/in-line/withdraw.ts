@@ -11,7 +11,8 @@ import { endPermit, handOffToLine } from '../release.ts';
 /**
  * Withdraws a request of the caller's own: the calls that wait for a permit, or the permit (docs/protocols/pools.md#withdraw).
  * @returns whether there was something to withdraw
- * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its permit yet), OutcomeUnknown
+ * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not been notified of its permit),
+ * OutcomeUnknown
  */
 export async function withdrawPermitRequest(
   dependencies: PoolDependencies,
