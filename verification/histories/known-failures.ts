@@ -1,4 +1,4 @@
-import { MANY_TOLD_IN_TIME, WHOLE_PERMIT } from './capabilities/bounds.model.ts';
+import { WHOLE_PERMIT } from './capabilities/bounds.model.ts';
 import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
@@ -21,15 +21,6 @@ export const KNOWN_FAILURES: readonly KnownFailure[] = [
       'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',
     promise: DEAD_TASK_COSTS_NOTHING,
     courses: ['a task that waits to be alone is dead, in front of readers that fit'],
-  },
-  {
-    failure:
-      'If the deadlines of more than a hundred tasks of one key pass together, a hundred of them are notified each minute.',
-    promise: MANY_TOLD_IN_TIME,
-    courses: [
-      'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
-      'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
-    ],
   },
   {
     failure:

@@ -2,16 +2,7 @@ import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Delivery } from '../notify.ts';
-import {
-  type CallTicket,
-  isOverdue,
-  isTask,
-  isWaiting,
-  pileMet,
-  type TaskTicket,
-  type Ticket,
-  ticketsOf,
-} from '../waiters.ts';
+import { isOverdue, isTask, isWaiting, pileMet, type TaskTicket, type Ticket, ticketsOf } from '../waiters.ts';
 import { deleteOver } from '../waiting-calls.ts';
 
 // What the repair does with the rows of a line, whatever it is for.
@@ -28,14 +19,11 @@ const MAX_PAST_DEADLINE_MS = 180_000;
 /** As a rule, one key takes no longer. */
 export const LAST_KEY_MS = 5000;
 
-/** The most tasks that one run ends for one key: a queue of dead tickets must not cost the other keys their turn. */
-const MAX_OVERDUE = 100;
-
-/** So many rows of callers go in any case, and more only while the run has time to spare. */
-const MIN_OVER = 100;
+/** So many rows of one key go in any case, and more only while the run has time to spare: a long line must not cost the other keys their turn. */
+const MIN_GOING = 100;
 
 /** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
-const DELETES_AT_ONCE = 5;
+const AT_ONCE = 5;
 
 /** Whether the task of a grant, whose ticket is still there, should know of it by now. */
 export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
@@ -46,7 +34,7 @@ export const isStillTold = (ticket: TaskTicket, now: number): boolean => ticket.
 
 interface Overdue {
   fail(ticket: TaskTicket): Promise<Delivery | 'overtaken'>;
-  /** With less time left than this, a pile of rows is left to the next run. */
+  /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
 }
 
@@ -92,20 +80,20 @@ export async function failAllOverdue(
     FilterExpression: 'deadline <= :now',
     ExpressionAttributeValues: { ':now': integer(clock.now()) },
   };
-  let [tries, over, unanswered] = [0, 0, 0];
-  const going: CallTicket[] = [];
-  const clear = () => Promise.all(going.splice(0).map((row) => deleteOver(dependencies, row, call)));
+  let [met, unanswered] = [0, 0];
+  const going: Ticket[] = [];
+  const end = async (row: Ticket) => {
+    if (!isTask(row)) await deleteOver(dependencies, row, call);
+    else if ((await fail(row)) === 'unanswered') unanswered++;
+  };
+  const endAll = () => Promise.all(going.splice(0).map(end));
   for await (const ticket of ticketsOf(dependencies, overdue, call)) {
     const isKept = !isTask(ticket) && ticket.keepUntil > clock.now();
     if (isKept || isGranted(ticket)) continue;
-    if (isTask(ticket)) {
-      if (tries++ < MAX_OVERDUE && (await fail(ticket)) === 'unanswered') unanswered++;
-      continue;
-    }
-    if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;
+    if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;
     going.push(ticket);
-    if (going.length === DELETES_AT_ONCE) await clear();
+    if (going.length === AT_ONCE) await endAll();
   }
-  await clear();
+  await endAll();
   return unanswered;
 }
