@@ -3,7 +3,7 @@ import { HoldfastError } from '../errors.ts';
 import { MAX_GONE, MAX_OVER } from '../line/next.ts';
 import { repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteTicket, isTask, lineOf } from '../line/waiters.ts';
+import { deleteTicket, isTask, lineOf, type Ticket } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
 import { tellGrant } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
@@ -22,6 +22,8 @@ export interface Advanced {
    * many dead tickets, or had too little time, and others are in line.
    */
   end: 'empty' | 'waits' | 'left';
+  /** The first in line, if this call has seen that it does not fit. */
+  blocked?: Ticket | undefined;
   /** The record as it was last seen. */
   standing: PoolRecord;
 }
@@ -73,7 +75,7 @@ export async function advance(
     const needed = line.others || line.heads.length > 0 ? going : going.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
     if (line.heads.length === 0 && needed.length === 0 && (!clears || standing.waiters === undefined))
-      return { granted, end: clears ? 'empty' : 'waits', standing };
+      return { granted, end: clears ? 'empty' : 'waits', standing, blocked: line.blocked };
     const written = await write(dependencies, { standing, going: needed, line, clears, now: clock.now() }, call);
     if (!written.won && written.standing.malformed !== undefined) throw unusable(written.standing);
     standing = written.standing;
@@ -96,7 +98,7 @@ export async function advance(
     // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds
     // room behind its own grants: others who have ended permits meanwhile leave it to this one.
     if (needed.length === 0 && line.behind && standing.used > line.behind.room)
-      return { granted, end: 'waits', standing };
+      return { granted, end: 'waits', standing, blocked: line.blocked };
   }
 }
 

@@ -33,6 +33,8 @@ export interface PoolLine {
   next: string | undefined;
   /** What that one asks for. */
   behind: NewPermit | undefined;
+  /** The same ticket, if it does not fit. */
+  blocked?: Ticket;
   /** Whether a task waits behind them. */
   taskWaits: boolean;
 }
@@ -80,6 +82,7 @@ export async function lookAtLine(dependencies: PoolDependencies, look: Look, cal
         others: true,
         next: ticket.ticket,
         behind: permit,
+        ...(used > permit.room && { blocked: ticket }),
         taskWaits: line.taskWaits || isTask(ticket) || (await reading.hasTaskBehind(ticket)),
       };
     line.heads.push({ ticket, permit });

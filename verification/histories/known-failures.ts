@@ -1,5 +1,4 @@
 import { WHOLE_PERMIT } from './capabilities/bounds.model.ts';
-import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
 import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
@@ -16,12 +15,6 @@ interface KnownFailure {
 
 /** Histories that break these promises do not fail. Whatever else they break is a failure. */
 export const KNOWN_FAILURES: readonly KnownFailure[] = [
-  {
-    failure:
-      'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',
-    promise: DEAD_TASK_COSTS_NOTHING,
-    courses: ['a task that waits to be alone is dead, in front of readers that fit'],
-  },
   {
     failure:
       'A caller whose claim of a permit is answered late receives what is left of the time, which may be nothing.',

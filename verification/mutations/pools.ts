@@ -348,4 +348,27 @@ export const POOLS: Mutation[] = [
     ['advance', 'to a caller that passed a removed mark grants no more than the limit has left'],
     change('Math.min(least, room - before)', 'Math.min(least, room)'),
   ),
+  {
+    name: 'the repair takes a task for dead that Step Functions gives no answer about',
+    changes: [
+      {
+        search: "if ((await sendToTask(dependencies, command, call)) !== 'gone') return false;",
+        replace: "if ((await sendToTask(dependencies, command, call)) === 'delivered') return false;",
+      },
+    ],
+    test: {
+      file: 'test/permits/dead-head.test.ts',
+      name: 'keeps its place if the answer about its heartbeat is refused',
+    },
+  },
+  {
+    name: 'the repair never looks at the first in line that does not fit',
+    changes: [
+      {
+        search: 'if (blocked && (await dropDeadTask(dependencies, { ticket: blocked, questions }, call))) continue;',
+        replace: '',
+      },
+    ],
+    test: { file: 'test/permits/dead-head.test.ts', name: 'whose execution goes on' },
+  },
 ];

@@ -1,6 +1,7 @@
 import type { Call } from '../../aws/call.ts';
 import { endDeadHolders, type Questions } from '../../line/executions/questions.ts';
 import { type Found, findEnd } from '../../line/executions/state.ts';
+import { dropDeadTask } from '../../line/repair/dead-task.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../../line/repair/overdue.ts';
 import { endUnnotified } from '../../line/unnotified.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../../line/waiters.ts';
@@ -54,9 +55,10 @@ export async function repairPool(
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
   await notifyLate(dependencies, { record, repaired }, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
-    const { granted, end, standing } = await advance(dependencies, { record }, call);
+    const { granted, end, standing, blocked } = await advance(dependencies, { record }, call);
     repaired.granted += granted.length;
     record = standing;
+    if (blocked && (await dropDeadTask(dependencies, { ticket: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
   if (record.waiters === undefined) return;
