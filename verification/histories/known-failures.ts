@@ -1,5 +1,3 @@
-import { WHOLE_PERMIT } from './capabilities/bounds.model.ts';
-import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
 
@@ -15,18 +13,6 @@ interface KnownFailure {
 
 /** Histories that break these promises do not fail. Whatever else they break is a failure. */
 export const KNOWN_FAILURES: readonly KnownFailure[] = [
-  {
-    failure:
-      'A caller whose claim of a permit is answered late receives what is left of the time, which may be nothing.',
-    promise: WHOLE_PERMIT,
-    courses: ['a caller claims a permit, and the answer comes after its ttl'],
-  },
-  {
-    failure:
-      'A withdrawal that has ended a permit, and whose first answer from DynamoDB was lost, answers `cancelled: false` if eight more permits end before its next try.',
-    promise: WITHDRAWAL_TOLD,
-    courses: ['a caller withdraws, the answer to the write is lost, and eight other permits end before the next try'],
-  },
   {
     failure:
       'A task that names its `execution` cannot wait for a permit of a key of more than 1,010 bytes: it receives `Unavailable`.',

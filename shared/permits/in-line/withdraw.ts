@@ -1,4 +1,5 @@
 import type { Call } from '../../aws/call.ts';
+import { outcomeUnknown, writing } from '../../aws/send.ts';
 import { lineOf } from '../../line/waiters.ts';
 import { flagOwnTickets, type Withdrawer } from '../../line/waiting-calls.ts';
 import { withdrawPlace } from '../../line/withdraw.ts';
@@ -20,12 +21,15 @@ export async function withdrawPermit(
 ): Promise<boolean> {
   const asker = { ...asked, key: lineOf(key) };
   const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
-  let hasPlace = flagged;
+  let [hasPlace, inDoubt] = [flagged, false];
   const name = requestName(asked);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   for (let record = await readPool(dependencies, key, call); ; ) {
     const entry = entryOf(record, name);
     if (!entry) {
+      // A try without an answer may have ended the permit, and eight others have ended since.
+      if (inDoubt && !hasPlace && ending(record, name) === undefined)
+        throw outcomeUnknown(writing(`table ${dependencies.poolsTable}`), undefined, { key });
       // Those behind it in line may fit by now.
       if (flagged) await giveToLine(dependencies, { record }, call);
       return hasPlace;
@@ -39,6 +43,7 @@ export async function withdrawPermit(
       await giveToLine(dependencies, { record: standing, ticket }, call);
       return true;
     }
+    inDoubt ||= unanswered;
     record = standing;
   }
 }
