@@ -1,4 +1,4 @@
-import type { canceller } from '../../shared/leases/in-line/cancel.ts';
+import type { canceller } from '../../shared/leases/cancel.ts';
 import type { withdrawer } from '../../shared/locks/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';

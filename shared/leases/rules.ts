@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors.ts';
 import type { LostReason } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Acquisition, isOwnOf } from '../line/request.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { Leased, LeaseRecord } from './record.ts';
@@ -37,6 +38,12 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   const strictlyAfter = record.expiresAt === undefined ? 0 : 1;
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
+
+/** Whether another caller may take the lease, or the line may grant it. */
+export const canBeHad = (
+  record: LeaseRecord,
+  { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
+): boolean => !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
 /** Whether the standing grant answers this request, so that a retry after a lost answer never locks its own caller out. */
 export function isRepeatable(record: LeaseRecord, asker: Acquisition, now: number): record is Leased {

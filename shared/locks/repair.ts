@@ -6,7 +6,7 @@ import { markAgain } from '../leases/marks.ts';
 import { failOverdue } from '../leases/next.ts';
 import { readRecord } from '../leases/read-record.ts';
 import type { LeaseRecord } from '../leases/record.ts';
-import { isEnding, isLeased, takeoverAt } from '../leases/rules.ts';
+import { canBeHad, isEnding, isLeased } from '../leases/rules.ts';
 import { leaseLost } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { newQuestions, type Questions } from '../line/executions/questions.ts';
@@ -185,7 +185,7 @@ async function repairKey(
   }
   const record = await readRecord(dependencies, key, call);
   // The grant that the message is about has ended. Another one that stands has messages of its own.
-  if (fence !== undefined && record.fence !== fence && !canBeHad(dependencies, record)) return false;
+  if (fence !== undefined && record.fence !== fence && !canBeHad(record, dependencies)) return false;
   const isGranted = ({ ticket }: Ticket) => ticket === record.ticket;
   const fail = (ticket: TaskTicket) => failOverdue(dependencies, { ticket, record }, call);
   repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail, spareMs }, call);
@@ -219,7 +219,7 @@ async function handOnOrMark(
 ): Promise<LeaseRecord> {
   const { key } = seen;
   let record = seen;
-  for (let tries = 0; canBeHad(dependencies, record); record = await readRecord(dependencies, key, call)) {
+  for (let tries = 0; canBeHad(record, dependencies); record = await readRecord(dependencies, key, call)) {
     const ending = isLeased(record) ? 'expired' : 'free';
     const { end, standing } = await handOff(dependencies, { record, ending }, call);
     if (end === 'granted') repaired.granted++;
@@ -229,9 +229,6 @@ async function handOnOrMark(
     return record;
   return (await markAgain(dependencies, { record }, call)).standing;
 }
-
-const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
-  !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
 /** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
 async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {

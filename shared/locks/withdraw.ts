@@ -3,9 +3,10 @@ import { all } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { isStillHeld, isUnmarked } from '../leases/conditions.ts';
 import { endLease } from '../leases/end.ts';
+import { giveToLine } from '../leases/give-to-line.ts';
 import { handOff } from '../leases/hand-off.ts';
 import { readRecord } from '../leases/read-record.ts';
-import { type Leased, parseRecord } from '../leases/record.ts';
+import { type Leased, type LeaseRecord, parseRecord } from '../leases/record.ts';
 import { isLeased } from '../leases/rules.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isOwnOf } from '../line/request.ts';
@@ -36,7 +37,9 @@ export function withdrawer(dependencies: LeaseDependencies) {
 async function withdrawFromLease(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
   const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
-  const end = await endGrant(dependencies, { asker, seen }, call);
+  const { end, record } = await endGrant(dependencies, { asker, seen }, call);
+  // Those behind it in line may be the next now.
+  if (end !== 'ended' && flagged) await giveToLine(dependencies, record, call);
   if (end === 'inDoubt' && !flagged)
     throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: asker.key });
   return end === 'ended' || flagged;
@@ -64,17 +67,22 @@ interface Withdrawing {
  */
 type GrantEnd = 'ended' | 'none' | 'inDoubt';
 
-async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<GrantEnd> {
+/** @returns also the record as it was last read */
+async function endGrant(
+  dependencies: LeaseDependencies,
+  { asker, seen }: Withdrawing,
+  call: Call,
+): Promise<{ end: GrantEnd; record: LeaseRecord }> {
   const { key } = asker;
   let otherwise: GrantEnd = 'none';
   for (;;) {
     const record = await readRecord(dependencies, key, call);
-    if (!isLeased(record) || !isOwnOf(record, asker)) return otherwise;
+    if (!isLeased(record) || !isOwnOf(record, asker)) return { end: otherwise, record };
     const { ticket } = record;
     if (ticket !== undefined && !seen.has(ticket) && (await withdrawPlace(dependencies, { asker, ticket }, call)))
       otherwise = 'ended';
     const end = await endStanding(dependencies, record, call);
-    if (end === 'ended') return end;
+    if (end === 'ended') return { end, record };
     if (end === 'inDoubt' && otherwise === 'none') otherwise = end;
   }
 }

@@ -142,7 +142,7 @@ describe('a withdrawal of a request for a permit', () => {
   it('is in doubt if its write got no answer, and eight other permits have ended since: OutcomeUnknown, and not that there was none', async () => {
     const key = newKey();
     await acquire({ key, holder: 'b', requestId: 'w16', limit: 20 }, owner);
-    const others = [];
+    const others: Awaited<ReturnType<typeof acquire>>[] = [];
     for (let nth = 0; nth < 8; nth++) others.push(await acquire({ key, holder: `other ${nth}`, limit: 20 }));
     const allEnd = async () => {
       for (const other of others) await release(other);

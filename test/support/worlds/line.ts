@@ -9,7 +9,7 @@ import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { acquireOrPark } from '../../../shared/leases/acquire-or-park.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
-import { canceller } from '../../../shared/leases/in-line/cancel.ts';
+import { canceller } from '../../../shared/leases/cancel.ts';
 import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';
 import type { Parked } from '../../../shared/line/calls.ts';

@@ -6,7 +6,7 @@ import { permitAcquirerOrParker } from '../../../shared/permits/acquire-or-park.
 import { permitBreaker } from '../../../shared/permits/break.ts';
 import { withPools } from '../../../shared/permits/dependencies.ts';
 import { permitHeartbeater } from '../../../shared/permits/heartbeat.ts';
-import { permitCanceller } from '../../../shared/permits/in-line/cancel.ts';
+import { permitCanceller } from '../../../shared/permits/cancel.ts';
 import { poolReader } from '../../../shared/permits/read.ts';
 import { permitReleaser } from '../../../shared/permits/release.ts';
 import { call } from '../emulators/aws.ts';
