@@ -114,7 +114,10 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  return endUnnotified(dependencies, { ticket: { key, ticket }, error: leaseLost(key, 'broken', undefined) }, call);
+  return (
+    'delivered' ===
+    (await endUnnotified(dependencies, { ticket: { key, ticket }, error: leaseLost(key, 'broken', undefined) }, call))
+  );
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

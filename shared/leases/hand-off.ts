@@ -4,8 +4,9 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ended } from '../line/ended.ts';
 import { MAX_GONE, MAX_OVER } from '../line/next.ts';
-import { canTellTasks, endTask, NOTIFY_MS } from '../line/notify.ts';
+import { canTellTasks, NOTIFY_MS } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
+import { tellBroken } from '../line/unnotified.ts';
 import { deleteTicket, getTicket, isTask } from '../line/waiters.ts';
 import { grantUnchanged, queueUnchanged } from './conditions.ts';
 import { notifyGranted } from './deliver.ts';
@@ -160,7 +161,7 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
 /**
  * Ends the task of a broken grant if its ticket is still there, because the task may not have been notified yet. A holder that released its
  * lease had been notified.
- * @throws HoldfastError Unavailable if Step Functions gave no answer: the task would wait for ever
+ * If the task cannot be notified, its ticket stays.
  */
 export async function settleTicket(
   dependencies: LeaseDependencies,
@@ -170,7 +171,7 @@ export async function settleTicket(
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getTicket(dependencies, { key, ticket }, call);
   if (row && isTask(row))
-    await endTask(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call);
+    await tellBroken(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call);
   else if (row) await deleteTicket(dependencies, row, call);
 }
 

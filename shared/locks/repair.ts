@@ -243,7 +243,10 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   if (!row || !isStillTold(row, dependencies.clock.now())) return;
   if (isEnding(record)) {
     // The break that marked it died before it looked at the ticket.
-    if (!(await endUnnotified(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call))) return;
+    const ending = { ticket: row, error: leaseLost(key, 'broken', undefined) };
+    const delivery = await endUnnotified(dependencies, ending, call);
+    if (delivery === 'unanswered') repaired.unanswered++;
+    if (delivery !== 'delivered') return;
     const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
     if (end === 'granted') repaired.granted++;
     return;

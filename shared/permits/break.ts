@@ -99,7 +99,14 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  return endUnnotified(dependencies, { ticket: { key: lineOf(key), ticket }, error: permitLost(key, 'broken') }, call);
+  return (
+    'delivered' ===
+    (await endUnnotified(
+      dependencies,
+      { ticket: { key: lineOf(key), ticket }, error: permitLost(key, 'broken') },
+      call,
+    ))
+  );
 }
 
 function brokenView(

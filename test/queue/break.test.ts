@@ -136,11 +136,11 @@ describe('a break that waits ends at once the grant of which no holder works', (
     expect(await breakLease({ key, fence: await fenceOf(key), wait: true })).toMatchObject({ ended: false });
   });
 
-  it('and answers Unavailable if Step Functions gives no answer: a repeat ends the grant', async () => {
+  it('but stays if Step Functions gives no answer: a repeat ends the grant', async () => {
     const key = 'unanswered';
     const { task, fence } = await unnotified(key);
     steps.faults.SendTaskFailure = ['refused'];
-    expect(await failure(breakLease({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+    expect(await breakLease({ key, fence, wait: true })).toMatchObject({ broken: true, ended: false });
     expect(await breakLease({ key, fence, wait: true })).toMatchObject({ ended: true });
     expect(task).toMatchObject(brokenTask);
   });
@@ -152,7 +152,7 @@ describe('a mark whose break died before it looked at the ticket of the grant', 
     const { task, fence } = await unnotified(key);
     const next = await park({ key, holder: 'next' });
     steps.faults.SendTaskFailure = ['refused'];
-    expect(await failure(breakLease({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+    expect(await breakLease({ key, fence, wait: true })).toMatchObject({ broken: true, ended: false });
     clock.advance(10_001);
     await repair();
     expect(task).toMatchObject(brokenTask);
@@ -201,5 +201,32 @@ describe('the request whose lease is ending', () => {
     );
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
     expect(grant).toMatchObject({ holder: 'worker', ending: true });
+  });
+});
+
+describe('a break of a lease whose task cannot be notified', () => {
+  it('ends the lease at once, the next in line has it, and the task keeps its place as one that never had the lease', async () => {
+    const key = 'cannot be notified';
+    const { task, fence } = await unnotified(key);
+    const next = await park({ key, holder: 'next' });
+    steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+    expect([task.state, next.task.output]).toMatchObject(['waiting', { holder: 'next' }]);
+    steps.faults = {};
+    await release(grantOf(next.task));
+    await repair();
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('answers the same to a repeat, which sends again', async () => {
+    const key = 'sent again';
+    const { task, fence } = await unnotified(key);
+    steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+    steps.faults = {};
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+    expect(task).toMatchObject(brokenTask);
+    expect(await rows(key)).toEqual([]);
   });
 });

@@ -76,8 +76,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a message about a grant that has ended goes on with the one that stands',
     changes: [
       {
-        search: 'record.fence !== fence && !canBeHad(dependencies, record)) return false;',
-        replace: 'record.fence === undefined && !canBeHad(dependencies, record)) return false;',
+        search: 'record.fence !== fence && !canBeHad(record, dependencies)) return false;',
+        replace: 'record.fence === undefined && !canBeHad(record, dependencies)) return false;',
       },
       {
         search: 'if (fence !== undefined && standing.fence === fence) await',

@@ -194,8 +194,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a withdrawal does not read the record',
     [
       change(
-        'const end = await endGrant(dependencies, { asker, seen }, call);',
-        "const end = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : 'none';",
+        'const { end, record } = await endGrant(dependencies, { asker, seen }, call);',
+        "const { end, record } = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : { end: 'none' as GrantEnd, record: asker as LeaseRecord };",
       ),
     ],
     'ends a grant, claimed or not, and hands it on',

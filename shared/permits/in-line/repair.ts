@@ -89,7 +89,7 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     }
     if (!isStillTold(ticket, clock.now())) continue;
     if (entry.isEnding) {
-      await endMarked(dependencies, { key: record.key, entry, ticket }, call);
+      await endMarked(dependencies, { record, entry, ticket, repaired }, call);
       continue;
     }
     const grant = { ticket, record, entry, repeated: false, isOurs: false };
@@ -104,13 +104,20 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
   }
 }
 
+interface Marked {
+  entry: PoolEntry;
+  ticket: TaskTicket;
+}
+
 /** The break that marked the permit died before it looked at the ticket. If the task takes the message, no holder works under the permit. */
 async function endMarked(
   dependencies: PoolDependencies,
-  { key, entry: { name, id, version, fence }, ticket }: { key: string; entry: PoolEntry; ticket: TaskTicket },
+  { record: { key }, entry: { name, id, version, fence }, ticket, repaired }: Repair & Marked,
   call: Call,
 ): Promise<void> {
-  if (!(await endUnnotified(dependencies, { ticket, error: permitLost(key, 'broken') }, call))) return;
+  const delivery = await endUnnotified(dependencies, { ticket, error: permitLost(key, 'broken') }, call);
+  if (delivery === 'unanswered') repaired.unanswered++;
+  if (delivery !== 'delivered') return;
   const ends = { key, proof: { name, id }, brokenFence: fence, seen: version };
   const { won, standing } = await giveBack(dependencies, ends, call);
   if (won) await giveToLine(dependencies, { record: standing }, call);
