@@ -114,10 +114,9 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  return (
-    'delivered' ===
-    (await endUnnotified(dependencies, { ticket: { key, ticket }, error: leaseLost(key, 'broken', undefined) }, call))
-  );
+  const ended = { ticket: { key, ticket }, error: leaseLost(key, 'broken', undefined) };
+  const delivery = await endUnnotified(dependencies, ended, call);
+  return delivery === 'delivered';
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

@@ -60,6 +60,7 @@ export function stateOf(record: LeaseRecord | undefined, now: number): LeaseStat
 export function lostReason(record: LeaseRecord | undefined, leaseId: string): LostReason {
   if (!record) return 'unknown';
   if (record.leaseId === leaseId) return endReason(record);
+  if (record.brokenLease === leaseId) return 'broken';
   return record.leaseId !== undefined || isLeased(record) ? 'taken' : 'unknown';
 }
 

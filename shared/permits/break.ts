@@ -99,14 +99,9 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  return (
-    'delivered' ===
-    (await endUnnotified(
-      dependencies,
-      { ticket: { key: lineOf(key), ticket }, error: permitLost(key, 'broken') },
-      call,
-    ))
-  );
+  const ended = { ticket: { key: lineOf(key), ticket }, error: permitLost(key, 'broken') };
+  const delivery = await endUnnotified(dependencies, ended, call);
+  return delivery === 'delivered';
 }
 
 function brokenView(

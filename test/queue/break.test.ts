@@ -230,3 +230,33 @@ describe('a break of a lease whose task cannot be notified', () => {
     expect(await rows(key)).toEqual([]);
   });
 });
+
+describe('a holder whose lease an operator broke, and that learns of it after a waiter has taken the key', () => {
+  const broken = { code: 'LeaseLost', context: { reason: 'broken' } };
+
+  it.each([false, true])(
+    'sees the reason broken, and so after further hand-offs: a task waited, wait is %s',
+    async (wait) => {
+      const key = `reason ${wait}`;
+      const first = await acquire({ key, holder: 'first', ttlSeconds: 2 });
+      const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
+      await breakLease({ key, fence: first.fence, wait });
+      if (wait) clock.advance(3000);
+      if (wait) await repair();
+      expect(await failure(heartbeat(first))).toMatchObject(broken);
+      await release(grantOf(one.task));
+      expect(grantOf(two.task)).toMatchObject({ holder: 'two' });
+      expect(await failure(heartbeat(first))).toMatchObject(broken);
+      expect(await release(first)).toEqual({ key, released: false, reason: 'broken' });
+      expect(await release(grantOf(one.task))).toMatchObject({ released: false, reason: 'taken' });
+    },
+  );
+
+  it('sees it also if the waiter came after the break', async () => {
+    const key = 'reason of a free lease';
+    const first = await acquire({ key, holder: 'first' });
+    await breakLease({ key, fence: first.fence });
+    await park({ key, holder: 'next' });
+    expect(await failure(heartbeat(first))).toMatchObject(broken);
+  });
+});
