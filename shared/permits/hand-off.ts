@@ -9,7 +9,7 @@ import { tellGrant } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits } from './grants.ts';
 import { type Head, lookAtLine, type PoolLine } from './next.ts';
-import { type Going, previousOf } from './previous.ts';
+import { type Going, previousOf, rememberedOf } from './previous.ts';
 import { LineReading } from './reading.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
 import type { Written } from './write.ts';
@@ -145,14 +145,19 @@ async function write(
 ): Promise<Written & { versions: Versions }> {
   const { key } = standing;
   const ended = going.map(({ entry }) => entry);
+  const remembered = rememberedOf(going);
   const [head] = heads;
   if (!head) {
-    const written = await endPermits(dependencies, { key, ended, now, unmark: clears ? standing : undefined }, call);
+    const written = await endPermits(
+      dependencies,
+      { key, ended, remembered, now, unmark: clears ? standing : undefined },
+      call,
+    );
     return { ...written, versions: new Map() };
   }
   const previous = previousOf(going, now);
   const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
-  const granting = { key, permits, ended, now, line: { seen: standing, others, next } };
+  const granting = { key, permits, ended, remembered, now, line: { seen: standing, others, next } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }
@@ -208,10 +213,15 @@ async function leave(
   { granted, standing, going }: Standing & { granted: string[] },
   call: Call,
 ): Promise<Advanced> {
-  const ended = going.flatMap(({ entry, how }) => (how === 'expired' ? [] : [entry]));
+  const ends = going.filter(({ how }) => how !== 'expired');
+  const ended = ends.map(({ entry }) => entry);
   if (ended.length === 0) return { granted, end: 'left', standing };
   const now = dependencies.clock.now();
-  const written = await endPermits(dependencies, { key: standing.key, ended, now }, call);
+  const written = await endPermits(
+    dependencies,
+    { key: standing.key, ended, remembered: rememberedOf(ends), now },
+    call,
+  );
   return { granted, end: 'left', standing: written.standing };
 }
 

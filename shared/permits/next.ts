@@ -122,7 +122,7 @@ function grantOf(
   if (granted.includes(ticket.ticket)) return 'own';
   const name = requestName(ticket);
   const gone = going.find(({ entry }) => entry.name === name);
-  if (gone && gone.entry.ticket !== ticket.ticket) return 'none'; // a request whose permit ends here is not remembered
+  if (gone && gone.entry.ticket !== ticket.ticket) return gone.how === 'executionEnded' ? 'released' : 'none';
   if (gone) return gone.how === 'expired' || !isTask(ticket) ? 'lapsed' : 'own';
   const how = ending(record, name);
   const entry = entryOf(record, name);

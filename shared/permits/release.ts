@@ -58,7 +58,7 @@ export function giveBack(
   call: Call,
 ): Promise<Written> {
   const { name } = proof;
-  const { set, names, values } = remember(name, brokenFence);
+  const { set, names, values } = remember([name], brokenFence);
   return updatePool(
     dependencies,
     {

@@ -100,7 +100,12 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
     if (outcome !== 'gone' || entry.execution === undefined) continue;
     const found = await findEnd(dependencies, { execution: entry.execution, orMissing: true }, call);
-    if (found) repaired.granted += await endPermitsOfEnded(dependencies, { ...found, key: record.key }, call);
+    if (found)
+      repaired.granted += await endPermitsOfEnded(
+        dependencies,
+        { ...found, key: record.key, ticket: ticket.ticket },
+        call,
+      );
   }
 }
 
