@@ -86,6 +86,7 @@ describe('behind a waiter that is too heavy for the room that is free', () => {
   const heavyFirst = async (key: string) => {
     for (const holder of ['a', 'b', 'c']) await acquire({ key, holder, limit: 4, ttlSeconds: 600 });
     await park({ key, holder: 'heavy', limit: 4, weight: 2 });
+    timeline.advance(1); // later tickets
     requests.sent.length = 0;
   };
 
@@ -139,6 +140,7 @@ it('a waiter that is not next sleeps no longer than its patience', async () => {
   const key = 'patience';
   const first = await acquire({ key, limit: 1 });
   const { task } = await park({ key, holder: 'next', limit: 1 });
+  timeline.advance(1); // a later ticket
   let releasedAt = 0;
   await timeline.play(
     () => failure(waits(key, { holder: 'behind', waitSeconds: 5 })),
