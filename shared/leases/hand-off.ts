@@ -11,7 +11,6 @@ import { deleteTicket, getTicket, isTask } from '../line/waiters.ts';
 import { grantUnchanged, queueUnchanged } from './conditions.ts';
 import { notifyGranted } from './deliver.ts';
 import { endLease } from './end.ts';
-import { repairAtTheEnd } from './in-line/watch.ts';
 import { clearMark } from './marks.ts';
 import {
   type Ending,
@@ -27,6 +26,7 @@ import { type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endsAt, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
 import { leaseLost } from './views.ts';
+import { repairAtTheEnd } from './watch.ts';
 import type { Written } from './write.ts';
 
 export interface HandedOff {

@@ -6,7 +6,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Arrived } from '../line/limits/full-lines.ts';
 import type { TaskTicket } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
-import { paceAfter } from './in-line/pace.ts';
+import { paceAfter } from './pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';

@@ -3,8 +3,8 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from '../leases/conditions.ts';
 import { endLease } from '../leases/end.ts';
+import { endingOf, giveGrace } from '../leases/grace.ts';
 import { handOff } from '../leases/hand-off.ts';
-import { endingOf, giveGrace } from '../leases/in-line/grace.ts';
 import { endedBefore } from '../leases/previous.ts';
 import { readRecord } from '../leases/read-record.ts';
 import { type Leased, parseRecord } from '../leases/record.ts';
@@ -54,7 +54,7 @@ async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call:
   if (pool !== undefined) {
     const [{ withPools }, { leavePool }] = [
       await import('../permits/dependencies.ts'),
-      await import('../permits/in-line/execution-ended.ts'),
+      await import('../permits/execution-ended.ts'),
     ];
     return leavePool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
   }

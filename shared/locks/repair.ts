@@ -1,13 +1,13 @@
 import type { Call } from '../aws/call.ts';
 import { notifyGranted } from '../leases/deliver.ts';
 import { handOff } from '../leases/hand-off.ts';
-import { repairAgainAtTheEnd } from '../leases/in-line/watch.ts';
 import { markAgain } from '../leases/marks.ts';
 import { failOverdue } from '../leases/next.ts';
 import { readRecord } from '../leases/read-record.ts';
 import type { LeaseRecord } from '../leases/record.ts';
 import { canBeHad, isEnding, isLeased } from '../leases/rules.ts';
 import { leaseLost } from '../leases/views.ts';
+import { repairAgainAtTheEnd } from '../leases/watch.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { newQuestions, type Questions } from '../line/executions/questions.ts';
 import { findEnd } from '../line/executions/state.ts';
@@ -178,7 +178,7 @@ async function repairKey(
   if (pool !== undefined) {
     const [{ withPools }, { repairPool }] = [
       await import('../permits/dependencies.ts'),
-      await import('../permits/in-line/repair.ts'),
+      await import('../permits/repair.ts'),
     ];
     await repairPool(withPools(dependencies), { key: pool, repaired, spareMs, questions }, call);
     return false;

@@ -50,7 +50,7 @@ async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdraw
   if (dependencies.poolsTable === undefined) return false;
   const [{ withPools }, { withdrawPermit }] = [
     await import('../permits/dependencies.ts'),
-    await import('../permits/in-line/withdraw.ts'),
+    await import('../permits/withdraw.ts'),
   ];
   return withdrawPermit(withPools(dependencies), asker, call);
 }

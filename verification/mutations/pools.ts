@@ -248,11 +248,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'the schedule does not put back the mark of a pool',
     ['park', 'of a call that died after its row: the schedule marks the record and grants'],
-    change(
-      'if (record.waiters === undefined &&',
-      'if (record.waiters !== undefined &&',
-      'shared/permits/in-line/repair.ts',
-    ),
+    change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it received while it looked at the line',
@@ -286,7 +282,7 @@ export const POOLS: Mutation[] = [
     change(
       'const end = await endOf(dependencies, held, call);',
       "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
-      'shared/permits/in-line/execution-ended.ts',
+      'shared/permits/execution-ended.ts',
     ),
   ),
   byTest(

@@ -180,7 +180,13 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the holder before is never a task whose execution ended before its ticket was deleted',
-    [change("? 'perhapsUnheard' : 'executionEnded'", "? 'undelivered' : 'executionEnded'", 'shared/locks/execution-ended.ts')],
+    [
+      change(
+        "? 'perhapsUnheard' : 'executionEnded'",
+        "? 'undelivered' : 'executionEnded'",
+        'shared/locks/execution-ended.ts',
+      ),
+    ],
     'and the event of its end ends its execution: `previous` names it all the same to',
     'test/queue/undelivered.test.ts',
   ),

@@ -1,7 +1,7 @@
-import { text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import type { Leaving } from '../../line/executions/ended-execution.ts';
-import { graceEnd } from '../../line/executions/grace.ts';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import type { Leaving } from '../line/executions/ended-execution.ts';
+import { graceEnd } from '../line/executions/grace.ts';
 import {
   type End,
   endOf,
@@ -10,18 +10,18 @@ import {
   type Reported,
   type Work,
   workOf,
-} from '../../line/executions/state.ts';
-import { deleteTicket, getTicket, isTask, lineOf } from '../../line/waiters.ts';
-import { isStill } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { forgetExecution, noteExecution } from '../execution-rows.ts';
-import { advance, MOST_GOING } from '../hand-off.ts';
-import type { Going } from '../previous.ts';
-import { readPool } from '../read.ts';
-import type { PoolEntry, PoolRecord } from '../record.ts';
-import { giveToLine } from '../release.ts';
-import { updatePool } from '../write.ts';
+} from '../line/executions/state.ts';
+import { deleteTicket, getTicket, isTask, lineOf } from '../line/waiters.ts';
+import { isStill } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { forgetExecution, noteExecution } from './execution-rows.ts';
 import { giveGrace } from './grace.ts';
+import { advance, MOST_GOING } from './hand-off.ts';
+import type { Going } from './previous.ts';
+import { readPool } from './read.ts';
+import type { PoolEntry, PoolRecord } from './record.ts';
+import { giveToLine } from './release.ts';
+import { updatePool } from './write.ts';
 
 /**
  * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).

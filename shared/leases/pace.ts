@@ -1,7 +1,7 @@
-import { betweenMs, CHANCE, FAST_MS, FRONT, NEXT_MS, OTHERS_MS, patienceMs, shortName } from '../../line/pace.ts';
-import type { Ids } from '../../surroundings/ids.ts';
-import type { LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
+import { betweenMs, CHANCE, FAST_MS, FRONT, NEXT_MS, OTHERS_MS, patienceMs, shortName } from '../line/pace.ts';
+import type { Ids } from '../surroundings/ids.ts';
+import type { LeaseRecord } from './record.ts';
+import { isLeased } from './rules.ts';
 
 const SHORT_TURN_MS = 50;
 const MAX_NEXT_MS = 250;

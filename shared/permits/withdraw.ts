@@ -1,13 +1,13 @@
-import type { Call } from '../../aws/call.ts';
-import { outcomeUnknown, writing } from '../../aws/send.ts';
-import { lineOf } from '../../line/waiters.ts';
-import { flagOwnTickets, type Withdrawer } from '../../line/waiting-calls.ts';
-import { withdrawPlace } from '../../line/withdraw.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { requestName } from '../names.ts';
-import { readPool } from '../read.ts';
-import { ending, entryOf } from '../record.ts';
-import { giveBack, giveToLine } from '../release.ts';
+import type { Call } from '../aws/call.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
+import { lineOf } from '../line/waiters.ts';
+import { flagOwnTickets, type Withdrawer } from '../line/waiting-calls.ts';
+import { withdrawPlace } from '../line/withdraw.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { requestName } from './names.ts';
+import { readPool } from './read.ts';
+import { ending, entryOf } from './record.ts';
+import { giveBack, giveToLine } from './release.ts';
 
 /**
  * Withdraws a request of the caller's own: the calls that wait for a permit, or the permit (docs/protocols/pools.md#withdraw).
