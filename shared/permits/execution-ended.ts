@@ -151,7 +151,7 @@ async function byTarget(
   return sorted;
 }
 
-/** Whether perhaps no task or call was notified of the permit, as for a lease (locks/execution-ended.ts). */
+/** Whether perhaps no task or call was notified of the permit, as for a lease (leases/execution-ended.ts). */
 async function mayBeUnheard(
   dependencies: PoolDependencies,
   { key, entry, tickets }: { key: string; entry: PoolEntry; tickets: readonly string[] },

@@ -1,7 +1,8 @@
 import type { Call } from '../aws/call.ts';
-import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
+import { endDeadHolders } from '../line/executions/questions.ts';
 import { type Found, findEnd } from '../line/executions/state.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
+import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isLate, isSomebodyWaiting, isStillTold, LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { endUnnotified } from '../line/unnotified.ts';
 import { deleteTicket, isTask, lineOf, type TaskTicket, type Ticket, ticketsOf } from '../line/waiters.ts';
@@ -23,13 +24,6 @@ import { permitLost } from './views.ts';
 const MAX_ADVANCES = 10;
 const MAX_LATE = 100;
 
-/** What the run has done so far (locks/repair.ts). */
-interface Counts {
-  granted: number;
-  told: number;
-  unanswered: number;
-}
-
 interface Repair {
   record: PoolRecord;
   repaired: Counts;
@@ -42,7 +36,7 @@ interface Repair {
  */
 export async function repairPool(
   dependencies: PoolDependencies,
-  { key, repaired, spareMs, questions }: { key: string; repaired: Counts; spareMs: number; questions: Questions },
+  { key, repaired, spareMs, questions }: Looking,
   call: Call,
 ): Promise<void> {
   let record = await readPool(dependencies, key, call);

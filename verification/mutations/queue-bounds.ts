@@ -100,7 +100,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the event of an end believes what Step Functions said before the record was read',
     changes: [
       {
-        file: 'shared/locks/execution-ended.ts',
+        file: 'shared/leases/execution-ended.ts',
         search: 'const end = await endOf(dependencies, held, call);',
         replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },

@@ -184,7 +184,7 @@ export const QUEUE_LINE: Mutation[] = [
       change(
         "? 'perhapsUnheard' : 'executionEnded'",
         "? 'undelivered' : 'executionEnded'",
-        'shared/locks/execution-ended.ts',
+        'shared/leases/execution-ended.ts',
       ),
     ],
     'and the event of its end ends its execution: `previous` names it all the same to',
