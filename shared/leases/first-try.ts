@@ -6,7 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import { isOwnOf } from '../line/request.ts';
+import { isOwnOf, MAX_MEETINGS } from '../line/request.ts';
 import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
@@ -32,6 +32,7 @@ const MAX_TRIES = 5;
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
   let before: LeaseRecord = { key: request.key };
   let queueSeenEmpty = false;
+  let meetings = 1;
   for (let tries = 1; ; tries++) {
     const grant = newGrant(dependencies, request, before);
     const triedAt = grant.acquiredAt;
@@ -45,7 +46,8 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     if (isRepeatable(standing, request, triedAt)) {
       const repeated = await repeat(dependencies, { request, standing }, call);
       if (repeated) return { ...repeated, won: true, repeated: true };
-      if (tries === MAX_TRIES) return { won: false, standing };
+      if (meetings++ === MAX_MEETINGS) return { won: false, standing };
+      tries--;
       continue;
     }
     const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= triedAt;

@@ -47,7 +47,7 @@ export interface HandedOff {
 }
 
 /** No call has looked at this line, so others may wait in it. */
-export const UNREAD: Line = {
+const UNREAD: Line = {
   ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
   ...{ isWhole: false, gone: 0, isUntold: false },
 };

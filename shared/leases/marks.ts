@@ -3,7 +3,6 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Arrived } from '../line/limits/full-lines.ts';
 import type { TaskTicket } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
 import { paceAfter } from './pace.ts';
@@ -78,20 +77,6 @@ export const markAgain = (
   call: Call,
 ): Promise<Written> =>
   mark(dependencies, { key: record.key, condition: all(grantUnchanged(record), isUnmarked), ticket }, call);
-
-/** What a record says of those in line, for a call or a task that has just joined. */
-export function arrivedAt(
-  dependencies: LeaseDependencies,
-  { key, waiters, lineOut }: LeaseRecord,
-  call: Call,
-): Omit<Arrived, 'key'> {
-  const arrivals = Number(waiters?.N);
-  return {
-    arrivals,
-    lineOut,
-    correct: (inLine) => correctLineOut(dependencies, { key, arrivals, inLine }, call),
-  };
-}
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the record has moved on. */
 export const correctLineOut = (

@@ -11,7 +11,7 @@ import { KEEP_MS, keepPlace } from './waiting-calls.ts';
  * Takes a call that has just joined out of a line that is too long.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function refuseWhereLong(
+async function refuseWhereLong(
   dependencies: LeaseDependencies,
   { ticket, ...arrived }: Arrived & { ticket: string },
   call: Call,
@@ -34,7 +34,7 @@ interface Placing {
  * Keeps the place of a call that asks again in time, or takes a new one.
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-export async function takePlace(
+async function takePlace(
   dependencies: LeaseDependencies,
   { asked, ticket, deadline }: Placing,
   call: Call,

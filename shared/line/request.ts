@@ -25,3 +25,6 @@ type Named = { [Field in keyof Acquisition]?: string | undefined };
 /** Whether a record or a ticket, as it was read, belongs to this acquisition: the same rule as `isOf`. */
 export const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolean =>
   record.requestId === requestId && record.holder === holder && record.principal === principal;
+
+/** A first try meets the grant of its request again if a duplicate call has changed it first. Each of them does so once, as a rule. */
+export const MAX_MEETINGS = 20;

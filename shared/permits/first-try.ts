@@ -1,9 +1,10 @@
 import type { Call } from '../aws/call.ts';
+import { MAX_MEETINGS } from '../line/request.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
-import { type Granted, MAX_MEETINGS, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
+import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';

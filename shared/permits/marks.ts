@@ -2,7 +2,6 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import type { Arrived } from '../line/limits/full-lines.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
@@ -77,20 +76,6 @@ export function raiseMark(
   const now = dependencies.clock.now();
   const raised = raisedMark({ ticket, isNews: false, fence, out: isAgain ? 1 : 0 });
   return updatePool(dependencies, { key, now, ...raised, condition }, call);
-}
-
-/** What a record says of those in line, for a call or a task that has just joined. */
-export function arrivedAt(
-  dependencies: PoolDependencies,
-  { key, waiters, lineOut }: PoolRecord,
-  call: Call,
-): Omit<Arrived, 'key'> {
-  const arrivals = Number(waiters?.N);
-  return {
-    arrivals,
-    lineOut,
-    correct: (inLine) => correctLineOut(dependencies, { key, arrivals, inLine }, call),
-  };
 }
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */

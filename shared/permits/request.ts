@@ -10,9 +10,6 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
   principal: string | undefined;
 }
 
-/** A call meets the permit of its request again where another call of the request has changed it first. Each of them does so once, as a rule. */
-export const MAX_MEETINGS = 20;
-
 /** A request has one permit, by the terms of the call that received it. A duplicate call that asks for another weight would be misled by it. */
 export const otherWeight = ({ weight }: PermitRequest, own: PoolEntry): HoldfastError | undefined =>
   own.weight === weight

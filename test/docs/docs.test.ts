@@ -68,16 +68,18 @@ it('the README has at most 200 lines', async () => {
   expect((await readFile('README.md', 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(200);
 });
 
+/** The files and folders that a text names in backticks. */
+const namedIn = (text: string) =>
+  [...text.matchAll(/`([\w./<>*-]+)`/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => /\.(ts|yml|json|md|grit)$|\/$/.test(name));
+
+const tracked = async () => (await promisify(execFile)('git', ['ls-files'])).stdout.trim().split('\n');
+
 describe('ARCHITECTURE.md', () => {
   it('names files and folders that are there', async () => {
-    const [map, { stdout }] = await Promise.all([
-      readFile('ARCHITECTURE.md', 'utf8'),
-      promisify(execFile)('git', ['ls-files']),
-    ]);
-    const files = stdout.trim().split('\n');
-    const named = [...map.matchAll(/`([\w./<>*-]+)`/g)]
-      .map(([, name = '']) => name)
-      .filter((name) => /\.(ts|yml|json|md)$|\/$/.test(name));
+    const [map, files] = await Promise.all([readFile('ARCHITECTURE.md', 'utf8'), tracked()]);
+    const named = namedIn(map);
     expect(named.length).toBeGreaterThan(60);
     for (const name of new Set(named)) {
       const pattern = name.replaceAll('.', '\\.').replace('<capability>', '\\w+').replace('*', '[\\w-]+');
@@ -93,6 +95,24 @@ describe('ARCHITECTURE.md', () => {
   it('has two pages', async () => {
     expect((await readFile('ARCHITECTURE.md', 'utf8')).split(/\s+/).length).toBeLessThan(1300);
   });
+});
+
+it('the README of each folder of shared/, and of test/support, names files and folders that are there', async () => {
+  const files = await tracked();
+  const folders = new Set(files.map((file) => /^shared\/\w+(?=\/)|^test\/support(?=\/)/.exec(file)?.[0]));
+  expect(folders.size).toBeGreaterThan(10);
+  for (const folder of folders) {
+    if (folder === undefined) continue;
+    const text = await readFile(join(folder, 'README.md'), 'utf8');
+    expect(text.split(/\s+/).length, folder).toBeLessThan(700);
+    const beside = files.filter((file) => file.startsWith(`${folder}/`)).map((file) => file.slice(folder.length + 1));
+    for (const name of namedIn(text)) {
+      // Its own files by their names or paths in the folder, others by their whole paths.
+      const own = beside.some((file) => `${file}/`.startsWith(name) || file === name || file.endsWith(`/${name}`));
+      const isThere = own || files.some((file) => file === name || (name.endsWith('/') && file.startsWith(name)));
+      expect(isThere, `${folder}/README.md names ${name}`).toBe(true);
+    }
+  }
 });
 
 it('every link of a document leads to a file, and to a heading of it', async () => {

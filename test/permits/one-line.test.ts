@@ -86,7 +86,7 @@ describe('behind a waiter that is too heavy for the room that is free', () => {
   const heavyFirst = async (key: string) => {
     for (const holder of ['a', 'b', 'c']) await acquire({ key, holder, limit: 4, ttlSeconds: 600 });
     await park({ key, holder: 'heavy', limit: 4, weight: 2 });
-    timeline.advance(1); // later tickets
+    timeline.advance(1); // a later ticket
     requests.sent.length = 0;
   };
 
@@ -141,11 +141,14 @@ it('a waiter that is not next sleeps no longer than its patience', async () => {
   const first = await acquire({ key, limit: 1 });
   const { task } = await park({ key, holder: 'next', limit: 1 });
   timeline.advance(1); // a later ticket
+  const asked = { holder: 'behind', waitSeconds: 1 };
+  const [left] = await timeline.play(() => failure(waits(key, asked)));
   let releasedAt = 0;
   await timeline.play(
-    () => failure(waits(key, { holder: 'behind', waitSeconds: 5 })),
+    // A call that asks again does not know its position, so it looks each 150 ms.
+    () => failure(waits(key, { ...asked, ...(left?.context.retryWith as object), waitSeconds: 5 })),
     () =>
-      timeline.later(1000, async () => {
+      timeline.later(1080, async () => {
         await release(first, late);
         releasedAt = timeline.now();
       }),

@@ -394,7 +394,7 @@ describe('a request of a task', () => {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next?.fence } });
   });
 
-  it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of five tries', async () => {
+  it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of twenty tries', async () => {
     const key = newKey();
     const asked = { key, holder: 'task', requestId: 'extended' };
     const { task } = await park(asked);
@@ -406,7 +406,7 @@ describe('a request of a task', () => {
     };
     requests.faultsOf.UpdateItem = [extended];
     expect(await acquire(asked)).toMatchObject({ leaseId, fence, repeated: true });
-    requests.faultsOf.UpdateItem = Array.from({ length: 5 }, () => [extended, 'none' as const]).flat();
+    requests.faultsOf.UpdateItem = Array.from({ length: 20 }, () => [extended, 'none' as const]).flat();
     expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', fence } });
     expect(await acquire(asked)).toMatchObject({ leaseId, repeated: true });
   });

@@ -1,8 +1,14 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Mutant } from './stryker.ts';
+
+/** The capabilities whose files are mutated, and the line that two of them share. */
+export const CAPABILITIES = ['aws', 'commits', 'leases', 'line', 'locks', 'nameservice', 'permits'];
+
+/** Where a run writes its report. Git ignores the folder, and a release attaches the files. */
+export const REPORT = 'verification/mutation-score/report';
 
 /** A mutant that no assertion caught. */
 export interface Open {
@@ -37,14 +43,37 @@ interface Equivalent extends Pick<Open, 'mutator' | 'original' | 'replacement'> 
   reason: string;
 }
 
-const fileOf = (name: string) => join(import.meta.dirname, name);
-const EQUIVALENT = JSON.parse(readFileSync(fileOf('equivalent.json'), 'utf8')) as Equivalent[];
+const EQUIVALENT_FILE = join(import.meta.dirname, 'equivalent.json');
+const EQUIVALENT = JSON.parse(readFileSync(EQUIVALENT_FILE, 'utf8')) as Equivalent[];
 
-export const readReport = async (): Promise<Report> => JSON.parse(await readFile(fileOf('report.json'), 'utf8'));
+const fileOf = (name: string) => join(REPORT, name);
+
+/** The report of earlier runs on this machine, if there was one. */
+export async function readReport(): Promise<Report> {
+  if (!existsSync(fileOf('report.json'))) return {};
+  return JSON.parse(await readFile(fileOf('report.json'), 'utf8'));
+}
+
+const isInSource = ({ file, original, line }: Equivalent): boolean => {
+  if (!existsSync(file)) return false;
+  const lines = linesOf(file).map((one) => one.trim());
+  return lines.join(' ').includes(original) && (line === undefined || lines.includes(line));
+};
+
+/** Deletes the equivalent survivors whose text has left the source. @returns the deleted entries, as `file: text` */
+export async function dropGone(): Promise<string[]> {
+  const gone = EQUIVALENT.filter((one) => !isInSource(one));
+  if (gone.length > 0) {
+    const kept = EQUIVALENT.filter((one) => !gone.includes(one));
+    await writeFile(EQUIVALENT_FILE, `${JSON.stringify(kept, undefined, 2)}\n`);
+  }
+  return gone.map(({ file, original }) => `${file}: ${original}`);
+}
 
 /** Writes the report, and the table of it. */
 export async function writeReport(report: Report, files: string[]): Promise<void> {
   const kept = Object.fromEntries(files.flatMap((file) => (report[file] ? [[file, report[file]]] : [])));
+  await mkdir(REPORT, { recursive: true });
   await writeFile(fileOf('report.json'), `${JSON.stringify(kept, undefined, 2)}\n`);
   await writeFile(fileOf('report.md'), markdown(kept, files));
 }
@@ -145,11 +174,11 @@ function markdown(report: Report, files: string[]): string {
   return [
     '# Mutation score',
     '',
-    'Written by `npm run mutation-score`. [README.md](README.md) says what the columns are.',
+    'Written by `npm run mutation-score`. The README of `verification/mutation-score` explains the columns.',
     '',
     '| | caught | timed out | survived | run by no test | equivalent | left out | score |',
     '|---|---|---|---|---|---|---|---|',
-    ...['aws', 'commits', 'leases', 'nameservice'].map(capability).map(line),
+    ...CAPABILITIES.map(capability).map(line),
     line(sum('all', () => true)),
     ...rows.map(line),
     '',

@@ -3,12 +3,15 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import {
+  CAPABILITIES,
   digestOf,
+  dropGone,
   type FileReport,
   isEquivalent,
   type Open,
   openStatus,
   placeOf,
+  REPORT,
   type Report,
   readReport,
   reportOf,
@@ -17,7 +20,8 @@ import {
 import { type Mutant, runStryker } from './stryker.ts';
 
 const HELP = `npm run mutation-score: has Stryker make small changes to the domain, one after the other, and counts those that the tests catch.
-Enters the outcome in verification/mutation-score/report.json, and prints what survived. Files that have not changed since are left out.
+Writes report.json and report.md to ${REPORT}, and prints the survivors. Files that have not changed since the last run are left out.
+Entries of equivalent.json whose text has left the source are deleted at the end of a run, and printed.
 
   --only TEXT    those files alone whose path has it; may be given again
   --shard K/N    of all files, every Nth one, from the Kth on (1/1)
@@ -26,7 +30,7 @@ Enters the outcome in verification/mutation-score/report.json, and prints what s
   --again        also files that have not changed
   --tests TEXT   with those files of tests alone whose path has it; may be given again. What survives is tried with all by --open
   --patience S   how many seconds longer than they should the tests of a mutant may take (15); more where the machine is busy
-  --report       write report.md anew, and run nothing`;
+  --report       write report.md again and delete what has left the source, and run nothing`;
 
 /** The outcome of so many lines is lost where a run is cut. */
 const LINES_AT_ONCE = 1300;
@@ -34,8 +38,7 @@ const LINES_AT_ONCE = 1300;
 /** That a mutant meets: those that come next would seldom catch it, and `--open` tries them all. */
 const MOST_TESTS = 60;
 
-/** The tests that may catch a mutant: those of its capability, of permits, or of the report, but for the races, which take their
- * time and catch little more. */
+/** The tests that may catch a mutant: those of its room, but for the races, which take their time and catch little more. */
 const TESTS = {
   aws: [
     'test/aws/*',
@@ -46,15 +49,22 @@ const TESTS = {
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
   expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
-  leases: [
-    'test/leases/!(races)*',
+  leases: ['test/leases/!(races)*', 'test/queue/!(races|wakeup|order)*', 'test/namespaces/leases*'],
+  line: [
     'test/queue/!(races|wakeup|order)*',
-    'test/namespaces/executions*',
-    'test/namespaces/leases*',
-    'test/permits/{adapters,callers,park,withdraw}*',
+    'test/leases/{adapters,waits}*',
+    'test/namespaces/{executions,leases}*',
+    'test/permits/!(races|line-races|crowd)*',
+  ],
+  locks: [
+    'test/{leases,permits,queue}/adapters*',
+    'test/leases/{environment,input}*',
+    'test/namespaces/{executions,leases}*',
+    'test/permits/{execution,namespaces,withdraw}*',
+    'test/queue/{dead-holders,execution-ended,many-keys,messages,withdraw}*',
   ],
   nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
-  pools: ['test/permits/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
+  permits: ['test/permits/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
 };
 type Room = keyof typeof TESTS;
 
@@ -73,7 +83,7 @@ async function main(): Promise<void> {
   if (values.help) return console.log(HELP);
   const patienceMs = 1000 * (number('patience', { least: 1, most: 3600 }) ?? 15);
   process.chdir(resolve(import.meta.dirname, '../..'));
-  const files = globSync('shared/{aws,commits,leases,nameservice}/**/*.ts').sort();
+  const files = globSync(`shared/{${CAPABILITIES}}/**/*.ts`).sort();
   const report = await readReport();
   const chosen = shardOf(files, values.shard)
     .filter((file) => has(file, values.only))
@@ -96,6 +106,7 @@ async function main(): Promise<void> {
     }
   }
   await writeReport(report, files);
+  for (const one of await dropGone()) console.log(`no longer in the source, deleted from equivalent.json: ${one}`);
 }
 
 /** Whether the path has one of the texts, where there are any. */
@@ -157,7 +168,7 @@ function groupsOf(files: string[]): string[][] {
 
 function roomOf(file: string): Room {
   if (file.endsWith('/expired.ts')) return 'expired';
-  return file.includes('/pools/') ? 'pools' : (file.split('/')[1] as Room);
+  return file.split('/')[1] as Room;
 }
 const testsOf = ([file = '']: string[]) => globSync(TESTS[roomOf(file)].map((pattern) => `${pattern}.test.ts`));
 

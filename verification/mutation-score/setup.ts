@@ -64,8 +64,8 @@ const counts = () => ({ ...stryker.mutantCoverage?.static });
  * Asking for it again at each run would take longer than most tests.
  */
 const LOADED = [
-  'shared/{aws,commits,leases,nameservice}/**/*.ts',
-  'test/support/{commits,expiry,nameservice,pools,queue}.ts',
+  'shared/{aws,commits,leases,line,locks,nameservice,permits}/**/*.ts',
+  'test/support/worlds/{commits,expiry,leases,line,nameservice,permits,permits-in-line}.ts',
 ];
 if (!kept.loaded) {
   for (const file of LOADED.flatMap((pattern) => globSync(pattern))) await import(resolve(file));

@@ -70,7 +70,15 @@ export async function runStryker({ mutate, testFiles, most, patienceMs }: Job): 
     tempDirName: join(folder, 'sandbox'),
     // Stryker would rewrite it with an interface that TypeScript 7 does not have. The tests need none.
     tsconfigFile: 'none',
-    ignorePatterns: ['bench', 'client/dist', 'dist', 'docs', '.venv', 'verification/**/node_modules'],
+    ignorePatterns: [
+      'bench',
+      'client/dist',
+      'dist',
+      'docs',
+      '.venv*',
+      'verification/mutation-score/report',
+      'verification/**/node_modules',
+    ],
     allowEmpty: true,
     logLevel: 'warn',
   };

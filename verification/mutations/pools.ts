@@ -3,7 +3,8 @@ import { type Change, change, type Mutation } from './mutation.ts';
 
 const PAST_LIMIT = 'nobody is granted a permit past its limit';
 
-const TAKES_PLACE = 'const { ticket, again } = await takePlace(this.#dependencies, placing, this.#call);\n    ';
+const TAKES_PLACE =
+  'const { ticket, again } = await takePlace(dependencies, { ...joining, asked: lock.asked }, call);\n  ';
 
 const byHistory = (name: string, [promise, seed]: [promise: string, seed: number], ...changes: Change[]): Mutation => ({
   ...{ name, promise, changes, only: 'pools', seed },
@@ -155,11 +156,9 @@ export const POOLS: Mutation[] = [
     'the mark of a pool comes before the ticket of a call',
     ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
-      `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence, isAgain: again };`,
-      'const joining = { key, name, ticket: before, fence };',
-      'shared/permits/in-line/wait.ts',
+      `${TAKES_PLACE}const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');`,
+      `const { won, record, arrivals, lineOut } = await lock.mark(joining.ticket ?? '', 'first');\n  ${TAKES_PLACE}`,
     ),
-    change('this.#ticket = ticket;', `${TAKES_PLACE}this.#ticket = ticket;`, 'shared/permits/in-line/wait.ts'),
   ),
   byTask(
     'a task that is tried again under its lease leaves that to the ticket of the older try',
@@ -195,7 +194,7 @@ export const POOLS: Mutation[] = [
   byTask(
     'each task that parks for a permit sends a message',
     'has a message look at the end of the holder',
-    change('if (record.nextTicket !== ticket) return;', 'if (record.nextTicket === undefined) return;'),
+    change('if (!this.isNext(record, ticket)) return;', 'if (record.nextTicket === undefined) return;'),
   ),
   byTask(
     'a hand-off of a pool sends a message only if a task is next',
@@ -215,7 +214,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a call that asks again for a permit counts as another arrival',
     ['full-line', 'does not count a call twice that asks again'],
-    change('fence: again ? undefined : fence, isAgain: again };', 'fence: again ? undefined : fence };'),
+    change('fence: isAgain ? undefined : seenFence, isAgain };', 'fence: isAgain ? undefined : seenFence };'),
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
@@ -264,12 +263,27 @@ export const POOLS: Mutation[] = [
   byTest(
     'a call that leaves the line is refused for the permit that a duplicate of it claimed first',
     ['duplicates', 'between its last look and its claim, where its time in line is over'],
-    change('own && tries < MAX_MEETINGS;', 'own && tries < MAX_MEETINGS - 19;'),
+    change('++conflicts === maxConflicts', '++conflicts >= 1'),
+  ),
+  byTest(
+    'a call behind a waiter that does not fit hands off at each look',
+    ['one-line', 'a light call in line reads the line no more than once a second'],
+    change('if (!isFree || this.#isStillFruitless) return false;', 'if (!isFree) return false;'),
+  ),
+  byTest(
+    'a call that races beside a line tries at each look',
+    ['one-line', 'a call that races beside the line tries no more than once a second'],
+    change('lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at', 'at'),
+  ),
+  byTest(
+    'a repeated acquire prolongs the permit',
+    ['one-line', 'a repeated acquire does not prolong a permit that came from the line'],
+    change("if (how === 'answer') return this.#answer(entry);", ''),
   ),
   byTest(
     'a call in line that is refused for another weight stays in line',
     ['duplicates', 'a call in line whose request receives a permit of another weight is refused'],
-    change('own.weight !== request.weight)', 'own.weight < 0)'),
+    change('if (error && ticket !== undefined)', 'if (error && !ticket)'),
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',

@@ -78,13 +78,16 @@ export const QUEUE_LINE: Mutation[] = [
     'a claim does not name the version that it saw',
     [
       change('condition: isStillHeld(record), values, version }', 'condition: isHeld, values, version }'),
-      change('import { isStillHeld } from', 'import { isHeld } from'),
+      change(
+        'import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from',
+        'import { grantUnchanged, isHeld, isStillHeld, isUnmarked, queueUnchanged } from',
+      ),
     ],
     'that comes when another has the lease is none: the call is told so',
   ),
   shown(
     'nobody looks at the clock after a claim',
-    [change('isWorthIt(standing, clock.now())', 'isWorthIt(standing, 0)')],
+    [change('isWorthIt(grant, clock.now())', 'isWorthIt(grant, 0)')],
     'that is answered late is renewed, so that the caller gets more than half of its ttl',
   ),
   shown(
@@ -170,7 +173,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
-    [change('if (isFirst || record.claimTtlMs !== undefined) await', 'if (isFirst) await')],
+    [change('if (isFirst || record.claimTtlMs !== undefined)', 'if (isFirst)')],
     'with its grant unclaimed: a task that parks then sends the message',
   ),
   shown(
@@ -208,7 +211,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the mark goes from a record that stays held without a new version',
-    [change('if (!isLeased(record)) return', 'if (record || !isLeased(record)) return')],
+    [change('if (!isLeased(record)) return updateLease(', 'if (record || !isLeased(record)) return updateLease(')],
     'does not clear the mark of a newcomer, by the mark of a record that stays held',
     HAZARDS,
   ),
@@ -312,7 +315,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a call that lost one place of its request gives back the lease of the other',
-    [change('if (cancelled && row !== standing.ticket) throw', 'if (cancelled && row === undefined) throw')],
+    [change('if (row === grant.ticket) await lock.giveUp(standing);', 'await lock.giveUp(standing);')],
     'and loses its own place right then: it leaves the lease to the other call',
     REQUESTS,
   ),
@@ -326,8 +329,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a call shares the lease of a task under the version of the call that notifies it',
     [
       change(
-        'if (tries === MAX_TRIES || (isWhole',
-        'if (isWhole && endsAt(standing) > clock.now()) return { standing, repeated: true };\n    if (tries === MAX_TRIES || (isWhole',
+        "if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;",
+        "if (how === 'answer') return grant.expiresAt <= clock.now() ? undefined : { standing, grant, repeated: true, previous };",
       ),
     ],
     'that a call stands in line for too: the lease stays with the call where the task is gone',

@@ -23,7 +23,7 @@ const shown = (name: string, changes: Change[], ...[file, test]: [file: string, 
 export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a claim takes the ttl on record, which may be that of another caller',
-    [change('ttlSeconds: asker.ttlSeconds }', 'ttlSeconds: (standing.claimTtlMs ?? 0) / 1000 }')],
+    [change('ttlSeconds: this.#request.ttlSeconds }', 'ttlSeconds: (record.claimTtlMs ?? 0) / 1000 }')],
     ...[
       'test/leases/compat.test.ts',
       'a grant on which version 0.1.0 left the ttl of the waiter before: its request gets the ttl that it asks for',
@@ -31,16 +31,8 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that asks again is refused before it keeps its place, if its first try was slow',
-    [{ file: 'shared/leases/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
+    [change('if (isLate && !isBack) throw', 'if (isLate) throw')],
     ...[AGAIN, 'keeps its place, though its first try takes longer than the call was to wait'],
-  ),
-  shown(
-    'a call that asks again for a permit is refused before it keeps its place, if its first try was slow',
-    [{ file: 'shared/permits/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
-    ...[
-      'test/permits/duplicates.test.ts',
-      'a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait',
-    ],
   ),
   {
     name: 'a quick release passes over the first in line',
@@ -79,13 +71,13 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call takes the lease that it has taken over itself for one that another call of its request has claimed',
-    [change('record.version === this.#ownVersion', "record.version === ''")],
+    [change('own.version === this.#ownVersion', "own.version === ''")],
     TAKE_OVER,
     'has the whole lease by that write: it neither looks again nor claims',
   ),
   shown(
     'a call looks again before it takes an expired lease over',
-    [change('if (this.#isTurnByExpiry) return;', 'if (this.#isTurnByExpiry && !this.#ticket) return;')],
+    [change('if (lock.skipsLook?.(this.#record, this.#ticket)) return;', 'if (!this.#ticket) return;')],
     TAKE_OVER,
     'does so by what it saw last, which need not be of that moment',
   ),
@@ -190,19 +182,13 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that asks again counts as another arrival',
-    [change('isOfAnother(joining.request), ticket, again };', 'isOfAnother(joining.request), ticket };')],
+    [change("ticket, again: how === 'again' };", 'ticket };')],
     AGAIN,
     'is no new arrival',
   ),
   shown(
     'a call that asks again and has the lease at once leaves its place behind',
-    [
-      {
-        file: 'shared/leases/acquire.ts',
-        search: 'if (ticket !== undefined) await leaveLine(',
-        replace: 'if (ticket === request.requestId) await leaveLine(',
-      },
-    ],
+    [change('if (ticket === undefined) return outcome;', 'if (ticket === undefined || ticket) return outcome;')],
     AGAIN,
     'leaves the line where it has the lease at once',
   ),
@@ -313,12 +299,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that was cancelled does not look at the record',
-    [
-      change(
-        'if (stands && isOwnOf(record, this.#request)) return true;',
-        'if (!isCancelled && stands && isOwnOf(record, this.#request)) return true;',
-      ),
-    ],
+    [change('if (this.#isDecided) return true;', 'if (!isCancelled && this.#isDecided) return true;')],
     LATE,
     'is seen with the grant: the lease goes to the next one at once',
   ),
@@ -349,8 +330,8 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call leaves a free lease to those who stay',
     [
       change(
-        'if (hasHandedOn || isLeased(record) || record.waiters === undefined) break;',
-        'if (!hasHandedOn || isLeased(record) || record.waiters === undefined) break;',
+        'if (hasHandedOff || !lock.mayServe(record)) break;',
+        'if (!hasHandedOff || !lock.mayServe(record)) break;',
       ),
     ],
     AGAIN,
@@ -360,8 +341,8 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call in line believes an old look',
     [
       change(
-        'if (!isStillOwn(written.standing, asker)) return undefined;',
-        'if (!isStillOwn(written.standing, asker)) return isWhole ? { standing, repeated: true } : undefined;',
+        'if (!isGrant(own) || (!written.won',
+        "if (!isGrant(own) && how === 'answer') return { standing, grant, repeated: true, previous };\n    if (!isGrant(own) || (!written.won",
       ),
     ],
     REQUESTS,
@@ -371,8 +352,8 @@ export const QUEUE_WAITS: Mutation[] = [
     'a claim that is over by the time it is told is left to itself',
     [
       change(
-        'if (!claimed.repeated && endsAt(standing) <= dependencies.clock.now()) {',
-        'if (claimed.repeated && !claimed.repeated) {',
+        'if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {',
+        'if (full.repeated && !full.repeated) {',
       ),
     ],
     LATE,
@@ -380,36 +361,36 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that leaves goes by what it saw before its claim was lost',
-    [change('      record = await readRecord(dependencies, key, call);\n    }', '    }')],
+    [change('      record = await lock.read();\n    }', '    }')],
     REQUESTS,
     'that a call leaves with in the moment in which its lease moves on',
   ),
   shown(
     'a call that leaves takes the end of its own grant for the lease of another',
-    [change('if (isOwnOf(record, request) && isOver(record)) return', 'if (call.timeLeftMs() < 0) return')],
+    [change("if (typeof how === 'string') return", "if (typeof how === 'string' && call.timeLeftMs() < 0) return")],
     WAITS,
     'broken right before its claim learns that also where its time in line is over by then',
   ),
   shown(
     'a call that leaves does not judge what its hand-off shows',
-    [
-      change(
-        "record = (await handOff(dependencies, { record, ending: 'free' }, call)).standing;",
-        "await handOff(dependencies, { record, ending: 'free' }, call);",
-      ),
-    ],
+    [change('record = (await lock.handOff(record)).record;', 'await lock.handOff(record);')],
     WAITS,
     'has the lease that its own hand-off grants to an older place of its request',
   ),
   shown(
     'a call that has lost its grant leaves a free lease to those who stay',
-    [change('if (!isLeased(record) && record.waiters !== undefined)', 'if (call.timeLeftMs() < 0)')],
+    [change('if (lock.mayServe(record)) await', 'if (call.timeLeftMs() < 0) await')],
     WAITS,
     'hands a free lease on, though its own grant has just been given back',
   ),
   shown(
     'a call whose grant a withdrawal has ended goes by its look from before',
-    [change('const isWithdrawn = await isCancelled(dependencies, name, call);', 'const isWithdrawn = false;')],
+    [
+      change(
+        'const isWithdrawn = await isCancelled(dependencies, { key: lock.asked.key, ticket }, call);',
+        'const isWithdrawn = false;',
+      ),
+    ],
     WAITS,
     'withdrawn while it leaves learns that',
   ),

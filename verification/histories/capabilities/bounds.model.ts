@@ -20,7 +20,7 @@ type Facts = Pick<WorldFacts, 'spreadMs'>;
 
 const TOLD_IN_TIME = 'a task is notified within two minutes after its deadline';
 const GRANT_TOLD = 'a task is notified of its grant within two minutes';
-export const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
+const GRANT_TOLD_AGAIN = 'a task that is tried again is told of the grant of its request within two minutes';
 const WINDOW_KEPT = 'a caller that dies in line costs the next caller one window';
 const FREED_BY_EVENT = 'the end of an execution frees its lease within one event';
 const FREED_BY_FAILED_READ =

@@ -1,8 +1,10 @@
+import { lost, NOW } from '../engine/common.ts';
+import { deleteRow } from '../engine/rows.ts';
+import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
-import { type Answer, endReason, lost, NOW, storedPrevious, viewOf, writeVersion } from './common.ts';
+import { type Answer, endReason, storedPrevious, viewOf, writeVersion } from './common.ts';
 import { handOff } from './hand-off.ts';
 import { release } from './release.ts';
-import { type Config, type Item, Refused, type Request, type Self, type Steps } from './types.ts';
 import { waitInLine } from './wait.ts';
 import * as w from './writes.ts';
 
@@ -102,7 +104,7 @@ function* repeatGrant(
   if (!won) return undefined;
   // Its claim may have died before it deleted the row. That of a task is for the call that notifies the task.
   yield {
-    ...w.deleteRow(request.key, standing.ticket),
+    ...deleteRow(request.key, standing.ticket),
     condition: 'attribute_not_exists(token) AND attribute_not_exists(cancelled_at)',
     values: {},
   };

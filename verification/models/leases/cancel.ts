@@ -1,6 +1,7 @@
-import { NOW, write } from './common.ts';
+import { NOW, write } from '../engine/common.ts';
+import { deleteRow, isCall } from '../engine/rows.ts';
+import type { Config, Item, Request, Steps } from '../engine/types.ts';
 import { handOff } from './hand-off.ts';
-import type { Config, Item, Request, Steps } from './types.ts';
 import * as w from './writes.ts';
 
 /**
@@ -11,8 +12,8 @@ export function* withdraw(request: Request, config: Config): Steps<{ cancelled: 
   const { key } = request;
   const rows: Item[] = yield { op: 'query', key };
   let cancelled = false;
-  for (const row of rows.filter((one) => w.isCall(one) && w.isOwn(one, request))) {
-    const op = config.bugs?.cancelDeletes ? w.deleteRow(key, row.ticket) : w.cancelRow(row.ticket, request, yield NOW);
+  for (const row of rows.filter((one) => isCall(one) && w.isOwn(one, request))) {
+    const op = config.bugs?.cancelDeletes ? deleteRow(key, row.ticket) : w.cancelRow(row.ticket, request, yield NOW);
     const { won } = yield op;
     if (won) cancelled = true;
   }

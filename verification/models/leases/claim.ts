@@ -1,10 +1,11 @@
-import { lost, NOW, storedPrevious, writeVersion } from './common.ts';
+import { NOW } from '../engine/common.ts';
+import type { Config, Item, Request, Steps } from '../engine/types.ts';
+import * as line from '../line/claim.ts';
+import type { Lock } from '../line/lock.ts';
+import { storedPrevious } from './common.ts';
 import { release } from './release.ts';
-import type { Config, Item, Request, Steps } from './types.ts';
 import type { Previous } from './writes.ts';
 import * as w from './writes.ts';
-
-const MOST_TRIES = 5;
 
 export interface Granted {
   granted: Item;
@@ -15,66 +16,36 @@ export interface Granted {
   claimed: boolean;
 }
 
-interface Seen {
-  record: Item;
-  /** Whether this very call has written it as a whole one. */
-  isMine?: boolean;
-}
+/** A lease, as one request sees it. */
+const lockOf = (request: Request, config: Config): Lock => ({
+  key: request.key,
+  own(record) {
+    if (!w.isOwnOf(record, request) || !w.isLeased(record)) return undefined;
+    const { lease_version: version, ticket, claim_ttl_ms: claimTtl, ttl_ms: ttl } = record;
+    return { version, ticket, claimTtl, ttl, expiresAt: w.endsAt(record, config) };
+  },
+  renewal: (record, version, now) =>
+    record.claim_ttl_ms === undefined
+      ? w.renew(record, { version, now }, config)
+      : w.claim(record, version, now, config),
+  *repeat(record) {
+    return w.endsAt(record, config) > (yield NOW) ? record : undefined;
+  },
+  *giveUp({ lease_id }) {
+    yield* release(request.key, lease_id, config);
+  },
+});
 
-/**
- * queue.md#claim: the grant on record is this request's, and becomes a whole one.
- * @param ticket the row of this very call
- * @returns undefined where the grant is another's by now
- */
+/** queue.md#claim. @returns undefined where the grant is another's by now */
 export function* claim(
   request: Request,
-  { record: seen, isMine = false }: Seen,
+  seen: line.Seen,
   ticket: string | undefined,
   config: Config,
 ): Steps<Granted | undefined> {
-  if (config.bugs?.rowBeforeClaim && seen.ticket !== undefined) yield w.deleteRow(request.key, seen.ticket);
-  if (ticket !== undefined && ticket !== seen.ticket) {
-    const own: Item | undefined = yield { op: 'getRow', key: request.key, ticket };
-    if (own?.cancelled_at !== undefined && !config.bugs?.cancelUnseen) throw lost('cancelled');
-  }
-  const claimed = yield* claimWhole(request, { record: seen, isMine }, config);
+  const claimed = yield* line.claim(lockOf(request, config), seen, ticket, config);
   if (!claimed) return undefined;
-  const { record, repeated } = claimed;
-  // The row that the grant came by, and this call's own. A withdrawal that wrote to it is seen here; a later one sees the claim.
-  for (const row of new Set([record.ticket, ticket])) {
-    if (row === undefined || config.bugs?.rowBeforeClaim) continue;
-    const { old } = yield config.bugs?.cancelledByOldItem
-      ? w.deleteRow(request.key, row)
-      : w.leaveRow(request.key, row);
-    if (old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
-    // The grant of another place of the request may have been answered already.
-    if (row === record.ticket) yield* release(request.key, record.lease_id, config);
-    throw lost('cancelled');
-  }
-  const triedAt: number = yield NOW;
-  if (w.endsAt(record, config) <= triedAt && !config.bugs?.claimTrusted) return undefined;
+  const { record, repeated, triedAt } = claimed;
   const granted = config.bugs?.claimCountsFromAnswer ? { ...record, expires_at: triedAt + record.ttl_ms } : record;
   return { granted, repeated, triedAt, previous: storedPrevious(record), claimed: !repeated };
-}
-
-function* claimWhole(
-  request: Request,
-  seen: Seen,
-  config: Config,
-): Steps<{ record: Item; repeated: boolean } | undefined> {
-  let { record, isMine = false } = seen;
-  for (let tries = 0; ; tries++) {
-    const now: number = yield NOW;
-    const left = w.endsAt(record, config) - now;
-    if (isMine) {
-      if (config.bugs?.claimTrusted || left * 2 > record.ttl_ms) return { record, repeated: false };
-    } else if (record.claim_ttl_ms === undefined) return left > 0 ? { record, repeated: true } : undefined; // another call of this request has claimed it
-    if (tries === MOST_TRIES) return undefined;
-    const version = config.uuid();
-    const op = isMine ? w.renew(record, version, now, config) : w.claim(record, version, now, config);
-    const { won, standing } = yield* writeVersion(op, version);
-    if (!w.isOwnOf(standing, request) || !w.isLeased(standing)) return undefined;
-    record = standing;
-    isMine = won;
-  }
 }

@@ -1,5 +1,7 @@
-import { NOW, storedPrevious, type View, viewOf, type Written, write, writeVersion } from './common.ts';
-import { type Config, type Item, type Op, Refused, type Steps } from './types.ts';
+import { NOW, repairLater, type Written, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
+import { type Config, type Item, type Op, Refused, type Steps } from '../engine/types.ts';
+import { storedPrevious, type View, viewOf, writeVersion } from './common.ts';
 import * as w from './writes.ts';
 
 export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
@@ -22,32 +24,34 @@ interface Line {
 /** queue.md#hand-off, steps 1 and 2: who is next, and whether others wait. Rows that are over go on the way. */
 function* look(key: string, record: Item, ending: Ending, config: Config): Steps<Line> {
   const rows: Item[] = yield { op: 'query', key };
+  let blocks = false;
   const line: Item[] = [];
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
-    if (!w.isCall(row)) {
-      if (ending !== 'expired' && isOfGrant) yield w.deleteRow(key, row.ticket);
-      else if (isOfEnded(row, record, ending)) yield* failTask(key, row, 'LeaseLost');
+    if (!isCall(row)) {
+      if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
+      else if (isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted) yield* failTask(key, row, 'LeaseLost');
       else if (row.deadline > now) line.push(row);
-      else yield* failTask(key, row, 'LeaseHeld');
+      else if (!(yield* failTask(key, row, 'LeaseHeld')) && config.bugs?.overdueKeepsMark) blocks = true;
     } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
-      if (row.keep_until <= now) yield w.deleteOverdue(row, config); // until then its call is to see it
-    } else if (isOfGrant && !config.bugs?.unclaimedKeepsPlace) yield w.deleteRow(key, row.ticket);
-    else if (isOfEnded(row, record, ending)) yield w.deleteRow(key, row.ticket);
-    else if (row.keep_until <= now) yield w.deleteOverdue(row, config);
+      if (row.keep_until <= now) yield deleteOverdue(row, config); // until then its call is to see it
+    } else if (isOfGrant && !config.bugs?.unclaimedKeepsPlace) yield deleteRow(key, row.ticket);
+    else if (isOfEnded(row, record, ending)) yield deleteRow(key, row.ticket);
+    else if (row.keep_until <= now) yield deleteOverdue(row, config);
     else if (row.deadline > now || config.bugs?.absentGranted) line.push(row);
-    else if (config.bugs?.absentDeleted) yield w.deleteOverdue(row, config);
+    else if (config.bugs?.absentDeleted) yield deleteOverdue(row, config);
   }
-  return firstOf(line, yield NOW, config);
+  const first = firstOf(line, yield NOW, config);
+  return { ...first, others: blocks || first.others };
 }
 
 /** Nobody looks for a task: in front of one, a caller that may be leaving by a clock that is ahead is passed over. */
 function firstOf(line: Item[], now: number, config: Config): Line {
-  const task = line.some((row) => !w.isCall(row));
-  const isStaying = (row: Item) => !w.isCall(row) || row.deadline > now + config.skew || config.bugs?.absentGranted;
+  const task = line.some((row) => !isCall(row));
+  const isStaying = (row: Item) => !isCall(row) || row.deadline > now + config.skew || config.bugs?.absentGranted;
   const [oldest, next] = task && !config.bugs?.leavingGranted ? line.filter(isStaying) : line;
-  return { oldest, next, others: next !== undefined, task: task && oldest !== undefined && w.isCall(oldest) };
+  return { oldest, next, others: next !== undefined, task: task && oldest !== undefined && isCall(oldest) };
 }
 
 /** queue.md#quick-release: the same for the holder, that has proved nothing yet. @returns undefined where the record must be known */
@@ -55,9 +59,9 @@ export function* peek(key: string, own: string, config: Config): Steps<Line | un
   const rows: Item[] = yield { op: 'query', key };
   const now: number = yield NOW;
   const isDecided = (row: Item) =>
-    (row.ticket !== own || config.bugs?.quickOverOwnRow) && (w.isCall(row) || row.deadline > now);
+    (row.ticket !== own || config.bugs?.quickOverOwnRow) && (isCall(row) || row.deadline > now);
   if (!rows.every(isDecided)) return undefined;
-  const waits = (row: Item) => !w.isCall(row) || (row.cancelled_at === undefined && row.deadline > now);
+  const waits = (row: Item) => !isCall(row) || (row.cancelled_at === undefined && row.deadline > now);
   return firstOf(rows.filter(config.bugs?.absentGranted ? () => true : waits), now, config);
 }
 
@@ -68,18 +72,13 @@ const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
   record.request_id !== undefined &&
   w.isOwnOf(record, { requestId: row.request_id, holder: row.holder, principal: row.principal });
 
-/** Without an answer the row stays, and keeps nobody out. */
-export function* failTask(key: string, row: Item, error: 'LeaseHeld' | 'LeaseLost'): Steps<void> {
+/** Such a task is granted nothing any more, so it needs no mark. Without an answer its row stays for the schedule. */
+export function* failTask(key: string, row: Item, error: string): Steps<boolean> {
   const delivery = yield { op: 'tell', token: row.token, error, key };
-  if (delivery !== 'unanswered') yield w.deleteRow(key, row.ticket);
+  if (delivery === 'unanswered') return false;
+  yield deleteRow(key, row.ticket);
+  return true;
 }
-
-/** A caller was granted the key in front of a task. If it does not claim it, nobody else looks but the schedule. */
-export const repairLater = (key: string, config: Config): Op => ({
-  op: 'later',
-  key,
-  ms: config.window + config.skew + 2,
-});
 
 export function grantTo(
   row: Item,
@@ -99,7 +98,7 @@ export function grantTo(
     execution: row.execution,
     ticket: row.ticket,
     acquiredAt: now,
-    unclaimed: w.isCall(row) && row.ticket !== own && !config.bugs?.noWindow,
+    unclaimed: isCall(row) && row.ticket !== own && !config.bugs?.noWindow,
   };
 }
 
@@ -140,7 +139,7 @@ export function* handOff(
     const { oldest } = line;
     if (!oldest) return { moved, end: 'empty', standing: from };
     moved.push(oldest.ticket);
-    if (w.isCall(oldest)) {
+    if (isCall(oldest)) {
       if (line.task && oldest.ticket !== own && !config.bugs?.noMessage) yield repairLater(key, config);
       return { moved, end: 'granted', standing: from };
     }
@@ -167,11 +166,11 @@ function* passOn(
 function* settleBroken(key: string, record: Item): Steps<void> {
   const row: Item | undefined = yield { op: 'getRow', key, ticket: record.ticket };
   if (!row) return;
-  if (!w.isCall(row)) {
+  if (!isCall(row)) {
     const delivery = yield { op: 'tell', token: row.token, error: 'LeaseLost', key };
     if (delivery === 'unanswered') throw new Refused('Unavailable');
   }
-  yield w.deleteRow(key, record.ticket);
+  yield deleteRow(key, record.ticket);
 }
 
 /** Nobody is in line: the grant ends, and the mark goes. */
@@ -210,7 +209,7 @@ function* notifyNew(key: string, row: Item, record: Item, config: Config): Steps
   }
   const waited = Math.max(0, standing.acquired_at - row.parked_at);
   const outcome = yield tellGrant(key, row, { record: standing, now: yield NOW, waited }, config);
-  if (outcome !== 'unanswered') yield w.deleteRow(key, row.ticket);
+  if (outcome !== 'unanswered') yield deleteRow(key, row.ticket);
   return { outcome, standing };
 }
 
@@ -226,14 +225,14 @@ export function tellGrant(key: string, row: Item, { record, now, waited, repeate
   return { op: 'tell', token: row.token, key, grant, whole: record.ttl_ms };
 }
 
-/** Looks at the clock again after the write: a renewal that took long itself is renewed again, or its grant is not sent. */
-export function* renewWhole(record: Item, config: Config): Steps<Item | undefined> {
+/** The record names the row of the task that is to be notified. Looks at the clock again after the write: a renewal that took long itself is renewed again, or its grant is not sent. */
+export function* renewWhole(record: Item, config: Config, ticket?: string): Steps<Item | undefined> {
   let standing = record;
   for (let tries = 0; tries < 3; tries++) {
     const now: number = yield NOW;
     const version = config.uuid();
     const isWhole = now + standing.ttl_ms <= standing.expires_at;
-    const op = isWhole ? w.rotate(standing, version) : w.renew(standing, version, now, config);
+    const op = isWhole ? w.rotate(standing, version, ticket) : w.renew(standing, { version, now, ticket }, config);
     const written = yield* writeVersion(op, version);
     if (!written.won) return undefined;
     standing = written.standing;

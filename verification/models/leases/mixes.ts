@@ -1,22 +1,18 @@
-import type { Mutant } from './command.ts';
+import type { Mutant } from '../engine/command.ts';
+import { named, offset, some } from '../engine/parties.ts';
+import type { Chooser, Scenario } from '../engine/world.ts';
 import { type Cast, scenario } from './parties.ts';
-import type { Chooser, Scenario, World } from './world.ts';
+import type { LeaseWorld } from './world.ts';
 
 const pick = <T>(chooser: Chooser, ...values: readonly [T, ...T[]]): T =>
   values[chooser.choose(values.length)] ?? values[0];
-/** The first few. */
-const some = <T>(chooser: Chooser, values: readonly T[], least = 1): T[] =>
-  values.slice(0, least + chooser.choose(values.length - least + 1));
-const named = <T>(name: string, wish: T): readonly [string, T] => [name, wish];
-const offset = (party: number, { chooser }: World): number => (chooser.replays ? party % 2 : chooser.choose(2));
-
 /** A call behind one that died waits no longer than this. */
-const behindDead = (world: World): number =>
+const behindDead = (world: LeaseWorld): number =>
   Math.max(world.releasedAt ?? 0, 1000) +
   world.crashes * (world.config.window + world.config.skew + 1 + 2 * world.config.lookFar) +
   world.config.lookFar +
   1;
-const atOnce = (world: World): number => Math.max(world.releasedAt ?? 0, 1003) + world.config.lookFar + 1;
+const atOnce = (world: LeaseWorld): number => Math.max(world.releasedAt ?? 0, 1003) + world.config.lookFar + 1;
 
 /** Gone through completely. */
 export const SMALL: Record<string, () => Scenario> = {
@@ -333,6 +329,49 @@ export const MIXES: Record<string, Mix> = {
       jumps: [1, 5],
       repairs: chooser.choose(2),
     }),
+  'a task that cannot be notified': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 2 + chooser.choose(4) }),
+        ...some(
+          chooser,
+          [named('a', { wait: 20, after: 1 + chooser.choose(9) }), named('p', { after: 12, tries: 1 })],
+          0,
+        ),
+      ],
+      tasks: some(chooser, ['x', 'y', 'z']).map((name, n) =>
+        named(name, { after: 1, parkMs: 4 + chooser.choose(8), unreachable: n === 0 || chooser.choose(2) === 0 }),
+      ),
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
+  'a task is tried again': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 1 + chooser.choose(3) }),
+        ...some(chooser, [named('a', { wait: 20, after: 1 + chooser.choose(9) })], 0),
+      ],
+      tasks: [named('x', { after: 1, hold: 2, ttl: 600, again: 1 + chooser.choose(6) })],
+      faults: chooser.choose(4),
+      fates: ['lostReply', 'lostRequest'],
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
+  'one request, two tasks': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { hold: 2 + chooser.choose(3) }),
+        ...some(chooser, [named('a', { wait: 20, after: 1 + chooser.choose(9) })], 0),
+      ],
+      tasks: [named('x', { after: 1, hold: 2, twin: true })],
+      faults: chooser.choose(3),
+      fates: ['lostReply'],
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
   'records that vanish': (chooser) =>
     mixed(chooser, {
       ttlDeletes: true,
@@ -424,9 +463,36 @@ export const MUTANTS: Record<string, Mutant> = {
     survives: 'it costs time: the next in line finds the key free',
     mixes: ['callers leave among tasks and nothing goes wrong', 'asking again'],
   },
+  lostSilently: {
+    what: 'a call that ends with LeaseLost does not pass a free lease on',
+    survives: 'it costs time: the next in line finds the key free',
+    mixes: ['one request twice', 'withdrawals'],
+  },
   previousOfUnclaimed: {
     what: '`previous` names a holder that never claimed',
     mixes: ['two die in front', 'plain and waiting callers without standstills'],
+  },
+  overdueKeepsMark: {
+    what: 'an overdue task that cannot be notified keeps the mark',
+    mixes: ['a task that cannot be notified'],
+  },
+  repeatKeepsTicket: {
+    what: 'the rotation of a repeat does not name the row of the retried task',
+    survives: 'the second of two nets: the schedule notifies each task of the request that has the lease',
+    mixes: ['a task is tried again'],
+  },
+  secondRowUntold: {
+    what: 'the schedule notifies no second task of the request that has the lease',
+    mixes: ['a task is tried again'],
+  },
+  endedTaskGranted: {
+    what: 'a second task of a request that gave its grant back is granted the key',
+    mixes: ['one request, two tasks'],
+  },
+  rowNotRead: {
+    what: 'a call does not read its row before it puts back a lost mark',
+    survives: 'it costs time: the next call finds the line empty, and removes the mark',
+    mixes: ['foreign clients'],
   },
   quickUnproven: { what: 'a quick release does not prove its lease id' },
   quickToItself: {

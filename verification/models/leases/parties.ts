@@ -1,10 +1,13 @@
+import { NOW, sleep, TRUE_TIME } from '../engine/common.ts';
+import { addTask, failTaskOfCrashed, isExpected, type TaskWish, threeTimes } from '../engine/parties.ts';
+import { Broken, type Config, Refused, type Request, type Self, type Steps, type Task } from '../engine/types.ts';
+import type { Scenario } from '../engine/world.ts';
 import { acquire } from './acquire.ts';
 import { withdraw } from './cancel.ts';
-import { type Answer, NOW } from './common.ts';
+import type { Answer } from './common.ts';
 import { heartbeat, release } from './release.ts';
 import { park } from './tasks.ts';
-import { Broken, type Config, type Op, Refused, type Request, type Self, type Steps, type Task } from './types.ts';
-import { type Scenario, UNKNOWN, type World } from './world.ts';
+import type { LeaseWorld } from './world.ts';
 
 /** How a caller behaves. Times are in units of the model. */
 interface CallerWish {
@@ -27,12 +30,9 @@ interface CallerWish {
   spared?: boolean;
   /** It must get the key; by this time. */
   served?: boolean;
-  servedBy?: (world: World) => number;
+  servedBy?: (world: LeaseWorld) => number;
 }
 
-const TRUE_TIME: Op = { op: 'true' };
-const sleep = (ms: number): Op => ({ op: 'sleep', ms });
-const isExpected = (error: unknown): boolean => error === UNKNOWN || error instanceof Refused;
 const requestOf = (name: string, round: number, { ttl = 8, wait = 0 }: CallerWish = {}): Request => ({
   key: 'k',
   requestId: `${name}r${round}`,
@@ -41,20 +41,16 @@ const requestOf = (name: string, round: number, { ttl = 8, wait = 0 }: CallerWis
   wait,
 });
 
-function* giveBack(world: World, leaseId: string, config: Config): Steps<void> {
+function* giveBack(world: LeaseWorld, leaseId: string, config: Config): Steps<void> {
   world.stops(leaseId);
   world.gaveBack.add(leaseId);
-  for (let tries = 0; tries < 3; tries++)
-    try {
-      if ((yield* release('k', leaseId, config)).released) world.endedOk.add(leaseId);
-      return;
-    } catch (error) {
-      if (!isExpected(error)) throw error;
-    }
+  yield* threeTimes(function* () {
+    if ((yield* release('k', leaseId, config)).released) world.endedOk.add(leaseId);
+  });
 }
 
 /** A caller, waiting or not: acquires, asks again, works, gives back. */
-function* caller(world: World, name: string, wish: CallerWish, config: Config, self: Self): Steps<void> {
+function* caller(world: LeaseWorld, name: string, wish: CallerWish, config: Config, self: Self): Steps<void> {
   for (let round = 0; round < (wish.rounds ?? 1); round++) {
     if (wish.after) yield sleep(wish.after);
     const request = requestOf(name, round, wish);
@@ -82,7 +78,7 @@ function* caller(world: World, name: string, wish: CallerWish, config: Config, s
 }
 
 function* beat(
-  world: World,
+  world: LeaseWorld,
   { name, answer, requestId }: { name: string; answer: Answer; requestId: string },
   config: Config,
 ): Steps<void> {
@@ -103,7 +99,7 @@ interface Asking {
 }
 
 function* asking(
-  world: World,
+  world: LeaseWorld,
   { name, wish, request }: Asking,
   config: Config,
   self: Self,
@@ -141,7 +137,7 @@ function* asking(
 }
 
 function checkRefusal(
-  world: World,
+  world: LeaseWorld,
   { name, wish, request, error, waited }: Asking & { error: Refused; waited: number },
 ): void {
   const { code, reason } = error;
@@ -162,7 +158,7 @@ function checkRefusal(
 }
 
 /** Withdraws a caller's request. */
-function* withdrawer(world: World, { of, after }: { of: string; after: number }, config: Config): Steps<void> {
+function* withdrawer(world: LeaseWorld, { of, after }: { of: string; after: number }, config: Config): Steps<void> {
   yield sleep(after);
   const request = requestOf(of, 0);
   const { requestId } = request;
@@ -192,7 +188,7 @@ function* withdrawer(world: World, { of, after }: { of: string; after: number },
 
 /** A call that has no row yet is not stopped. */
 function isOnItsWay(
-  world: World,
+  world: LeaseWorld,
   { alive, name, self }: { alive: boolean; name: string; self: Self },
   of: string,
   began: number,
@@ -205,47 +201,21 @@ function isOnItsWay(
   return !wasGranted && (!(put <= began) || self.startedAt > put);
 }
 
-function* worker(world: World, task: Task, answer: Answer, config: Config): Steps<void> {
+function* worker(world: LeaseWorld, task: Task, answer: Answer, config: Config): Steps<void> {
   const id = world.believe(task.token, answer, task.from, task.request.requestId);
   yield sleep(task.hold);
   yield* giveBack(world, id, config);
 }
 
-interface TaskWish {
-  after?: number;
-  hold?: number;
-  parkMs?: number;
-}
-
-function addTask(world: World, name: string, wish: TaskWish): void {
-  const request = { ...requestOf(name, 0), execution: `x${name}` };
-  const task: Task = {
-    token: `T${name}`,
-    state: 'waiting',
-    alive: true,
-    request,
-    from: world.time,
-    hold: wish.hold ?? 1,
-  };
-  world.tasks.set(task.token, task);
-  world.spawn(`park ${name}`, function* (config, self) {
-    if (wish.after) yield sleep(wish.after);
-    task.from = world.time; // the state is entered once
-    for (let tries = 0; tries < 3; tries++)
-      try {
-        yield* park(request, { token: task.token, parkMs: wish.parkMs ?? 10_000 }, config, self);
-        return;
-      } catch (error) {
-        if (!isExpected(error)) throw error;
-        task.retried = true;
-      }
-    if (task.state === 'waiting') Object.assign(task, { state: 'failed', error: 'OutcomeUnknown' });
-  });
+function addParked(world: LeaseWorld, name: string, wish: TaskWish): void {
+  const request = { ...requestOf(name, 0, wish), execution: `x${name}` };
+  const { parkMs = 10_000 } = wish;
+  addTask(world, wish, request, (token, config, self) => park(request, { token, parkMs }, config, self));
 }
 
 /** Does what the Rust crate does: no mark, no fence, its own clock without a margin. */
 function* foreign(
-  world: World,
+  world: LeaseWorld,
   name: string,
   { ttl = 4, after = 1, rounds = 1 }: CallerWish,
   config: Config,
@@ -281,25 +251,20 @@ export const scenario = ({ callers = [], tasks = [], withdrawals = [], foreigner
     for (const [name, wish] of callers)
       world.spawn(name, (config, self, party) => {
         party.spared = wish.spared ?? false;
-        return caller(world, name, wish, config, self);
+        return caller(world as LeaseWorld, name, wish, config, self);
       });
-    for (const [name, wish] of tasks) addTask(world, name, wish);
-    for (const [name, wish] of withdrawals) world.spawn(name, (config) => withdrawer(world, wish, config));
+    for (const [name, wish] of tasks) addParked(world as LeaseWorld, name, wish);
+    for (const [name, wish] of withdrawals)
+      world.spawn(name, (config) => withdrawer(world as LeaseWorld, wish, config));
     for (const [name, wish] of foreigners)
       world.spawn(name, (config, _, party) => {
         party.spared = true;
-        return foreign(world, name, wish, config);
+        return foreign(world as LeaseWorld, name, wish, config);
       });
   },
   notified(world, op, task) {
-    if (task.alive) world.spawn(`work ${task.token}`, (config) => worker(world, task, op.grant, config));
+    if (task.alive) world.spawn(`work ${task.token}`, (config) => worker(world as LeaseWorld, task, op.grant, config));
   },
-  crashed(world, { name }) {
-    if (!name.startsWith('park ')) return;
-    const task = world.tasks.get(`T${name.slice(5)}`);
-    const hasRow = [...world.rows.values()].some(({ token }) => token === task?.token);
-    if (task?.state === 'waiting' && (!hasRow || world.chooser.choose(2)))
-      Object.assign(task, { state: 'failed', error: 'Lambda' });
-  },
+  crashed: failTaskOfCrashed,
   ...rest,
 });

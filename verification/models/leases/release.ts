@@ -1,6 +1,7 @@
-import { lost, NOW, type View, viewOf, write, writeVersion } from './common.ts';
+import { lost, NOW, write } from '../engine/common.ts';
+import type { Config, Item, Steps } from '../engine/types.ts';
+import { type View, viewOf, writeVersion } from './common.ts';
 import { grantTo, handOff, peek } from './hand-off.ts';
-import type { Config, Item, Steps } from './types.ts';
 import * as w from './writes.ts';
 
 /** leases.md#release */

@@ -1,6 +1,7 @@
-import { NOW, ticketName, write } from './common.ts';
-import { type Ending, failTask, handOff, renewWhole, repairLater, tellGrant } from './hand-off.ts';
-import type { Config, Item, Request, Self, Steps } from './types.ts';
+import { NOW, repairLater, ticketName, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
+import type { Config, Item, Request, Self, Steps } from '../engine/types.ts';
+import { type Ending, failTask, handOff, renewWhole, tellGrant } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /** queue.md#park */
@@ -38,7 +39,7 @@ export function* park(
     } else if (!w.isOwn(record, request)) how = 'free';
     else if (!w.isLeased(record)) {
       const delivery = yield { op: 'tell', token, error: 'LeaseLost', key };
-      if (delivery !== 'unanswered') yield w.deleteRow(key, row.ticket);
+      if (delivery !== 'unanswered') yield deleteRow(key, row.ticket);
       return;
     } else if (record.ticket === row.ticket) return;
     else if (w.isRepeatable(record, request, yield NOW, config)) {
@@ -62,14 +63,14 @@ function* askForRepair(record: Item, config: Config): Steps<void> {
 
 /** @returns whether the task is settled */
 function* repeatToTask(row: Item, record: Item, config: Config): Steps<boolean> {
-  const renewed = yield* renewWhole(record, config);
+  const renewed = yield* renewWhole(record, config, config.bugs?.repeatKeepsTicket ? undefined : row.ticket);
   if (!renewed) {
     const at: Item = yield { op: 'get', key: row.key };
     return at.lease_id === record.lease_id;
   }
   const told = { record: renewed, now: yield NOW, waited: 0, repeated: true };
   const delivery = yield tellGrant(row.key, row, told, config);
-  if (delivery !== 'unanswered') yield w.deleteRow(row.key, row.ticket);
+  if (delivery !== 'unanswered') yield deleteRow(row.key, row.ticket);
   return true;
 }
 
@@ -82,11 +83,12 @@ export function* repair(key: string, config: Config): Steps<void> {
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
-    if (w.isCall(row)) {
-      if (row.keep_until <= now && !isOfGrant) yield w.deleteOverdue(row, config);
+    if (isShared(row, record, config)) continue;
+    if (isCall(row)) {
+      if (row.keep_until <= now && !isOfGrant) yield deleteOverdue(row, config);
       else if (row.deadline > now && row.cancelled_at === undefined) waiting++;
-    } else if (row.deadline <= now && !isOfGrant) yield* failTask(key, row, 'LeaseHeld');
-    else waiting++;
+    } else if (row.deadline > now || (isOfGrant && config.bugs?.overdueKeepsMark)) waiting++;
+    else if (!isOfGrant) yield* failTask(key, row, 'LeaseHeld');
   }
   const now: number = yield NOW;
   if (!w.isLeased(record) || w.takeoverAt(record, config) <= now) {
@@ -99,6 +101,24 @@ export function* repair(key: string, config: Config): Steps<void> {
   }
   if (record.ticket !== undefined && record.acquired_at + config.notifiedAfter <= (yield NOW))
     yield* settleGrant(record, config);
+  for (const row of rows.filter((one) => isShared(one, record, config))) yield* settleShared(row, config);
+}
+
+/** Whether its request has the lease by another row, or by a plain call: the task needs no mark, and no turn. */
+const isShared = (row: Item, record: Item, config: Config): boolean =>
+  !isCall(row) &&
+  w.isLeased(record) &&
+  row.ticket !== record.ticket &&
+  w.isOwnOf(record, { requestId: row.request_id, holder: row.holder, principal: row.principal }) &&
+  !config.bugs?.secondRowUntold;
+
+/** A retried task was in line before the task of an earlier try was granted the lease, and may wait for a message. */
+function* settleShared({ key, ticket }: Item, config: Config): Steps<void> {
+  const row: Item | undefined = yield { op: 'getRow', key, ticket };
+  if (!row) return;
+  const record: Item = { key, ...((yield { op: 'get', key }) as Item) };
+  const isFull = record.claim_ttl_ms === undefined && record.acquired_at + config.notifiedAfter <= (yield NOW);
+  if (isFull && isShared(row, record, config)) yield* repeatToTask(row, record, config);
 }
 
 /** The row of the grant is still there: its task may not have been notified, or its call died after its claim. */
@@ -106,8 +126,8 @@ function* settleGrant(record: Item, config: Config): Steps<void> {
   const { key, ticket } = record;
   const row: Item | undefined = yield { op: 'getRow', key, ticket };
   if (!row) return;
-  if (w.isCall(row)) {
-    if (record.claim_ttl_ms === undefined) yield w.deleteRow(key, ticket);
+  if (isCall(row)) {
+    if (record.claim_ttl_ms === undefined) yield deleteRow(key, ticket);
     return;
   }
   if (row.deadline + config.notifiedPast <= (yield NOW)) return;
@@ -115,5 +135,5 @@ function* settleGrant(record: Item, config: Config): Steps<void> {
   if (!renewed) return;
   const waited = Math.max(0, renewed.acquired_at - row.parked_at);
   const delivery = yield tellGrant(key, row, { record: renewed, now: yield NOW, waited }, config);
-  if (delivery !== 'unanswered') yield w.deleteRow(key, ticket);
+  if (delivery !== 'unanswered') yield deleteRow(key, ticket);
 }

@@ -1,7 +1,9 @@
+import { lost, NOW, ticketName, write } from '../engine/common.ts';
+import { deleteRow } from '../engine/rows.ts';
+import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
-import { endReason, lost, NOW, storedPrevious, ticketName, write } from './common.ts';
+import { endReason, storedPrevious } from './common.ts';
 import { handOff } from './hand-off.ts';
-import { type Config, type Item, Refused, type Request, type Self, type Steps } from './types.ts';
 import * as w from './writes.ts';
 
 /** A call that waits in line (queue.md#wait). */
@@ -91,14 +93,16 @@ function* ownGrant(waiting: Waiting, config: Config): Steps<Granted | undefined>
   const now: number = yield NOW;
   if (!w.isLeased(record)) {
     if (record.ticket === undefined && record.lease_id === undefined) return undefined;
-    const { old } = yield w.deleteRow(request.key, row.ticket);
+    const { old } = yield deleteRow(request.key, row.ticket);
+    // A call that ends in line takes no turn along.
+    if (record.waiters !== undefined && !config.bugs?.lostSilently) yield* handOff(request.key, record, 'free', config);
     throw lost(old?.cancelled_at === undefined ? endReason(record) : 'cancelled');
   }
   // Also after the window, if nobody was quicker.
   const isMine = record.lease_version === waiting.ownVersion;
   if (!isMine && record.claim_ttl_ms === undefined && w.endsAt(record, config) <= now) return undefined;
   if (config.bugs?.windowAnswered && record.claim_ttl_ms !== undefined) {
-    yield w.deleteRow(request.key, row.ticket);
+    yield deleteRow(request.key, row.ticket);
     return { granted: record, repeated: false, triedAt: now, previous: storedPrevious(record), claimed: false };
   }
   const claimed = yield* claim(request, { record, isMine }, row.ticket, config);
@@ -118,7 +122,7 @@ function* leave(waiting: Waiting, config: Config): Steps<Granted> {
     }
   }
   if (last?.cancelled_at !== undefined) {
-    yield w.deleteRow(request.key, row.ticket);
+    yield deleteRow(request.key, row.ticket);
     throw lost('cancelled');
   }
   const { record } = waiting;
@@ -140,6 +144,11 @@ function* handOnOrMark(waiting: Waiting, now: number, config: Config, self: Self
       return true;
     }
     if (record.waiters !== undefined || w.isOwn(record, request) || config.bugs?.unmarkedUnseen) return false;
+    if (!config.bugs?.rowNotRead) {
+      waiting.checkedAt = now;
+      const seen: Item | undefined = yield { op: 'getRow', key: request.key, ticket: row.ticket };
+      if (yield* afterRow(waiting, seen, config)) return true;
+    }
     const { won, standing } = yield* write(w.markAgain(record, row.ticket, config));
     waiting.record = standing;
     return !won;
@@ -185,7 +194,7 @@ function* afterRow(waiting: Waiting, seen: Item | undefined, config: Config): St
     return true;
   }
   if (isCancelled) {
-    yield w.deleteRow(request.key, row.ticket);
+    yield deleteRow(request.key, row.ticket);
     throw lost('cancelled');
   }
   // With a new place it might have the key a second time.

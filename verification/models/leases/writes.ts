@@ -1,16 +1,7 @@
-import type { Condition, Config, Item, Op, Request } from './types.ts';
+import { all, both, deleteRow } from '../engine/rows.ts';
+import type { Condition, Config, Item, Op, Request } from '../engine/types.ts';
 
 // Every conditional write of docs/protocols/leases.md and queue.md. `config.bugs` switches one rule off.
-
-const all = (...parts: (string | undefined)[]) =>
-  parts
-    .filter(Boolean)
-    .map((part) => `(${part})`)
-    .join(' AND ');
-const both = (...parts: Condition[]): Condition => ({
-  condition: all(...parts.map(({ condition }) => condition)),
-  values: Object.assign({}, ...parts.map(({ values }) => values)),
-});
 
 const IS_HELD = 'attribute_exists(lease_version)';
 const IS_STILL_HELD = 'lease_version = :seen';
@@ -22,7 +13,6 @@ const IS_EXPIRED =
 const FENCE_RISES = 'attribute_not_exists(fence) OR fence < :fence';
 
 export const isLeased = (record: Item): boolean => record.lease_version !== undefined;
-export const isCall = (row: Item): boolean => row.token === undefined;
 export const endsAt = (record: Item, { second }: Config): number =>
   record.expires_at ??
   (record.lease_expiry === undefined ? Number.POSITIVE_INFINITY : (record.lease_expiry + 1) * second);
@@ -313,26 +303,28 @@ export function clearMark(record: Item, version: string, config: Config): Op {
     values: { ...guard.values, ...(rotates && { ':version': version }) },
   };
 }
-export const rotate = (record: Item, version: string): Op => ({
+/** @param ticket of the task that is notified of the grant from now on */
+export const rotate = (record: Item, version: string, ticket?: string): Op => ({
   op: 'update',
   key: record.key,
-  update: 'SET lease_version = :version',
+  update: `SET lease_version = :version${ticket === undefined ? '' : ', ticket = :ticket'}`,
   condition: IS_STILL_HELD,
-  values: { ':seen': record.lease_version, ':version': version },
+  values: { ':seen': record.lease_version, ':version': version, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
-export const renew = (record: Item, version: string, now: number, config: Config): Op => ({
-  op: 'update',
-  key: record.key,
-  update: 'SET lease_version = :version, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds',
-  condition: IS_STILL_HELD,
-  values: {
-    ':seen': record.lease_version,
-    ':version': version,
-    ':now': now,
-    ':expires': now + record.ttl_ms,
-    ':seconds': secondsOf(now + record.ttl_ms, config),
-  },
-});
+interface Renewal {
+  version: string;
+  now: number;
+  ticket?: string | undefined;
+}
+export function renew(record: Item, { version, now, ticket }: Renewal, config: Config): Op {
+  const { update, ...op } = rotate(record, version, ticket);
+  const expires = now + record.ttl_ms;
+  return {
+    ...op,
+    update: `${update}, heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds`,
+    values: { ...op.values, ':now': now, ':expires': expires, ':seconds': secondsOf(expires, config) },
+  };
+}
 
 /** queue.md#claim: the window becomes the whole ttl. */
 export const claim = (record: Item, version: string, now: number, config: Config): Op => ({
@@ -353,7 +345,6 @@ export const claim = (record: Item, version: string, now: number, config: Config
 
 // Rows of callers
 
-export const deleteRow = (key: string, ticket: string): Op => ({ op: 'deleteRow', key, ticket });
 const ofRequest = ({ requestId, holder, principal }: Asker): Condition => ({
   condition: all(
     'request_id = :request AND holder = :holder',
@@ -384,18 +375,6 @@ export function cancelRow(ticket: string, request: Request, now: number): Op {
     values: { ...own.values, ':now': now },
   };
 }
-/** A row whose time is over, unless its owner has come back meanwhile. */
-export const deleteOverdue = (row: Item, config: Config): Op => ({
-  ...deleteRow(row.key, row.ticket),
-  condition: config.bugs?.overdueUnguarded ? undefined : 'deadline = :seen',
-  values: { ':seen': row.deadline },
-});
-/** The row of a grant, by a call of its request, unless the request was withdrawn. */
-export const leaveRow = (key: string, ticket: string): Op => ({
-  ...deleteRow(key, ticket),
-  condition: 'attribute_not_exists(cancelled_at)',
-  values: {},
-});
 /** The row that a caller names who asks again, and is granted the lease at once. */
 export function leaveOwnRow(ticket: string, request: Request): Op {
   const own = ofRequest(request);

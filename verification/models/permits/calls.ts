@@ -1,8 +1,8 @@
-import { lost, NOW, write } from '../leases/common.ts';
-import { type Config, type Item, Refused, type Self, type Steps } from '../leases/types.ts';
+import { lost, NOW, write } from '../engine/common.ts';
+import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { advance } from './line.ts';
-import { repeatFromLine, waitInLine } from './queue.ts';
+import { claim, waitInLine } from './queue.ts';
 import * as w from './writes.ts';
 
 const MOST_TRIES = 5;
@@ -21,7 +21,7 @@ export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
     if (won) return answerOf(standing, asked, yield NOW, false);
     if (own?.s !== undefined) throw lost('broken');
     if (own && (own.k !== undefined || own.c !== undefined)) {
-      const repeated = yield* repeatFromLine(asked, own, undefined, config);
+      const repeated = yield* claim(asked, standing, undefined, config);
       if (repeated) return { ...repeated, waited: 0 };
     } else if (own && own.e > now) return answerOf(standing, asked, yield NOW, own.i !== fresh.leaseId);
     const how = own ? undefined : w.ending(standing, asked.name);

@@ -1,4 +1,4 @@
-import type { Config, Item } from '../leases/types.ts';
+import type { Config, Item } from '../engine/types.ts';
 import * as w from './writes.ts';
 
 /** What a call of acquire or heartbeat answers. */
@@ -9,6 +9,8 @@ export interface Answer {
   repeated: boolean;
   /** From its call on until its last write. The permit counts from there. */
   waited: number;
+  /** Whether this call claimed it. */
+  claimed?: boolean;
 }
 
 export function answerOf(

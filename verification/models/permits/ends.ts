@@ -1,6 +1,6 @@
-import { NOW, write } from '../leases/common.ts';
-import type { Config, Item, Op, Steps } from '../leases/types.ts';
-import { deleteRow, isCall } from '../leases/writes.ts';
+import { NOW, write } from '../engine/common.ts';
+import { deleteRow, isCall } from '../engine/rows.ts';
+import type { Config, Item, Op, Steps } from '../engine/types.ts';
 import { advance } from './line.ts';
 import * as w from './writes.ts';
 

@@ -1,6 +1,6 @@
-import { NOW, write } from '../leases/common.ts';
-import type { Config, Item, Op, Steps } from '../leases/types.ts';
-import { deleteOverdue, deleteRow, isCall } from '../leases/writes.ts';
+import { NOW, repairLater, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
+import type { Config, Item, Op, Steps } from '../engine/types.ts';
 import * as w from './writes.ts';
 
 /** One write grants this many permits. */
@@ -100,7 +100,7 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
     if (clears) return { granted, end: 'empty', standing };
     wrote(reading, standing, needed, config);
     granted.push(...line.heads.map(({ ticket }) => ticket));
-    if (line.taskWaits && line.heads.some(isCall)) yield { op: 'later', key, ms: config.window + config.skew + 2 };
+    if (line.taskWaits && line.heads.some(isCall)) yield repairLater(key, config);
     going = yield* tellAll(key, line.heads, standing, config);
     if (going.length > 0) continue;
     if (!line.others) return { granted, end: 'empty', standing };
@@ -140,6 +140,7 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
     if (place !== 'waits') continue;
     if (line.heads.some(({ name }) => name === row.name)) {
       line.taskWaits ||= !isCall(row);
+      line.others ||= config.bugs?.secondBlocks === true;
       continue;
     }
     line.isFull = used > row.room;
@@ -159,17 +160,21 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 type Seen = Omit<Look, 'reading'>;
 
+/** A task that is granted nothing now needs no mark: the schedule finds its row. */
 function* judgeTask(key: string, row: Item, { record, going, granted }: Seen, config: Config): Steps<Place> {
+  const { bugs } = config;
   if (granted.includes(row.ticket)) return 'passed';
   const entry = w.entryOf(record, row.name);
   const gone = going.find(({ name }) => name === row.name);
   if (entry && !gone && entry.k === row.ticket) return 'passed';
+  if (entry && !gone && bugs?.secondBlocks) return 'undecided';
   if (gone?.how === 'undelivered' && gone.k === row.ticket) return 'passed';
-  if (!gone && w.ending(record, row.name)) return yield* endTask(key, row, 'LeaseLost');
-  const own = gone ? undefined : w.holderOf(record, row.name);
+  const isEnded = !gone && w.ending(record, row.name) !== undefined;
+  const own = gone || isEnded ? undefined : w.holderOf(record, row.name);
   if (own) return yield* repeat(key, row, own, config);
-  if (row.deadline > (yield NOW)) return 'waits';
-  return yield* endTask(key, row, 'LeaseHeld');
+  if (!isEnded && row.deadline > (yield NOW)) return 'waits';
+  if (yield* endTask(key, row, isEnded ? 'LeaseLost' : 'LeaseHeld')) return 'gone';
+  return bugs?.overdueKeepsMark ? 'undecided' : 'passed';
 }
 
 /** The request has a permit by another row, or by a plain call. */
@@ -183,10 +188,10 @@ function* repeat(key: string, row: Item, own: w.Holder, config: Config): Steps<P
 }
 
 /** Without an answer its row stays, or the task might wait for ever. */
-export function* endTask(key: string, row: Item, error: string): Steps<'gone' | 'passed'> {
-  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return 'passed';
+export function* endTask(key: string, row: Item, error: string): Steps<boolean> {
+  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
-  return 'gone';
+  return true;
 }
 
 function* judgeCall(row: Item, { record, going, granted }: Seen, config: Config): Steps<Place> {
@@ -204,6 +209,7 @@ function* judgeCall(row: Item, { record, going, granted }: Seen, config: Config)
     return 'gone';
   }
   const entry = gone ? undefined : w.entryOf(record, row.name);
+  if (entry && entry.k !== row.ticket && config.bugs?.secondBlocks) return 'undecided';
   if (!gone && entry?.k !== row.ticket && w.ending(record, row.name)) {
     yield deleteRow(row.key, row.ticket);
     return 'gone';
@@ -244,7 +250,8 @@ export function* tellGrant(
     if (isKnown && standing.e - now >= standing.t - config.fresh) break;
     if (tries === 3) return { outcome: 'overtaken', holder: standing };
     const version = config.uuid();
-    const written = yield* write(w.extend(key, standing, { version, claimTtl: undefined, now }, config));
+    const ticket = repeated && !config.bugs?.repeatKeepsTicket ? row.ticket : undefined;
+    const written = yield* write(w.extend(key, standing, { version, claimTtl: undefined, now, ticket }, config));
     const next = w.holderOf(written.standing, row.name);
     if (!next || next.v !== version) return { outcome: 'overtaken', holder: standing };
     standing = next;

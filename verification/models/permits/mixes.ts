@@ -1,11 +1,7 @@
-import type { Mutant } from '../leases/command.ts';
-import type { Chooser, Scenario, World } from '../leases/world.ts';
+import type { Mutant } from '../engine/command.ts';
+import { named, offset, some } from '../engine/parties.ts';
+import type { Chooser, Scenario } from '../engine/world.ts';
 import { type CallerWish, scenario } from './parties.ts';
-
-const named = (name: string, wish: CallerWish): readonly [string, CallerWish] => [name, wish];
-const some = <T>(chooser: Chooser, values: readonly T[], least = 1): T[] =>
-  values.slice(0, least + chooser.choose(values.length - least + 1));
-const offset = (party: number, { chooser }: World): number => (chooser.replays ? party % 2 : chooser.choose(2));
 
 /** Gone through completely. */
 export const SMALL: Record<string, () => Scenario> = {
@@ -342,6 +338,59 @@ export const MIXES: Record<string, Mix> = {
       callers: ['a', 'b'].map((name) => named(name, { limit: 2, hold: 4 })),
       tasks: ['x', 'y', 'z'].map((name) => [name, { limit: 2, after: 1, hold: 1 + chooser.choose(6) }]),
     }),
+  'slow claims': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { limit: 1, hold: 1 }),
+        named('a', { limit: 1, wait: 9, hold: 5 }),
+        ...some(chooser, [named('p', { limit: 1, wait: 30, after: 1, hold: 1 + chooser.choose(6) })], 0),
+      ],
+      ticks: 1 + chooser.choose(2),
+      jumps: [3, 5],
+    }),
+  'one request twice in line': (chooser) =>
+    scenario({
+      offset,
+      callers: [
+        named('h', { limit: 1, hold: 2 + chooser.choose(3) }),
+        named('a', { limit: 1, wait: 12, after: chooser.choose(2), hold: 2 }),
+        named('a', { limit: 1, wait: 12, after: chooser.choose(3), hold: 2 }),
+        ...some(chooser, [named('b', { limit: 1, wait: 20 })], 0),
+      ],
+      cancels: [2 + chooser.choose(4)],
+    }),
+  'a task that cannot be notified': (chooser) =>
+    scenario({
+      callers: [
+        named('h', { limit: 1, hold: 2 + chooser.choose(4) }),
+        ...some(chooser, [named('a', { limit: 1, wait: 20, after: 1 + chooser.choose(9) })], 0),
+      ],
+      tasks: some(chooser, ['x', 'y', 'z']).map((name, n) => [
+        name,
+        { after: 1, limit: 1, parkMs: 4 + chooser.choose(8), unreachable: n === 0 || chooser.choose(2) === 0 },
+      ]),
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
+  'a task is tried again': (chooser) =>
+    scenario({
+      callers: [named('h', { limit: 1, hold: 1 + chooser.choose(3) })],
+      tasks: [['x', { after: 1, hold: 2, limit: 1, ttl: 600, again: 1 + chooser.choose(6) }]],
+      faults: chooser.choose(4),
+      fates: ['lostReply', 'lostRequest'],
+      repairs: chooser.choose(3),
+      needsRepair: true,
+    }),
+  'one request, two tasks, and room': (chooser) =>
+    scenario({
+      callers: [
+        named('h', { limit: 2, weight: 2, hold: 3 + chooser.choose(3) }),
+        named('p', { limit: 2, after: 12 + chooser.choose(5), served: true }),
+      ],
+      tasks: [['x', { after: 1, hold: 60, ttl: 90, limit: 2, twin: true }]],
+      needsRepair: true,
+    }),
   'clocks apart in line': (chooser) =>
     scenario({
       offset: (_, { chooser }) => chooser.choose(3),
@@ -477,6 +526,33 @@ export const MUTANTS: Record<string, Mutant> = {
     mixes: ['callers die in line'],
   },
   cancelUnseen: { what: 'a claim does not look whether it was withdrawn', mixes: ['cancellations'] },
+  ownRowUnread: {
+    what: 'a call whose own row was withdrawn is answered with the permit of another row',
+    mixes: ['one request twice in line'],
+  },
+  claimTrusted: { what: 'a claim that was answered late is not renewed', mixes: ['slow claims'] },
+  overdueKeepsMark: {
+    what: 'an overdue task that cannot be notified keeps the mark',
+    mixes: ['a task that cannot be notified'],
+  },
+  secondBlocks: {
+    what: 'a second row of a request that has a permit keeps the mark',
+    mixes: ['one request, two tasks, and room'],
+  },
+  repeatKeepsTicket: {
+    what: 'the new version of a repeat does not name the row of the retried task',
+    survives: 'the second of two nets: the schedule notifies each task of a request that has a permit',
+    mixes: ['a task is tried again'],
+  },
+  secondRowUntold: {
+    what: 'the schedule notifies no second task of a request that has a permit',
+    mixes: ['a task is tried again'],
+  },
+  lostSilently: {
+    what: 'a call that ends with LeaseLost does not give to the line',
+    survives: 'it costs time: the next in line finds the room',
+    mixes: ['cancellations', 'one request twice in line'],
+  },
   absentGranted: { what: 'a caller that has left is granted a permit', mixes: ['the impatient in front'] },
   unmarkedUnseen: {
     what: 'a call in line does not put back a mark that is missing',

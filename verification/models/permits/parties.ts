@@ -1,6 +1,7 @@
-import { NOW, ticketName } from '../leases/common.ts';
-import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task } from '../leases/types.ts';
-import { type Scenario, UNKNOWN, type World } from '../leases/world.ts';
+import { NOW, sleep, TRUE_TIME, ticketName } from '../engine/common.ts';
+import { addTask, failTaskOfCrashed, isExpected, type TaskWish, threeTimes } from '../engine/parties.ts';
+import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task } from '../engine/types.ts';
+import type { Scenario, World } from '../engine/world.ts';
 import { acquireOrWait, heartbeat } from './calls.ts';
 import type { Answer } from './common.ts';
 import { breakAndWait, breakPermit, release } from './ends.ts';
@@ -32,10 +33,6 @@ export interface CallerWish {
   /** Its first call must get one. */
   served?: boolean;
 }
-
-const TRUE_TIME: Op = { op: 'true' };
-const sleep = (ms: number): Op => ({ op: 'sleep', ms });
-const isExpected = (error: unknown): boolean => error === UNKNOWN || error instanceof Refused;
 
 function requestOf(name: string, round: number, { limit = 1, weight = 1, exclusive, ttl = 6 }: CallerWish): Asked {
   const asked = { key: 'k', name: `${name}r${round}`, holder: name, ttl };
@@ -71,17 +68,23 @@ function* asking(world: PoolWorld, asked: Asked, wish: CallerWish, running: Runn
   let before: string | undefined;
   for (let tries = 0; tries < (wish.tries ?? 3); tries++) {
     const from: number = yield TRUE_TIME;
+    delete self.row;
     try {
       const { wait = 0, races = wait === 0 } = wish;
       const answer = yield* acquireOrWait(asked, { wait, races, before }, config, self);
       world.told(asked, answer, from);
+      world.checkClaim(asked, answer);
+      if (self.row !== undefined) {
+        world.toldTo.add(self.row);
+        world.checkCancelled(self.row);
+      }
       return answer;
     } catch (error) {
       if (!isExpected(error)) throw error;
       if (!(error instanceof Refused)) continue;
       world.note(`  ${asked.name} is refused: ${error.code} ${error.reason ?? ''}`);
       const own = entryOf(world.item ?? {}, asked.name);
-      const stands = own !== undefined && own.e > world.time + config.skew;
+      const stands = error.reason !== 'cancelled' && own !== undefined && own.e > world.time + config.skew;
       if (stands && !world.faulted && !world.stalled)
         throw new Broken(`${asked.name} is refused, and its own grant stands`);
       if (wish.served) throw new Broken(`${asked.name} is refused, and there was room`);
@@ -106,42 +109,18 @@ function* beat(world: PoolWorld, asked: Asked, { proof }: Answer, config: Config
 
 function* giveBack(world: PoolWorld, asked: Asked, { proof }: Answer, config: Config): Steps<void> {
   world.stopped.add(proof.leaseId);
-  for (let tries = 0; tries < 3; tries++)
-    try {
-      if (yield* release(proof, config)) world.released.add(asked.name);
-      return;
-    } catch (error) {
-      if (!isExpected(error)) throw error;
-    }
+  yield* threeTimes(function* () {
+    if (yield* release(proof, config)) world.released.add(asked.name);
+  });
 }
 
-/** Breaks the permit that came first. Its holder goes on, and only the fence stops it. */
-function* operator(world: PoolWorld, after: number, config: Config): Steps<void> {
+/** Breaks the permit that came first. Its holder goes on, and only the fence stops it, unless the operator `waits` for that holder. */
+function* operator(world: PoolWorld, { after, waits }: { after: number; waits: boolean }, config: Config): Steps<void> {
   yield sleep(after);
   const [first] = holdersOf(world.item ?? {}).sort((one, other) => one.fence - other.fence);
   if (!first) return;
-  for (let tries = 0; tries < 3; tries++)
-    try {
-      world.stopped.add(first.i);
-      yield* breakPermit('k', first.fence, config);
-      return;
-    } catch (error) {
-      if (!isExpected(error)) throw error;
-    }
-}
-
-/** Breaks the permit that came first, and leaves it to its holder, which may rely on it until then. */
-function* patientOperator(world: PoolWorld, after: number, config: Config): Steps<void> {
-  yield sleep(after);
-  const [first] = holdersOf(world.item ?? {}).sort((one, other) => one.fence - other.fence);
-  if (!first) return;
-  for (let tries = 0; tries < 3; tries++)
-    try {
-      yield* breakAndWait('k', first.fence, config);
-      return;
-    } catch (error) {
-      if (!isExpected(error)) throw error;
-    }
+  if (!waits) world.stopped.add(first.i);
+  yield* threeTimes(() => (waits ? breakAndWait : breakPermit)('k', first.fence, config));
 }
 
 /** Names a permit by guessing: it must not end. */
@@ -164,51 +143,21 @@ function* ghost(name: string, wish: CallerWish, config: Config): Steps<void> {
 /** Sees the line, and takes a ticket out of it. */
 function* canceller(world: PoolWorld, after: number, config: Config): Steps<void> {
   yield sleep(after);
-  const rows: { ticket: string; name: string }[] = yield { op: 'query', key: 'k' };
+  const rows: { ticket: string }[] = yield { op: 'query', key: 'k' };
   const [first] = rows;
   if (!first || !(yield* cancel('k', first.ticket, config))) return;
-  world.cancelled.add(first.name);
-  world.checkCancelled(first.name);
+  world.cancelled.add(first.ticket);
+  world.checkCancelled(first.ticket);
 }
 
-interface TaskWish extends Pick<CallerWish, 'limit' | 'weight' | 'exclusive' | 'ttl' | 'hold' | 'after' | 'beats'> {
-  parkMs?: number;
-  /** How long after, in units of the model, its task is tried again with a new token. */
-  again?: number | undefined;
-}
+type PoolTaskWish = TaskWish & Pick<CallerWish, 'limit' | 'weight' | 'exclusive' | 'beats'>;
 
-function addTask(world: PoolWorld, name: string, wish: TaskWish): void {
+function addParked(world: PoolWorld, name: string, wish: PoolTaskWish): void {
   const asked = requestOf(name, 0, wish);
-  world.askedBy.set(asked.name, { ...asked, beats: wish.beats ?? 0 });
-  const bring = (token: string, after: number): void => {
-    const request = { key: 'k', requestId: asked.name, holder: name, ttl: asked.ttl, wait: 0 };
-    const task: Task = { token, state: 'waiting', alive: true, request, from: world.time, hold: wish.hold ?? 1 };
-    world.tasks.set(token, task);
-    world.spawn(`park ${token}`, function* (config, self) {
-      yield sleep(after);
-      task.from = world.time; // the state is entered once
-      for (let tries = 0; tries < 3; tries++)
-        try {
-          yield* park(asked, { token, parkMs: wish.parkMs ?? 10_000 }, config, self);
-          return;
-        } catch (error) {
-          if (!isExpected(error)) throw error;
-          task.retried = true;
-        }
-      if (task.state === 'waiting') Object.assign(task, { state: 'failed', error: 'OutcomeUnknown' });
-    });
-  };
-  bring(`T${name}`, wish.after ?? 0);
-  if (wish.again === undefined) return;
-  world.spawn(`again ${name}`, function* () {
-    yield sleep((wish.after ?? 0) + Number(wish.again));
-    const first = world.tasks.get(`T${name}`);
-    if (first?.state !== 'waiting') return;
-    first.alive = false; // it timed out
-    bring(`T${name}'`, 0);
-    const second = world.tasks.get(`T${name}'`);
-    if (second) second.retried = true;
-  });
+  const { parkMs = 10_000, beats = 0 } = wish;
+  world.askedBy.set(asked.name, { ...asked, beats });
+  const request = { key: 'k', requestId: asked.name, holder: name, ttl: asked.ttl, wait: 0 };
+  addTask(world, wish, request, (token, config, self) => park(asked, { token, parkMs }, config, self));
 }
 
 function* worker(world: PoolWorld, task: Task, op: Op, config: Config): Steps<void> {
@@ -223,7 +172,7 @@ type Named<T> = readonly [string, T];
 
 interface Cast extends Partial<Omit<Scenario, 'start'>> {
   callers?: readonly Named<CallerWish>[];
-  tasks?: readonly Named<TaskWish>[];
+  tasks?: readonly Named<PoolTaskWish>[];
   /** Callers that die in line. */
   ghosts?: readonly Named<CallerWish>[];
   /** When operators cancel the first ticket. */
@@ -252,25 +201,19 @@ export const scenario = ({
   start(world: World) {
     for (const [name, wish] of callers)
       world.spawn(name, (config, self) => caller(world as PoolWorld, name, wish, { config, self }));
-    for (const [name, wish] of tasks) addTask(world as PoolWorld, name, wish);
+    for (const [name, wish] of tasks) addParked(world as PoolWorld, name, wish);
     for (const [name, wish] of ghosts) world.spawn(name, (config) => ghost(name, wish, config));
     for (const after of cancels) world.spawn('operator', (config) => canceller(world as PoolWorld, after, config));
-    for (const after of breaks) world.spawn('operator', (config) => operator(world as PoolWorld, after, config));
+    for (const after of breaks)
+      world.spawn('operator', (config) => operator(world as PoolWorld, { after, waits: false }, config));
     for (const after of waitingBreaks)
-      world.spawn('operator', (config) => patientOperator(world as PoolWorld, after, config));
+      world.spawn('operator', (config) => operator(world as PoolWorld, { after, waits: true }, config));
     for (const name of guessed) world.spawn('guesser', (config) => guesser(name, config));
   },
   notified(world, op, task) {
     if (!task.alive) return;
     world.spawn(`work ${task.token}`, (config) => worker(world as PoolWorld, task, op, config));
   },
-  /** A function that dies fails its task, at the latest where nothing is on record of it. */
-  crashed(world, { name }) {
-    if (!name.startsWith('park ')) return;
-    const task = world.tasks.get(name.slice(5));
-    const hasRow = [...world.rows.values()].some(({ token }) => token === task?.token);
-    if (task?.state === 'waiting' && (!hasRow || world.chooser.choose(2)))
-      Object.assign(task, { state: 'failed', error: 'Lambda' });
-  },
+  crashed: failTaskOfCrashed,
   ...rest,
 });

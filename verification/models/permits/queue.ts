@@ -1,6 +1,8 @@
-import { lost, NOW, ticketName, write } from '../leases/common.ts';
-import { type Config, type Item, Refused, type Self, type Steps } from '../leases/types.ts';
-import { deleteOverdue, deleteRow, isCall, leaveRow } from '../leases/writes.ts';
+import { lost, NOW, ticketName, write } from '../engine/common.ts';
+import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
+import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
+import * as line from '../line/claim.ts';
+import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
 import { advance, endTask, tellGrant } from './line.ts';
@@ -93,43 +95,58 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
   return waiting;
 }
 
+/** A call that ends in line passes on what is free. */
+function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
+  const isFree = record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
+  if (isFree && !config.bugs?.lostSilently) yield* advance(asked.key, record, config);
+}
+
 /** @throws Refused LeaseLost where its permit has ended, or it was withdrawn */
 function* ownGrant({ asked, ticket, record }: Waiting, config: Config): Steps<Answer | undefined> {
   const own = w.holderOf(record, asked.name);
-  if (own && own.s === undefined) return yield* repeatFromLine(asked, own, ticket, config);
+  if (own && own.s === undefined) return yield* claim(asked, record, ticket, config);
   const how = w.ending(record, asked.name);
   if (!how) return undefined;
   const { old } = yield deleteRow(asked.key, ticket);
+  yield* handOn(asked, record, config);
   throw lost(old?.cancelled_at === undefined ? how : 'cancelled');
 }
 
-/**
- * pools.md#claim: the request has a permit from the line.
- * @returns undefined where it has changed or ended meanwhile
- */
-export function* repeatFromLine(
+/** The permits of a pool, as one request sees them. A full permit gets a new version, and no more time. */
+const lockOf = (asked: w.Asked, config: Config): Lock => ({
+  key: asked.key,
+  own(record) {
+    const own = w.holderOf(record, asked.name);
+    if (!own || own.s !== undefined) return undefined;
+    return { version: own.v, ticket: own.k, claimTtl: own.c, expiresAt: own.e, ttl: own.t };
+  },
+  renewal(record, version, now) {
+    const own = w.holderOf(record, asked.name) as w.Holder;
+    return w.extend(asked.key, own, { version, claimTtl: own.c, now }, config);
+  },
+  *repeat(record) {
+    const own = w.holderOf(record, asked.name) as w.Holder;
+    if (own.e <= (yield NOW)) return undefined;
+    const version = config.uuid();
+    const { standing } = yield* write(w.rotate(asked.key, own, version));
+    return w.holderOf(standing, asked.name)?.v === version ? standing : undefined;
+  },
+  *giveUp(record) {
+    yield* giveUp({ key: asked.key, name: asked.name, leaseId: w.entryOf(record, asked.name)?.i }, config);
+  },
+});
+
+/** pools.md#claim: the request has a permit from the line. @returns undefined where the permit has changed or ended meanwhile */
+export function* claim(
   asked: w.Asked,
-  own: w.Holder,
+  record: Item,
   ticket: string | undefined,
   config: Config,
 ): Steps<Answer | undefined> {
-  const { key } = asked;
-  const isClaim = own.c !== undefined;
-  const now: number = yield NOW;
-  if (!isClaim && own.e <= now) return undefined;
-  const version = config.uuid();
-  const { standing } = yield* write(w.extend(key, own, { version, claimTtl: own.c, now }, config));
-  const entry = w.holderOf(standing, asked.name);
-  if (entry?.v !== version) return undefined;
-  for (const row of new Set([own.k, ticket])) {
-    if (row === undefined) continue;
-    const { won, old } = yield config.bugs?.cancelUnseen ? deleteRow(key, row) : leaveRow(key, row);
-    if (won || old?.cancelled_at === undefined || config.bugs?.cancelUnseen) continue;
-    if (!isClaim || row !== own.k) continue;
-    yield* giveUp({ key, name: asked.name, leaseId: entry.i }, config);
-    throw lost('cancelled');
-  }
-  return { ...answerOf(standing, asked, yield NOW, !isClaim), waited: now };
+  const claimed = yield* line.claim(lockOf(asked, config), { record }, ticket, config);
+  if (!claimed) return undefined;
+  const { repeated, triedAt } = claimed;
+  return { ...answerOf(claimed.record, asked, triedAt, repeated), waited: triedAt, claimed: !repeated };
 }
 
 /** @returns whether what is seen now must be judged at once */
@@ -139,7 +156,7 @@ function* markOrAdvance(waiting: Waiting, now: number, config: Config): Steps<bo
   if (record.waiters === undefined) {
     if (config.bugs?.unmarkedUnseen) return false;
     // The line was seen empty, so perhaps its own place is gone.
-    yield* checkRow(waiting);
+    yield* checkRow(waiting, config);
     if (waiting.isGone || w.entryOf(waiting.record, name)) return true;
     if (waiting.record.waiters !== undefined) return false;
     waiting.record = (yield* write(w.mark(key, undefined, now, config))).standing;
@@ -160,12 +177,12 @@ function* pauseAndLook(waiting: Waiting, config: Config): Steps<void> {
   const { asked, until } = waiting;
   const now: number = yield NOW;
   yield { op: 'sleep', ms: Math.max(1, Math.min(config.lookNext, until - now)) };
-  if ((yield NOW) - waiting.checkedAt >= config.rowEvery) return yield* checkRow(waiting);
+  if ((yield NOW) - waiting.checkedAt >= config.rowEvery) return yield* checkRow(waiting, config);
   waiting.record = { key: asked.key, ...((yield { op: 'look', key: asked.key }) as Item) };
 }
 
 /** Its window has gone by, or it was withdrawn, or it is about to be answered by its grant. */
-function* checkRow(waiting: Waiting): Steps<void> {
+function* checkRow(waiting: Waiting, config: Config): Steps<void> {
   const { asked, ticket } = waiting;
   waiting.checkedAt = yield NOW;
   const row: Item | undefined = yield { op: 'getRow', key: asked.key, ticket };
@@ -174,6 +191,7 @@ function* checkRow(waiting: Waiting): Steps<void> {
   if (w.entryOf(waiting.record, asked.name)) return;
   if (row) {
     yield deleteRow(asked.key, ticket);
+    yield* handOn(asked, waiting.record, config);
     throw lost('cancelled');
   }
   waiting.isGone = w.ending(waiting.record, asked.name) === undefined;
@@ -181,7 +199,7 @@ function* checkRow(waiting: Waiting): Steps<void> {
 
 function* leave(waiting: Waiting, config: Config): Steps<Answer> {
   const { asked, ticket } = waiting;
-  yield* checkRow(waiting);
+  yield* checkRow(waiting, config);
   const { record } = waiting;
   if (record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
     waiting.record = (yield* advance(asked.key, record, config)).standing;
@@ -261,6 +279,12 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
   return true;
 }
 
+/** Whether its request has a permit by another row, or by a plain call: the task needs no mark, and no turn. */
+function isShared(row: Item, record: Item, { bugs }: Config): boolean {
+  const entry = w.entryOf(record, row.name);
+  return !isCall(row) && entry !== undefined && entry.k !== row.ticket && !bugs?.secondRowUntold;
+}
+
 /** pools.md#repair, of one pool */
 export function* repairPool(key: string, config: Config): Steps<void> {
   const rows: Item[] = yield { op: 'query', key };
@@ -270,7 +294,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
-    if (isGranted(row)) continue;
+    if (isGranted(row) || isShared(row, record, config)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
     const hasPermit = Number(w.holderOf(record, row.name)?.e) > now;
     if (hasPermit && !(isOver && isCall(row))) continue;
@@ -285,7 +309,9 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   for (const row of (yield { op: 'query', key }) as Item[]) {
     const own = w.holderOf(record, row.name);
     const now: number = yield NOW;
-    if (!own || own.k !== row.ticket || own.a + config.notifiedAfter > now || own.e <= now) continue;
+    if (!own || own.a + config.notifiedAfter > now || own.e <= now) continue;
+    const repeated = isShared(row, record, config) && own.c === undefined;
+    if (own.k !== row.ticket && !repeated) continue;
     if (isCall(row)) {
       if (own.c === undefined) yield deleteRow(key, row.ticket);
       continue;
@@ -294,7 +320,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
       yield* endUnnotified(key, own, config);
       continue;
     }
-    const { outcome } = yield* tellGrant(key, row, own, { repeated: false, isOurs: false }, config);
+    const { outcome } = yield* tellGrant(key, row, own, { repeated, isOurs: false }, config);
     if (outcome === 'delivered' || outcome === 'gone') yield deleteRow(key, row.ticket);
   }
 }

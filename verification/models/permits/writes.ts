@@ -1,4 +1,4 @@
-import type { Config, Item, Op } from '../leases/types.ts';
+import type { Config, Item, Op } from '../engine/types.ts';
 
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 
@@ -242,11 +242,16 @@ export function markBeside({ name, v }: Holder, key: string, now: number, config
   });
 }
 
-/** pools.md#claim with `claimTtl`. Without it, a whole ttl and a new version for a permit of which a task is notified again. */
+/** pools.md#claim with `claimTtl`. `ticket` names the task that is notified from now on. Without it, a whole ttl and a new version for a permit of which a task is notified again. */
 export function extend(
   key: string,
   { name, v, t, e }: Holder,
-  { version, claimTtl, now }: { version: string; claimTtl: number | undefined; now: number },
+  {
+    version,
+    claimTtl,
+    now,
+    ticket,
+  }: { version: string; claimTtl: number | undefined; now: number; ticket?: string | undefined },
   config: Config,
 ): Op {
   const isClaim = claimTtl !== undefined;
@@ -255,6 +260,7 @@ export function extend(
   return update(key, {
     update:
       'SET #h.v = :version, #h.b = :beat, #h.e = :expires, ttl_at = :ttl' +
+      (ticket === undefined ? '' : ', #h.k = :ticket') +
       (isClaim ? ', #h.t = :own, #h.a = :now REMOVE #h.c' : ''),
     condition: '#h.v = :seen',
     names: { '#h': `h:${name}` },
@@ -265,9 +271,18 @@ export function extend(
       ':ttl': ttlAt(now, config, ttl),
       ':seen': v,
       ...(isClaim && { ':own': ttl, ':now': now }),
+      ...(ticket !== undefined && { ':ticket': ticket }),
     },
   });
 }
+
+export const rotate = (key: string, { name, v }: Holder, version: string): Op =>
+  update(key, {
+    update: 'SET #h.v = :version',
+    condition: '#h.v = :seen',
+    names: { '#h': `h:${name}` },
+    values: { ':seen': v, ':version': version },
+  });
 
 /** What a caller receives to prove its permit by. */
 export interface Proof {

@@ -1,42 +1,37 @@
-import { acquire } from './acquire.ts';
-import { repair } from './tasks.ts';
-import { Broken, Refused } from './types.ts';
-import { type Chooser, type Scenario, World } from './world.ts';
+import { isCall } from './rows.ts';
+import { Broken } from './types.ts';
+import type { Chooser, Scenario, World } from './world.ts';
 
-/** When the faults have stopped: nobody waits for ever, no row is left, and the key can be had. */
+/** When the faults have stopped: no party waits for ever, no row is left, and the key can be had. */
 function settle(world: World): void {
   const { faulted, stalled, foreign, vanished } = world;
-  const isQuiet = !(faulted || stalled || foreign || vanished || world.scenario.needsRepair);
+  const { needsRepair, unaided } = world.scenario;
+  const isQuiet = unaided || !(faulted || stalled || foreign || vanished || needsRepair);
   world.calm();
   rest(world);
-  const waiting = () => [...world.tasks.values()].filter(({ alive, state }) => alive && state === 'waiting');
+  const waiting = () =>
+    [...world.tasks.values()].filter((task) => task.alive && task.state === 'waiting' && !task.unreachable);
   const names = () => waiting().map(({ token }) => token);
   if (isQuiet && waiting().length > 0) throw new Broken(`${names()} wait for ever, and nothing had gone wrong`);
   for (let minutes = 0; minutes < 14 && (waiting().length > 0 || world.rows.size > 0); minutes++) {
     world.time += 9;
-    world.spawn('schedule', (config) => repair('k', config));
+    world.spawn('schedule', (config) => world.repair('k', config));
     rest(world);
   }
   if (waiting().length > 0) throw new Broken(`${names()} wait for ever`);
-  if ([...world.rows.values()].some(({ token }) => token === undefined))
-    throw new Broken(`rows are left: ${[...world.rows.keys()]}`);
+  if ([...world.rows.values()].some(isCall)) throw new Broken(`rows are left: ${[...world.rows.keys()]}`);
   world.time += 60;
-  let isFree = false;
+  let isHad = false;
   world.spawn('last', function* (config) {
-    for (let tries = 0; tries < 3 && !isFree; tries++)
-      try {
-        yield* acquire({ key: 'k', requestId: 'last', holder: 'last', ttl: 8, wait: 0 }, config);
-        isFree = true;
-      } catch (error) {
-        if (!(error instanceof Refused)) throw error;
-      }
+    yield* world.acquireLast(config);
+    isHad = true;
   });
   rest(world);
-  if (!isFree) throw new Broken('the key is stuck');
+  if (!isHad) throw new Broken('the key is stuck');
 }
 
 /** Lets everybody finish. @throws Broken where that takes for ever */
-export function rest(world: World): void {
+function rest(world: World): void {
   for (let steps = 0; steps < 6000; steps++) {
     const [party] = world.ready();
     if (party) world.act({ kind: 'step', party });
@@ -101,24 +96,20 @@ export interface Walked {
   broken?: string;
 }
 
-/** What is played: another record has a world of its own. */
-export interface Game {
-  World: new (scenario: Scenario, chooser: Chooser) => World;
-  /** @throws Broken where something is amiss in the end */
-  settle(world: World): void;
-}
-const QUEUE: Game = { World, settle };
+/** What is played: each protocol has a world of its own. */
+export type Game = new (scenario: Scenario, chooser: Chooser) => World;
 
 /** One history of the scenario, by chance. */
-export function walk(make: (chooser: Chooser) => Scenario, seed: number, game = QUEUE): Walked {
+export function walk(make: (chooser: Chooser) => Scenario, seed: number, game: Game): Walked {
   const chooser = new Random(seed);
   const scenario = make(chooser);
   const sparse = 1 + 5 * chooser.choose(3);
   let world: World | undefined;
   try {
-    world = new game.World({ ...scenario, sparse }, chooser);
+    world = new game({ ...scenario, sparse }, chooser);
+    scenario.start(world);
     for (let steps = 0; steps < MOST_STEPS && world.step(); ) steps++;
-    game.settle(world);
+    settle(world);
     return { world };
   } catch (error) {
     if (!isFinding(error)) throw error;
@@ -133,7 +124,7 @@ export interface Exhausted extends Walked {
 }
 
 /** Every history of the scenario, depth first. States met before are not gone through again. */
-export function exhaust(make: () => Scenario, seconds: number, game = QUEUE): Exhausted {
+export function exhaust(make: () => Scenario, seconds: number, game: Game): Exhausted {
   const seen = new Set<string>();
   const endsAt = Date.now() + seconds * 1000;
   let histories = 0;
@@ -141,10 +132,11 @@ export function exhaust(make: () => Scenario, seconds: number, game = QUEUE): Ex
     const chooser: Script = new Script(prefix);
     let world: World | undefined;
     try {
-      world = new game.World(make(), chooser);
+      world = new game(make(), chooser);
+      world.scenario.start(world);
       if (!goesOn(world, chooser, seen)) {
         histories++;
-        game.settle(world);
+        settle(world);
       }
     } catch (error) {
       if (!isFinding(error)) throw error;

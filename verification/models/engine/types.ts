@@ -77,6 +77,8 @@ export interface Task {
   hold: number;
   error?: string | undefined;
   retried?: boolean;
+  /** No message reaches it, as if its key of KMS denied the service access. */
+  unreachable?: boolean | undefined;
 }
 
 export interface Party {

@@ -1,5 +1,5 @@
 import { readOptions } from '../../../local/options.ts';
-import { exhaust, type Game, type Walked, walk } from './explore.ts';
+import { exhaust, type Game, type Walked, walk } from './search.ts';
 import type { Chooser, Scenario } from './world.ts';
 
 /** A rule that can be switched off. */
@@ -14,10 +14,9 @@ export interface Mutant {
 }
 
 /** A model, as its command plays it. */
-interface Model {
-  /** What it checks, for the help: `node verification/models/leases/run.ts: checks ...` */
-  help: string;
-  game?: Game;
+export interface Model {
+  name: string;
+  game: Game;
   /** Gone through completely. */
   small: Record<string, () => Scenario>;
   /** Gone through by chance. */
@@ -25,7 +24,8 @@ interface Model {
   mutants: Record<string, Mutant>;
 }
 
-const OPTIONS = `
+export const HELP = `npm run models -- [leases|permits]: checks the models of docs/protocols by seeded walks, and small scenarios completely.
+Without a name it checks both, each in a process of its own.
 
   --walks N     walks of each mix (200)
   --first N     seed of the first walk (1)
@@ -33,6 +33,15 @@ const OPTIONS = `
   --mutants     switches one rule off after the other instead, and fails where the walks do not notice
   --only TEXT   the mixes, scenarios or rules alone whose name has it
   --tell        tells each history that breaks in full`;
+
+const OPTIONS = {
+  walks: { type: 'string', default: '200' },
+  first: { type: 'string', default: '1' },
+  seconds: { type: 'string', default: '60' },
+  mutants: { type: 'boolean', default: false },
+  only: { type: 'string', default: '' },
+  tell: { type: 'boolean', default: false },
+} as const;
 
 interface Options {
   walks: number;
@@ -43,20 +52,8 @@ interface Options {
 }
 
 /** Plays a model as the options of the command line ask. @returns whether all of it holds */
-export function playModel(model: Model): boolean {
-  const { values } = readOptions({
-    walks: { type: 'string', default: '200' },
-    first: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: '60' },
-    mutants: { type: 'boolean', default: false },
-    only: { type: 'string', default: '' },
-    tell: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h' },
-  });
-  if (values.help) {
-    console.log(model.help + OPTIONS);
-    return true;
-  }
+export function play(model: Model, args: string[]): boolean {
+  const { values } = readOptions(OPTIONS, args);
   const { only, tell } = values;
   const options = {
     walks: Number(values.walks),
@@ -80,23 +77,23 @@ function report(name: string, { broken, world }: Walked, held: string, tell: boo
 const chosen = <T>(all: Record<string, T>, only: string): [string, T][] =>
   Object.entries(all).filter(([name]) => name.includes(only));
 
-function smallScenarios({ small, game }: Model, { seconds, only, tell }: Options): boolean {
+function smallScenarios({ name: model, small, game }: Model, { seconds, only, tell }: Options): boolean {
   const outcomes = chosen(small, only).map(([name, make]) => {
     const result = exhaust(make, seconds, game);
     const { states, histories, complete } = result;
     const held = `${states} states, ${histories} ends, ${complete ? 'complete' : 'cut by time'}`;
-    return report(name, result, held, tell);
+    return report(`${model}, ${name}`, result, held, tell);
   });
   return outcomes.every(Boolean);
 }
 
-function mixes({ mixes: all, game }: Model, { walks, first, only, tell }: Options): boolean {
+function mixes({ name: model, mixes: all, game }: Model, { walks, first, only, tell }: Options): boolean {
   const outcomes = chosen(all, only).map(([name, make]) => {
     for (let seed = first; seed < first + walks; seed++) {
       const result = walk(make, seed, game);
-      if (result.broken) return report(`${name}, seed ${seed}`, result, '', tell);
+      if (result.broken) return report(`${model}, ${name}, seed ${seed}`, result, '', tell);
     }
-    return report(name, {}, `${walks} walks`, tell);
+    return report(`${model}, ${name}`, {}, `${walks} walks`, tell);
   });
   return outcomes.every(Boolean);
 }
@@ -105,9 +102,10 @@ function mutants(model: Model, { walks, first, seconds, only, tell }: Options): 
   const outcomes = chosen(model.mutants, only).map(([bug, { what, survives, ...where }]) => {
     const found = brokenBySmall(model, bug, where.small, seconds) ?? brokenByWalk(model, bug, where, { first, walks });
     if (found) {
-      console.log(`caught: ${what} (${found.where}: ${found.broken})`);
+      console.log(`caught: ${model.name}, ${what} (${found.where}: ${found.broken})`);
       if (tell) console.log(found.world?.log.join('\n'));
-    } else console.log(survives ? `not shown: ${what}: ${survives}` : `MISSED: ${what}`);
+    } else
+      console.log(`${survives ? 'not shown' : 'MISSED'}: ${model.name}, ${what}${survives ? `: ${survives}` : ''}`);
     return found !== undefined || survives !== undefined;
   });
   return outcomes.every(Boolean);
