@@ -379,6 +379,39 @@ export const POOLS: Mutation[] = [
         replace: '',
       },
     ],
-    test: { file: 'test/permits/dead-head.test.ts', name: 'whose execution goes on' },
+    test: {
+      file: 'test/permits/dead-head.test.ts',
+      name: 'loses its place within two minutes after its token has died: whose execution goes on',
+    },
+  },
+  byTest(
+    'a withdrawal that may have ended a permit says that there was none',
+    ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
+    change('if (inDoubt && !hasPlace &&', 'if (inDoubt && hasPlace &&'),
+  ),
+  byTest(
+    'the end of an execution forgets the requests of its permits',
+    ['executions', 'is remembered by its request, which gets no other permit'],
+    change("how === 'executionEnded' ? [entry.name] : []", "how === 'executionEnded' ? [] : []"),
+  ),
+  byTest(
+    'the end of an execution remembers the request of a permit that its task may never have heard of',
+    ['executions', 'is forgotten by the request of a permit that its task may never have heard of'],
+    change('return row ? isTask(row) : tickets.includes(ticket);', 'return row ? false : tickets.includes(ticket);'),
+  ),
+  {
+    name: 'a cancellation leaves those behind the waiter to the schedule',
+    changes: [change('await lock.giveToLine(record);', '')],
+    test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a task that an operator cancels' },
+  },
+  {
+    name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
+    changes: [change("if (end !== 'ended' && flagged) await", "if (end === 'ended' && flagged) await")],
+    test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a call that withdraws' },
+  },
+  {
+    name: 'the former holder of a broken lease is told that it was taken',
+    changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
+    test: { file: 'test/queue/break.test.ts', name: 'sees it also if the waiter came after the break' },
   },
 ];

@@ -261,7 +261,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "else if (met <= MIN_GOING && (await fail(row)) === 'unanswered') unanswered++;",
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'and the schedule ends the rest' },
+    test: {
+      file: 'test/queue/bounds.test.ts',
+      name: 'of overdue ones costs a hand-off ten messages, and the schedule ends the rest',
+    },
   },
   {
     name: 'a look that stopped at a pile takes the line for empty',
