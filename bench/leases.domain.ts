@@ -1,15 +1,15 @@
-import { acquirer } from '../shared/leases/acquire.ts';
-import { heartbeater } from '../shared/leases/heartbeat.ts';
-import { releaser } from '../shared/leases/release.ts';
+import { acquireLease } from '../shared/leases/acquire.ts';
+import { extendLease } from '../shared/leases/heartbeat.ts';
+import { releaseLease } from '../shared/leases/release.ts';
 import { leasesFromEnvironment } from '../shared/locks/environment.ts';
 
 /** The domain functions, without schema, door, log or metrics. */
 const dependencies = leasesFromEnvironment();
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 const domain = {
-  acquire: acquirer(dependencies),
-  heartbeat: heartbeater(dependencies),
-  release: releaser(dependencies),
+  acquire: acquireLease(dependencies),
+  heartbeat: extendLease(dependencies),
+  release: releaseLease(dependencies),
 };
 
 export const acquire = (input: { key: string; holder: string; ttlSeconds: number; waitSeconds: number }) =>

@@ -1,16 +1,16 @@
 import { leasesFromEnvironment } from '../shared/locks/environment.ts';
-import { permitAcquirer } from '../shared/permits/acquire.ts';
+import { acquirePermit } from '../shared/permits/acquire.ts';
 import { withPools } from '../shared/permits/dependencies.ts';
-import { permitHeartbeater } from '../shared/permits/heartbeat.ts';
-import { permitReleaser } from '../shared/permits/release.ts';
+import { extendPermit } from '../shared/permits/heartbeat.ts';
+import { releasePermit } from '../shared/permits/release.ts';
 
 /** The domain functions of permits, without schema, door, log or metrics. */
 const dependencies = withPools(leasesFromEnvironment());
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 const domain = {
-  acquire: permitAcquirer(dependencies),
-  heartbeat: permitHeartbeater(dependencies),
-  release: permitReleaser(dependencies),
+  acquire: acquirePermit(dependencies),
+  heartbeat: extendPermit(dependencies),
+  release: releasePermit(dependencies),
 };
 
 interface Asked {

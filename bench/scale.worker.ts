@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { acquirer } from '../shared/leases/acquire.ts';
+import { acquireLease } from '../shared/leases/acquire.ts';
 import { leasesFromEnvironment } from '../shared/locks/environment.ts';
 import { shuffle } from './measurement.ts';
 import { abandonedLease, seed, seededKey } from './seed.ts';
@@ -53,7 +53,7 @@ async function seeded(size: number) {
   await seed(dynamodb, { table, count: size, item: abandonedLease }, (done) =>
     sendProgress(`scale: seeded ${done} of ${size}`),
   );
-  return { size, acquire: acquirer({ ...dependencies, table }) };
+  return { size, acquire: acquireLease({ ...dependencies, table }) };
 }
 
 async function run(samples: number): Promise<number[][]> {

@@ -4,11 +4,11 @@ import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
 import { namesIn, namesOut } from '../../shared/lambda/names.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
-import { breaker } from '../../shared/leases/break.ts';
-import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { reader } from '../../shared/leases/read.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
+import { breakLeaseByFence } from '../../shared/leases/break.ts';
+import { extendLease } from '../../shared/leases/heartbeat.ts';
+import { lookUpLeases } from '../../shared/leases/read.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
 import {
   acquireInput,
@@ -20,7 +20,7 @@ import {
 } from '../../shared/locks/inputs.ts';
 import { LEASE_LISTS, LEASE_NAMES } from '../../shared/locks/names.ts';
 import { hasPermitId, hasTerms, namesPool, route } from '../../shared/locks/route.ts';
-import { withdrawer } from '../../shared/locks/withdraw.ts';
+import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import type { Names } from '../../shared/namespace.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { systemIds } from '../../shared/surroundings/ids.ts';
@@ -112,41 +112,41 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
       acquireInput(),
       route(dependencies, {
         isForPermit: hasTerms,
-        lease: acquirer,
-        permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).permitAcquirerOrParker,
+        lease: acquireLease,
+        permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
       }),
     ),
     heartbeat: checked(
       heartbeatInput(),
       route(dependencies, {
         isForPermit: hasPermitId,
-        lease: heartbeater,
-        permit: async () => (await import('../../shared/permits/heartbeat.ts')).permitHeartbeater,
+        lease: extendLease,
+        permit: async () => (await import('../../shared/permits/heartbeat.ts')).extendPermit,
       }),
     ),
     release: checked(
       releaseInput(),
       route(dependencies, {
         isForPermit: hasPermitId,
-        lease: releaser,
-        permit: async () => (await import('../../shared/permits/release.ts')).permitReleaser,
+        lease: releaseLease,
+        permit: async () => (await import('../../shared/permits/release.ts')).releasePermit,
       }),
     ),
-    withdraw: checked(withdrawInput(), withdrawer(dependencies)),
+    withdraw: checked(withdrawInput(), withdrawOwnRequest(dependencies)),
     breakLease: checked(
       breakInput(),
       route(dependencies, {
         isForPermit: namesPool,
-        lease: breaker,
-        permit: async () => (await import('../../shared/permits/break.ts')).permitBreaker,
+        lease: breakLeaseByFence,
+        permit: async () => (await import('../../shared/permits/break.ts')).breakPermitByFence,
       }),
     ),
     readLeases: checked(
       readInput(),
       route(dependencies, {
         isForPermit: namesPool,
-        lease: reader,
-        permit: async () => (await import('../../shared/permits/read.ts')).poolReader,
+        lease: lookUpLeases,
+        permit: async () => (await import('../../shared/permits/read.ts')).lookUpPool,
       }),
     ),
   };

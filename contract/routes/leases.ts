@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
-import type { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import type { breaker } from '../../shared/leases/break.ts';
-import type { heartbeater } from '../../shared/leases/heartbeat.ts';
-import type { reader } from '../../shared/leases/read.ts';
-import type { releaser } from '../../shared/leases/release.ts';
-import type { poolReader } from '../../shared/permits/read.ts';
+import type { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import type { breakLeaseByFence } from '../../shared/leases/break.ts';
+import type { extendLease } from '../../shared/leases/heartbeat.ts';
+import type { lookUpLeases } from '../../shared/leases/read.ts';
+import type { releaseLease } from '../../shared/leases/release.ts';
+import type { lookUpPool } from '../../shared/permits/read.ts';
 import { acquired, broken, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
 import { pool } from '../answers/pools.ts';
 import {
@@ -54,7 +54,7 @@ const BROKEN = {
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
 export const LEASE_ROUTES = [
-  route<AnswerOf<typeof acquireOrPark>>({
+  route<AnswerOf<typeof acquireOrParkLease>>({
     function: 'acquire',
     method: 'POST',
     path: '/v1/leases/acquire',
@@ -126,7 +126,7 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof heartbeater>>({
+  route<AnswerOf<typeof extendLease>>({
     function: 'heartbeat',
     method: 'POST',
     path: '/v1/leases/heartbeat',
@@ -146,7 +146,7 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof releaser>>({
+  route<AnswerOf<typeof releaseLease>>({
     function: 'release',
     method: 'POST',
     path: '/v1/leases/release',
@@ -173,7 +173,7 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof breaker>>({
+  route<AnswerOf<typeof breakLeaseByFence>>({
     function: 'breakLease',
     method: 'POST',
     path: '/v1/leases/break',
@@ -202,7 +202,7 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof reader | typeof poolReader>>({
+  route<AnswerOf<typeof lookUpLeases | typeof lookUpPool>>({
     function: 'readLeases',
     method: 'GET',
     path: '/v1/leases',

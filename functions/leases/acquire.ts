@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import type { Acquired, Parked } from '../../shared/line/calls.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
@@ -13,8 +13,8 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: route(dependencies, {
       isForPermit: hasTerms,
-      lease: acquireOrPark,
-      permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).permitAcquirerOrParker,
+      lease: acquireOrParkLease,
+      permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
     }),
     logged: [
       'key',

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { breaker } from '../../shared/leases/break.ts';
+import { breakLeaseByFence } from '../../shared/leases/break.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { breakInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
@@ -12,8 +12,8 @@ export const breakLease = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: route(dependencies, {
       isForPermit: namesPool,
-      lease: breaker,
-      permit: async () => (await import('../../shared/permits/break.ts')).permitBreaker,
+      lease: breakLeaseByFence,
+      permit: async () => (await import('../../shared/permits/break.ts')).breakPermitByFence,
     }),
     logged: ['key', 'holder', 'fence', 'wait', 'ended', 'reason'],
   });

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { canceller } from '../../shared/leases/cancel.ts';
+import { cancelLeaseWaiter } from '../../shared/leases/cancel.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { cancelInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
@@ -12,8 +12,8 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: route(dependencies, {
       isForPermit: namesPool,
-      lease: canceller,
-      permit: async () => (await import('../../shared/permits/cancel.ts')).permitCanceller,
+      lease: cancelLeaseWaiter,
+      permit: async () => (await import('../../shared/permits/cancel.ts')).cancelPermitWaiter,
     }),
     logged: ['key', 'ticket', 'cancelled'],
   });

@@ -2,7 +2,7 @@ import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
-import { executionEnder } from '../../shared/locks/execution-ended.ts';
+import { endExecution } from '../../shared/locks/execution-ended.ts';
 import { executionEndedInput } from '../../shared/locks/inputs.ts';
 
 /** Called by the rule at once, and again by the queue that delays the rule's events. */
@@ -13,7 +13,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
       input: executionEndedInput(),
       names: NO_NAMES,
       queued: true,
-      run: executionEnder(dependencies),
+      run: endExecution(dependencies),
       logged: ['execution', 'again', 'status', 'tickets', 'freed', 'graced', 'kept'],
     }),
   );

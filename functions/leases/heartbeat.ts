@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { heartbeater } from '../../shared/leases/heartbeat.ts';
+import { extendLease } from '../../shared/leases/heartbeat.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { heartbeatInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
@@ -12,8 +12,8 @@ export const heartbeat = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: route(dependencies, {
       isForPermit: hasPermitId,
-      lease: heartbeater,
-      permit: async () => (await import('../../shared/permits/heartbeat.ts')).permitHeartbeater,
+      lease: extendLease,
+      permit: async () => (await import('../../shared/permits/heartbeat.ts')).extendPermit,
     }),
     logged: ['key', 'holder', 'fence', 'reason'],
   });

@@ -1,6 +1,6 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
-import { reader } from '../../shared/leases/read.ts';
+import { lookUpLeases } from '../../shared/leases/read.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { readInput } from '../../shared/locks/inputs.ts';
 import { LEASE_LISTS } from '../../shared/locks/names.ts';
@@ -13,8 +13,8 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
     names: { ...LEASE_LISTS, cursors: SEALED_CURSORS },
     run: route(dependencies, {
       isForPermit: namesPool,
-      lease: reader,
-      permit: async () => (await import('../../shared/permits/read.ts')).poolReader,
+      lease: lookUpLeases,
+      permit: async () => (await import('../../shared/permits/read.ts')).lookUpPool,
     }),
     logged: ['key', 'holder', 'fence', 'used'],
   });

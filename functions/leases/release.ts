@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { releaseInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
@@ -12,8 +12,8 @@ export const release = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: route(dependencies, {
       isForPermit: hasPermitId,
-      lease: releaser,
-      permit: async () => (await import('../../shared/permits/release.ts')).permitReleaser,
+      lease: releaseLease,
+      permit: async () => (await import('../../shared/permits/release.ts')).releasePermit,
     }),
     logged: ['key', 'holder', 'fence', 'released', 'reason'],
   });

@@ -3,7 +3,7 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { NO_NAMES } from '../../shared/lambda/names.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { repairInput } from '../../shared/locks/inputs.ts';
-import { repairer } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
 
 /** Called by the schedule, and by the queue whose delayed messages each name one key. */
 export const repairQueues = (dependencies = leasesFromEnvironment()) =>
@@ -13,7 +13,7 @@ export const repairQueues = (dependencies = leasesFromEnvironment()) =>
       input: repairInput(),
       names: NO_NAMES,
       queued: true,
-      run: repairer(dependencies),
+      run: repairLines(dependencies),
       logged: ['key', 'keys', 'granted', 'told', 'unanswered', 'complete'],
     }),
   );

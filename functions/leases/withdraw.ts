@@ -2,14 +2,14 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { withdrawInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { withdrawer } from '../../shared/locks/withdraw.ts';
+import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 
 export const withdraw = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'withdraw',
     input: withdrawInput(),
     names: LEASE_NAMES,
-    run: withdrawer(dependencies),
+    run: withdrawOwnRequest(dependencies),
     logged: ['key', 'holder', 'cancelled', 'reason'],
   });
 

@@ -4,14 +4,14 @@ import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
 import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
-import { acquirer } from './acquire.ts';
+import { acquireLease } from './acquire.ts';
 
 /**
  * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.
  * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and line/park.ts
  */
-export function acquireOrPark(dependencies: LeaseDependencies) {
-  const acquire = acquirer(dependencies);
+export function acquireOrParkLease(dependencies: LeaseDependencies) {
+  const acquire = acquireLease(dependencies);
   return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
     const { execution, target } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);

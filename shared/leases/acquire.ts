@@ -20,7 +20,7 @@ type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & {
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released, or it was withdrawn), QueueFull, Throttled,
  * OutcomeUnknown, Unavailable (also for a record of another client that no condition fits)
  */
-export function acquirer(dependencies: LeaseDependencies) {
+export function acquireLease(dependencies: LeaseDependencies) {
   const { clock, ids } = dependencies;
   return async (input: PlainAcquire, call: Call): Promise<Acquired> => {
     const { waitSeconds, fair = true, ticket, requestId = ids.uuid(), data, ...asked } = input;
@@ -31,12 +31,12 @@ export function acquirer(dependencies: LeaseDependencies) {
       ...{ waitSeconds, fair, ticket, arrivedAt },
       attempt: () => tryOnce(dependencies, request, call),
       lock: async () => (await import('./lock.ts')).leaseLock(dependencies, request, call),
-      held: (standing: LeaseRecord) => leaseHeld(standing, clock.now(), dependencies.clockSkewMs),
+      held: (record: LeaseRecord) => leaseHeld(record, clock.now(), dependencies.clockSkewMs),
     };
     const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, repeated, previous } = granted;
+    const { record: current, repeated, previous } = granted;
     const now = clock.now();
-    const told = durations({ since: arrivedAt, expiresAt: endsAt(standing), now });
-    return { ...grantView(standing, now), ...told, repeated, previous: previousView(previous) };
+    const told = durations({ since: arrivedAt, expiresAt: endsAt(current), now });
+    return { ...grantView(current, now), ...told, repeated, previous: previousView(previous) };
   };
 }

@@ -19,7 +19,7 @@ import { updateLease } from './write.ts';
  * lease has ended or the key has been granted since.
  * @throws HoldfastError Conflict (leased under another fence), NotFound (not leased), Throttled, Unavailable, OutcomeUnknown
  */
-export function breaker(dependencies: LeaseDependencies) {
+export function breakLeaseByFence(dependencies: LeaseDependencies) {
   return ({ key, fence, wait = false }: BreakInput, call: Call): Promise<Broken> =>
     (wait ? markEnding : endNow)(dependencies, { key, fence }, call);
 }
@@ -37,13 +37,13 @@ async function endNow(dependencies: LeaseDependencies, { key, fence }: Breaking,
     const item = outcome.won ? outcome.item : outcome.old;
     const record = item ? parseRecord(item) : { key };
     if (isBroken(record, fence)) {
-      if (record.ticket !== undefined) await endTicket(dependencies, record, call);
+      if (record.ticket !== undefined) await endWaiter(dependencies, record, call);
       return brokenView(record, { fence, ended: true });
     }
     const unanswered = inDoubt || (!outcome.won && outcome.unanswered);
-    const standing = standingUnder(dependencies, { record, fence, unanswered });
-    const handed = await handOnBroken(dependencies, standing, call);
-    if (handed.end !== 'overtaken') return brokenView(standing, { fence, ended: true });
+    const current = recordUnder(dependencies, { record, fence, unanswered });
+    const handed = await handOffBroken(dependencies, current, call);
+    if (handed.end !== 'overtaken') return brokenView(current, { fence, ended: true });
     inDoubt ||= handed.unanswered === true;
   }
 }
@@ -62,17 +62,17 @@ async function markEnding(dependencies: LeaseDependencies, { key, fence }: Break
     const values = { ':now': integer(now), ':version': text(version) };
     const condition = all(hasFence(fence), isInUse, hasNoEndMark);
     const written = await updateLease(dependencies, { key, expression, values, condition, version }, call);
-    const record = written.standing;
+    const record = written.record;
     if (isBroken(record, fence)) return brokenView(record, { fence, ended: true });
     const unanswered = inDoubt || written.unanswered === true;
-    const standing = standingUnder(dependencies, { record, fence, unanswered });
-    if (isEnding(standing) && takeoverAt(standing, clockSkewMs) > now) {
-      const isUnnotified = standing.ticket !== undefined && (await endUnnotifiedTask(dependencies, standing, call));
-      return isUnnotified ? endNow(dependencies, { key, fence }, call) : brokenView(standing, { fence, ended: false });
+    const current = recordUnder(dependencies, { record, fence, unanswered });
+    if (isEnding(current) && takeoverAt(current, clockSkewMs) > now) {
+      const isUnnotified = current.ticket !== undefined && (await endUnnotifiedTask(dependencies, current, call));
+      return isUnnotified ? endNow(dependencies, { key, fence }, call) : brokenView(current, { fence, ended: false });
     }
-    if (standing.malformed !== undefined) throw unusable(standing);
-    const handed = await handOnBroken(dependencies, standing, call);
-    if (handed.end !== 'overtaken') return brokenView(standing, { fence, ended: true });
+    if (current.malformed !== undefined) throw unusable(current);
+    const handed = await handOffBroken(dependencies, current, call);
+    if (handed.end !== 'overtaken') return brokenView(current, { fence, ended: true });
     inDoubt ||= handed.unanswered === true;
   }
 }
@@ -85,7 +85,7 @@ interface Seen {
 }
 
 /** @throws HoldfastError if the record shows no lease with the fence */
-function standingUnder({ clock, table }: LeaseDependencies, { record, fence, unanswered }: Seen): Leased {
+function recordUnder({ clock, table }: LeaseDependencies, { record, fence, unanswered }: Seen): Leased {
   const { key } = record;
   if (unanswered && record.fence !== fence) throw outcomeUnknown(writing(`table ${table}`), undefined, { key });
   if (!isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
@@ -97,15 +97,15 @@ function standingUnder({ clock, table }: LeaseDependencies, { record, fence, una
 const breaking = (record: LeaseRecord) => ({ record, ending: 'broken' }) as const;
 
 /** Under the version of the record: it may have been extended, claimed or ended since. */
-async function handOnBroken(dependencies: LeaseDependencies, record: Leased, call: Call) {
+async function handOffBroken(dependencies: LeaseDependencies, record: Leased, call: Call) {
   const { handOff } = await import('./hand-off.ts');
   return handOff(dependencies, breaking(record), call);
 }
 
-/** A holder that got the lease from the queue may be a task that was not notified yet. */
-async function endTicket(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
-  const { settleTicket } = await import('./hand-off.ts');
-  await settleTicket(dependencies, breaking(record), call);
+/** A holder that got the lease from the line may be a task that was not notified yet. */
+async function endWaiter(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
+  const { settleWaiter } = await import('./hand-off.ts');
+  await settleWaiter(dependencies, breaking(record), call);
 }
 
 async function endUnnotifiedTask(

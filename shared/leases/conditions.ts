@@ -10,10 +10,10 @@ import { isLeased, type LeaseState } from './rules.ts';
 export const isHeld: Condition = { expression: 'attribute_exists(lease_version)' };
 export const isFree: Condition = { expression: 'attribute_not_exists(lease_version)' };
 
-/** While a caller or a task is in line for the key, only the queue grants it. */
+/** While a caller or a task is in line for the key, only the line grants it. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };
 
-/** A grant that its caller has not claimed is handed on after its time, and never overwritten, because its ticket must go. */
+/** A grant that its caller has not claimed is handed off after its time, and never overwritten, because its ticket must go. */
 export const isClaimed: Condition = { expression: 'attribute_not_exists(claim_ttl_ms)' };
 
 /** A request id stands for one acquisition. A late duplicate of a released one must not take the lease again. */
@@ -91,7 +91,7 @@ export const grantUnchanged = (record: LeaseRecord): Condition =>
  * No caller and no task has joined the line since the record was read. A free record has no version, so a mark that began again there is
  * known by its `next_ticket`.
  */
-export function queueUnchanged(record: LeaseRecord): Condition {
+export function lineUnchanged(record: LeaseRecord): Condition {
   const { waiters, nextTicketValue: next } = record;
   if (waiters === undefined) return isUnmarked;
   const isSame: Condition = { expression: 'waiters = :waiters', values: { ':waiters': waiters } };

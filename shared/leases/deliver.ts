@@ -3,14 +3,14 @@ import { previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { measureHandOff } from '../line/hand-off-time.ts';
 import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
-import type { TaskTicket } from '../line/waiters.ts';
+import type { WaitingTask } from '../line/waiters.ts';
 import { renew } from './marks.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { endsAt, isLeased } from './rules.ts';
 import { grantView } from './views.ts';
 
 interface GrantMessage {
-  ticket: TaskTicket;
+  waiter: WaitingTask;
   /** The grant, as it stands on record. */
   record: Leased;
   /** Whether the request had this grant before. */
@@ -20,25 +20,23 @@ interface GrantMessage {
 }
 
 /** Notifies a task of its lease, as acquire would have answered. @throws as `deliver` */
-export async function notifyGranted(
+export async function notifyLease(
   dependencies: LeaseDependencies,
   { record, ...message }: GrantMessage,
   call: Call,
 ): Promise<Notified<LeaseRecord>> {
-  const deliverable = (standing: Leased): Deliverable<LeaseRecord> => ({
-    standing,
-    expiresAt: endsAt(standing),
-    ttlMs: standing.ttlMs ?? 0,
-    output: (now) => ({ ...grantView(standing, now), previous: previousView(standing.previous) }),
+  const deliverable = (record: Leased): Deliverable<LeaseRecord> => ({
+    record,
+    expiresAt: endsAt(record),
+    ttlMs: record.ttlMs ?? 0,
+    output: (now) => ({ ...grantView(record, now), previous: previousView(record.previous) }),
     renewed: async () => {
-      const renewed = await renew(dependencies, standing, call);
-      return renewed.won && isLeased(renewed.standing)
-        ? deliverable(renewed.standing)
-        : { overtaken: renewed.standing };
+      const renewed = await renew(dependencies, record, call);
+      return renewed.won && isLeased(renewed.record) ? deliverable(renewed.record) : { overtaken: renewed.record };
     },
   });
   const notified = await deliver(dependencies, { ...message, grant: deliverable(record) }, call);
   if (notified.outcome === 'delivered' && !message.repeated)
-    measureHandOff(notified.standing, dependencies.clock.now(), call);
+    measureHandOff(notified.record, dependencies.clock.now(), call);
   return notified;
 }

@@ -15,8 +15,8 @@ interface End {
   /** The line is empty. The condition must demand that nothing has joined it since it was read. */
   clearMark?: boolean;
   /**
-   * Perhaps the new holder never heard of the grant. Its request may ask again, and its ticket may still wait. So the record keeps for the
-   * next holder what this one would have learned of the holder before.
+   * The new holder may never have received the grant. Its request may ask again, and its ticket may still wait. So the record keeps for the next
+   * holder what this one would have learned of the holder before.
    */
   forget?: { last: Ended | undefined };
 }

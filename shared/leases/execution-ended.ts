@@ -2,11 +2,11 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Leaving } from '../line/executions/ended-execution.ts';
+import type { EndedExecution } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace.ts';
 import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
 import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
-import { deleteTicket, getTicket, isTask } from '../line/waiters.ts';
+import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { endingOf, giveGrace } from './grace.ts';
@@ -21,30 +21,30 @@ import { updateLease } from './write.ts';
  * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/queue.md#end-of-an-execution).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function leaveLease(dependencies: LeaseDependencies, leaving: Leaving, call: Call): Promise<void> {
+export async function leaveLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, tickets, ended } = leaving;
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
   // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
-  const leaveQueue = async (ticket: string) => {
-    await deleteTicket(dependencies, { key, ticket }, call);
+  const endWaiting = async (ticket: string) => {
+    await deleteWaiter(dependencies, { key, ticket }, call);
     ended.tickets++;
   };
-  for (const ticket of waiting) await leaveQueue(ticket);
+  for (const ticket of waiting) await endWaiting(ticket);
   const { outcome } = await releaseHeldBy(dependencies, leaving, call);
   if (outcome === 'spared') return;
-  for (const ticket of granted) await leaveQueue(ticket);
+  for (const ticket of granted) await endWaiting(ticket);
   if (outcome === 'freed' || outcome === 'graced') ended[outcome]++;
   else if (outcome !== 'other') ended.kept++;
 }
 
 /**
- * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
- * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
+ * True if the grant may never have been delivered: its waiter, a task or a caller that has not claimed it, was still there. The schedule deletes the
+ * ticket of a task that it sends LeaseHeld. So a grant that has expired and that answered no call may never have been delivered, either.
  */
-async function mayBeUnheard(
+async function mayBeUnnotified(
   dependencies: LeaseDependencies,
   { record, tickets }: { record: Leased } & Pick<Held, 'tickets'>,
   call: Call,
@@ -54,14 +54,14 @@ async function mayBeUnheard(
   if (endsAt(record) <= dependencies.clock.now()) return true;
   if (!tickets.includes(ticket)) return false;
   if (claimTtlMs !== undefined) return true;
-  const row = await getTicket(dependencies, { key, ticket }, call);
+  const row = await getWaiter(dependencies, { key, ticket }, call);
   return row === undefined || isTask(row);
 }
 
-interface Held extends Reported, Pick<Leaving, 'key' | 'until'> {
+interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   /**
-   * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
-   * redriven execution may ask again with the same request id, so the record forgets that id.
+   * Those of the execution that were still there. A grant to one of them may never have been delivered, and can no longer be used. A redriven
+   * execution may ask again with the same request id, so the record forgets that id.
    */
   tickets: readonly string[];
 }
@@ -76,7 +76,7 @@ type HeldOutcome =
   | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
 
 /**
- * Ends the lease of an execution that has ended, and hands it on, or lets it go on for its grace. If another execution works under the lease
+ * Ends the lease of an execution that has ended, and hands it off, or lets it go on for its grace. If another execution works under the lease
  * (`target`), the lease passes to that execution while it runs, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -89,12 +89,12 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     // Redriven since, it may have been answered with this very grant, under a version that this pass has read only now.
     const end = await endOf(dependencies, held, call);
     if (end === undefined) return { outcome: 'spared' };
-    const standing = { ...record, execution };
+    const current = { ...record, execution };
     const { target } = record;
     const work = await workOf(dependencies, { target, end, settled }, call);
     if (work === 'unknown') return { outcome: 'kept' };
     if (work === 'running') {
-      if (target === undefined || !(await passToTarget(dependencies, { record: standing, target }, call))) continue;
+      if (target === undefined || !(await passToTarget(dependencies, { record: current, target }, call))) continue;
       // It may have ended before it had the lease, and its own event found nothing.
       const hasEnded = (await executionState(dependencies, target, call)) === 'ended';
       if (!hasEnded) return { outcome: 'passed' };
@@ -102,11 +102,13 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     }
     const graceUntil = graceEnd(dependencies, endingOf(record), work);
     if (graceUntil !== undefined) {
-      if (await giveGrace(dependencies, { record: standing, until: graceUntil }, call)) return { outcome: 'graced' };
+      if (await giveGrace(dependencies, { record: current, until: graceUntil }, call)) return { outcome: 'graced' };
       continue;
     }
-    const ending = (await mayBeUnheard(dependencies, { record, tickets }, call)) ? 'perhapsUnheard' : 'executionEnded';
-    const granted = await endHeld(dependencies, { record: standing, ending }, call);
+    const ending = (await mayBeUnnotified(dependencies, { record, tickets }, call))
+      ? 'perhapsUnnotified'
+      : 'executionEnded';
+    const granted = await endHeld(dependencies, { record: current, ending }, call);
     if (granted !== undefined) return { outcome: 'freed', granted };
   }
 }
@@ -114,27 +116,27 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
 /** A lease that an execution holds. */
 type OfExecution = Leased & { execution: string };
 
-/** @returns how many tasks were granted the lease then; undefined if the lease has changed meanwhile */
+/** @returns how many tasks were granted the lease then; undefined if the lease has changed */
 async function endHeld(
   dependencies: LeaseDependencies,
-  { record, ending }: { record: OfExecution; ending: 'perhapsUnheard' | 'executionEnded' },
+  { record, ending }: { record: OfExecution; ending: 'perhapsUnnotified' | 'executionEnded' },
   call: Call,
 ): Promise<number | undefined> {
   const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
   const forget = { last: endedBefore(record, ending, dependencies.clock.now()) };
-  const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnheard' && { forget }) };
+  const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnnotified' && { forget }) };
   const outcome = await endLease(dependencies, end, call);
   if (outcome.won) return 0;
-  const standing = outcome.old ? parseRecord(outcome.old) : undefined;
-  if (!standing || standing.version !== record.version) return undefined;
-  const { end: how } = await handOff(dependencies, { record: standing, ending }, call);
+  const current = outcome.old ? parseRecord(outcome.old) : undefined;
+  if (!current || current.version !== record.version) return undefined;
+  const { end: how } = await handOff(dependencies, { record: current, ending }, call);
   if (how === 'overtaken') return undefined;
   return how === 'granted' ? 1 : 0;
 }
 
 /**
- * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read
- * the lease as the dead execution's can hand it on.
+ * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the lease as
+ * the dead execution's can hand it off.
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
@@ -173,7 +175,7 @@ export async function endDeadHolder(
   if (!isLeased(record) || record.waiters === undefined) return 0;
   const { key, ticket } = record;
   const end = async (found: Found) => {
-    const row = ticket === undefined ? undefined : await getTicket(dependencies, { key, ticket }, call);
+    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
     return releaseHeldByEnded(dependencies, { ...found, key, ticket: row?.ticket }, call);
   };
   return endDeadHolders(dependencies, { grants: [record], questions, end }, call);

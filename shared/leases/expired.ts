@@ -93,7 +93,7 @@ export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
     const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
     return rises ? undefined : 'fenceAhead';
   },
-  // The queue decides about a marked lease, because a task may be parked behind it.
+  // The line decides about a marked lease, because a task may be parked behind it.
   deletable: (kind) => all(kind === 'abandonedLease' ? isHeld : isFree, isUnmarked),
 });
 

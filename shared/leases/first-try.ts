@@ -6,7 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import { isOwnOf, MAX_MEETINGS } from '../line/request.ts';
+import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/request.ts';
 import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
@@ -19,7 +19,7 @@ import { leaseLost } from './views.ts';
 type Granted = GrantedTo<LeaseRecord> & { won: true };
 
 /** A grant, or the record that keeps the request from one. */
-type Outcome = Granted | { won: false; standing: LeaseRecord };
+type Outcome = Granted | { won: false; record: LeaseRecord };
 
 /** A try fails by its fence only if the record's is at or ahead of the clock here, and fails again only if a new grant came first. */
 const MAX_TRIES = 5;
@@ -31,7 +31,7 @@ const MAX_TRIES = 5;
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
   let before: LeaseRecord = { key: request.key };
-  let queueSeenEmpty = false;
+  let lineSeenEmpty = false;
   let meetings = 1;
   for (let tries = 1; ; tries++) {
     const grant = newGrant(dependencies, request, before);
@@ -39,28 +39,28 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     const outcome = await put(dependencies, grant, call);
     if (outcome.won) {
       const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
-      return { won: true, standing: parseRecord(grantItem(grant)), repeated: false, previous };
+      return { won: true, record: parseRecord(grantItem(grant)), repeated: false, previous };
     }
-    const standing = parseRecord(outcome.old ?? { key: text(request.key) });
-    if (isOwnOf(standing, request) && isOver(standing)) throw leaseLost(request.key, endReason(standing), standing);
-    if (isRepeatable(standing, request, triedAt)) {
-      const repeated = await repeat(dependencies, { request, standing }, call);
+    const record = parseRecord(outcome.old ?? { key: text(request.key) });
+    if (isOwnOf(record, request) && isOver(record)) throw leaseLost(request.key, endReason(record), record);
+    if (isRepeatable(record, request, triedAt)) {
+      const repeated = await repeat(dependencies, { request, record }, call);
       if (repeated) return { ...repeated, won: true, repeated: true };
-      if (meetings++ === MAX_MEETINGS) return { won: false, standing };
+      if (meetings++ === MAX_DUPLICATE_CONFLICTS) return { won: false, record };
       tries--;
       continue;
     }
-    const couldBeHad = !isLeased(standing) || takeoverAt(standing, dependencies.clockSkewMs) <= triedAt;
-    if (!couldBeHad || tries === MAX_TRIES) return { won: false, standing };
-    if (standing.malformed !== undefined) throw unusable(standing);
-    if (standing.waiters !== undefined || (isLeased(standing) && standing.claimTtlMs !== undefined)) {
-      const { end, standing: after } = await handOn(dependencies, standing, call);
-      // Another call of the request may have come in meanwhile. Then the next write meets its grant.
+    const couldBeHad = !isLeased(record) || takeoverAt(record, dependencies.clockSkewMs) <= triedAt;
+    if (!couldBeHad || tries === MAX_TRIES) return { won: false, record };
+    if (record.malformed !== undefined) throw unusable(record);
+    if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
+      const { end, record: after } = await handOffIfNext(dependencies, record, call);
+      // A duplicate call may have a grant by now. Then the next write meets its grant.
       const isOwn = isRepeatable(after, request, triedAt);
-      if ((end !== 'empty' || queueSeenEmpty) && !isOwn) return { won: false, standing: after };
-      queueSeenEmpty = true;
+      if ((end !== 'empty' || lineSeenEmpty) && !isOwn) return { won: false, record: after };
+      lineSeenEmpty = true;
     }
-    before = standing;
+    before = record;
   }
 }
 
@@ -77,21 +77,21 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** Answers a request whose grant stands. @returns undefined if the grant has changed meanwhile */
+/** Answers a request whose grant stands. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
-  { request, standing }: { request: GrantRequest; standing: Leased },
+  { request, record }: { request: GrantRequest; record: Leased },
   call: Call,
-): Promise<Pick<Granted, 'standing' | 'previous'> | undefined> {
-  if (standing.ticket === undefined && standing.claimTtlMs === undefined) return { standing, previous: undefined };
+): Promise<Pick<Granted, 'record' | 'previous'> | undefined> {
+  if (record.ticket === undefined && record.claimTtlMs === undefined) return { record, previous: undefined };
   const { leaseLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');
   const at = { dependencies, lock: leaseLock(dependencies, request, call), call };
-  return claim(at, { record: standing, maxConflicts: 1 });
+  return claim(at, { record, maxConflicts: 1 });
 }
 
 /** Gives a free lease to the callers and tasks that came before this call. */
-async function handOn(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {
+async function handOffIfNext(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {
   const { handOff } = await import('./hand-off.ts');
   return handOff(dependencies, { record, ending: isLeased(record) ? 'expired' : 'free' }, call);
 }

@@ -10,7 +10,7 @@ import { canBeHad, isLeased } from './rules.ts';
  * schedule goes on.
  * @throws never a HoldfastError
  */
-export async function giveToLine(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
+export async function handOffToLine(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   if (record.waiters === undefined || !canBeHad(record, dependencies)) return;
   const { handOff } = await import('./hand-off.ts');
   try {

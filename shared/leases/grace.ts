@@ -31,8 +31,12 @@ export async function giveGrace(
     ':seconds': integer(Math.ceil(until / 1000)),
   };
   const condition = all(isStillHeld(record), isOfExecution(execution));
-  const { won, standing } = await updateLease(dependencies, { key, expression, condition, values, version }, call);
-  if (won && standing.waiters !== undefined) await repairAtTheEnd(dependencies, standing, { call });
+  const { won, record: current } = await updateLease(
+    dependencies,
+    { key, expression, condition, values, version },
+    call,
+  );
+  if (won && current.waiters !== undefined) await repairAtTheEnd(dependencies, current, { call });
   return won;
 }
 

@@ -17,7 +17,7 @@ export interface GrantRequest {
   target?: string | undefined;
   /** How long the lease goes on after an abnormal end of `execution` (grace.ts). */
   graceSeconds?: number | undefined;
-  /** Only in a grant from the queue. */
+  /** Only in a grant from the line. */
   ticket?: string | undefined;
   /** The ttl that a caller asked for which has yet to claim the grant. Until then `ttlSeconds` is the time that it has to do so. */
   claimTtlSeconds?: number | undefined;
@@ -53,8 +53,8 @@ export function newGrant({ clock, ids }: LeaseDependencies, request: GrantReques
 }
 
 /**
- * `heartbeat_at` is `expires_at - ttl_ms`: DynamoDB cannot add in a condition, and it lets a heartbeat that keeps the
- * standing ttl compare the moments of two beats instead of their expiries.
+ * `heartbeat_at` is `expires_at - ttl_ms`: DynamoDB cannot add in a condition, and it lets a heartbeat that keeps the current ttl compare the moments
+ * of two beats instead of their expiries.
  */
 export function grantItem(grant: Grant): Item {
   return {

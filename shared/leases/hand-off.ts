@@ -4,12 +4,12 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ended } from '../line/ended.ts';
 import { MAX_GONE, MAX_OVER } from '../line/next.ts';
-import { canTellTasks, NOTIFY_MS } from '../line/notify.ts';
+import { canNotifyTasks, NOTIFY_MS } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { tellBroken } from '../line/unnotified.ts';
-import { deleteTicket, getTicket, isTask } from '../line/waiters.ts';
-import { grantUnchanged, queueUnchanged } from './conditions.ts';
-import { notifyGranted } from './deliver.ts';
+import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { grantUnchanged, lineUnchanged } from './conditions.ts';
+import { notifyLease } from './deliver.ts';
 import { endLease } from './end.ts';
 import { clearMark } from './marks.ts';
 import {
@@ -33,13 +33,13 @@ export interface HandedOff {
   /** The tickets that received the lease. All but the last were of tasks that were gone. */
   moved: string[];
   /**
-   * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this
-   * call met too many dead tickets, had too little time, or could not read the line. The lease is free and has its mark, so only the queue grants it: at the next
-   * call, or by the schedule. `overtaken`: another call has changed the record, and this one has moved nothing.
+   * `empty`: none in line can receive the lease, and the grant before has ended. `left`: it has ended too, and others are in line, because this call
+   * met too many tasks that are gone, had too little time, or could not read the line. The lease is free and has its mark, so only the line grants
+   * it: at the next call, or by the schedule. `overtaken`: another call has changed the record, and this one has moved nothing.
    */
   end: 'granted' | 'empty' | 'left' | 'overtaken';
   /** The record as it was last seen. */
-  standing: LeaseRecord;
+  record: LeaseRecord;
   /** Whether the last grant landed without an answer, and its holder has extended, claimed or ended it since. */
   hasGoneOn?: boolean;
   /** Only with `overtaken`: whether the lost write had a try without an answer, so that the lease may have moved. */
@@ -49,13 +49,13 @@ export interface HandedOff {
 /** No call has looked at this line, so others may wait in it. */
 const UNREAD: Line = {
   ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
-  ...{ isWhole: false, gone: 0, isUntold: false },
+  ...{ isFull: false, gone: 0, expiredUnnotified: false },
 };
 
 interface Passing extends EndingGrant {
   /** Whether the record shows a grant that this call has just written for the first in line. */
   transferred?: NextInLine;
-  /** The ticket of the call in line that hands the lease on. That call is alive, so it receives its whole ttl and need not claim it. */
+  /** The ticket of the call in line that hands the lease off. That call is alive, so it receives its whole ttl and need not claim it. */
   own?: string;
   /** Collects the tickets of new holders whose tasks may not have been notified, for a task that parks. */
   unnotified?: Set<string>;
@@ -73,74 +73,74 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
   let { record: from, ending: how } = grant;
   /** A grant that this call wrote and that no task will ever receive. */
   let undelivered: LeaseRecord | undefined;
-  /** Whether the task of the expired grant received LeaseHeld in place of that grant. */
-  let isUntold = false;
+  /** True if the task of the expired grant received LeaseHeld in place of that grant. */
+  let expiredUnnotified = false;
   const budget = { over: MAX_OVER };
-  await settleTicket(dependencies, grant, call);
+  await settleWaiter(dependencies, grant, call);
   try {
     for (let line: Line | undefined = grant.transferred; ; line = undefined) {
       if (!line) {
         const isSpent = moved.length >= MAX_GONE || call.timeLeftMs() < TRANSFER_MS;
         line = isSpent ? UNREAD : await lookIfPossible(dependencies, { record: from, ending: how, budget }, call);
         const { oldest, others } = line;
-        isUntold ||= line.isUntold;
-        const previous = endedBefore(from, isUntold ? 'undelivered' : how, dependencies.clock.now());
+        expiredUnnotified ||= line.expiredUnnotified;
+        const previous = endedBefore(from, expiredUnnotified ? 'undelivered' : how, dependencies.clock.now());
         const written: Transferred = oldest
-          ? await transfer(dependencies, { from, how, ticket: oldest, line, previous, own: grant.own }, call)
-          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, isUntold }, call);
+          ? await transfer(dependencies, { from, how, waiter: oldest, line, previous, own: grant.own }, call)
+          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, expiredUnnotified }, call);
         if (!written.won) {
-          const { standing, unanswered = false, hasGoneOn } = written;
-          if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', standing, hasGoneOn };
+          const { record, unanswered = false, hasGoneOn } = written;
+          if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', record, hasGoneOn };
           // The grant before has ended where this call's own one stood there.
           const end = undelivered ? 'granted' : 'overtaken';
-          if (standing.version !== from.version) return { moved, end, standing, unanswered };
-          if (standing.malformed !== undefined) throw unusable(standing);
-          from = standing; // the same grant: another has joined, or the mark has gone
+          if (record.version !== from.version) return { moved, end, record, unanswered };
+          if (record.malformed !== undefined) throw unusable(record);
+          from = record; // the same grant: another has joined, or the mark has gone
           continue;
         }
-        from = written.standing;
+        from = written.record;
         undelivered = undefined;
-        isUntold = false;
-        if (!oldest) return { moved, end: line === UNREAD ? 'left' : 'empty', standing: from };
+        expiredUnnotified = false;
+        if (!oldest) return { moved, end: line === UNREAD ? 'left' : 'empty', record: from };
       }
       const { oldest } = line as NextInLine;
       if (!isTask(oldest)) {
         moved.push(oldest.ticket);
         if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
-        return { moved, end: 'granted', standing: from };
+        return { moved, end: 'granted', record: from };
       }
       const sent = call.timeLeftMs() >= NOTIFY_MS;
       if (sent) moved.push(oldest.ticket);
       grant.unnotified?.add(oldest.ticket);
-      const { outcome, standing } = sent
-        ? await notifyNewHolder(dependencies, { ticket: oldest, record: from }, call)
-        : { outcome: 'gone', standing: from };
-      from = standing;
+      const { outcome, record: current } = sent
+        ? await notifyNewHolder(dependencies, { waiter: oldest, record: from }, call)
+        : { outcome: 'gone', record: from };
+      from = current;
       if (sent && (outcome === 'delivered' || outcome === 'gone')) grant.unnotified?.delete(oldest.ticket);
       if (outcome !== 'gone') {
         if (line.taskWaits) await repairAtTheEnd(dependencies, from, { call });
-        return { moved, end: 'granted', standing: from };
+        return { moved, end: 'granted', record: from };
       }
       // This call wrote the version and sent the first message about it: while that version stands, no task was notified.
       undelivered = from;
       how = 'undelivered';
-      if (sent) await deleteTicket(dependencies, oldest, call);
+      if (sent) await deleteWaiter(dependencies, oldest, call);
     }
   } catch (error) {
     if (!(error instanceof HoldfastError) || (moved.length === 0 && !undelivered)) throw error;
     if (undelivered) await endUndelivered(dependencies, undelivered, call);
-    return { moved, end: 'granted', standing: from };
+    return { moved, end: 'granted', record: from };
   }
 }
 
 /** The holder of such a grant is done with it, so it must not run on because DynamoDB did not read the line. */
-const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnheard']);
+const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnnotified']);
 
 /** @returns UNREAD also if a task is next that this process cannot notify. @throws HoldfastError as `look`, unless the grant can end without it */
 async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   try {
     const line = await look(dependencies, search, call);
-    return line.oldest && isTask(line.oldest) && !(await canTellTasks(dependencies)) ? UNREAD : line;
+    return line.oldest && isTask(line.oldest) && !(await canNotifyTasks(dependencies)) ? UNREAD : line;
   } catch (error) {
     if (error instanceof HoldfastError && GIVEN_BACK.has(search.ending) && isLeased(search.record)) return UNREAD;
     throw error;
@@ -163,16 +163,16 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
  * lease had been notified.
  * If the task cannot be notified, its ticket stays.
  */
-export async function settleTicket(
+export async function settleWaiter(
   dependencies: LeaseDependencies,
   { record: { key, ticket, brokenAt }, ending }: EndingGrant,
   call: Call,
 ): Promise<void> {
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
-  const row = await getTicket(dependencies, { key, ticket }, call);
+  const row = await getWaiter(dependencies, { key, ticket }, call);
   if (row && isTask(row))
-    await tellBroken(dependencies, { ticket: row, error: leaseLost(key, 'broken', undefined) }, call);
-  else if (row) await deleteTicket(dependencies, row, call);
+    await tellBroken(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call);
+  else if (row) await deleteWaiter(dependencies, row, call);
 }
 
 interface Unclaimed {
@@ -180,54 +180,52 @@ interface Unclaimed {
   how: Ending;
   /** Whether others may be in line that this call has not seen. Then the mark stays. */
   undecided: boolean;
-  /** What the next holder learns of the one before. */
+  /** What a grant says about the holder before it (`previous`). */
   previous: Ended | undefined;
-  /** Whether the task of a grant that expired never heard of it. */
-  isUntold?: boolean;
+  /** True if a grant expired before its task was notified. */
+  expiredUnnotified?: boolean;
 }
 
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  { from, how, undecided, previous, isUntold = false }: Unclaimed,
+  { from, how, undecided, previous, expiredUnnotified = false }: Unclaimed,
   call: Call,
 ): Promise<Written> {
-  const isUnclaimed = from.claimTtlMs !== undefined || isUntold;
+  const isUnclaimed = from.claimTtlMs !== undefined || expiredUnnotified;
   const ends = isLeased(from) && (how !== 'expired' || isUnclaimed);
   if (!ends)
-    return undecided || from.waiters === undefined
-      ? { won: true, standing: from }
-      : clearMark(dependencies, from, call);
-  const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
-  const isUnheard = how === 'undelivered' || how === 'perhapsUnheard' || (how === 'expired' && isUnclaimed);
+    return undecided || from.waiters === undefined ? { won: true, record: from } : clearMark(dependencies, from, call);
+  const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));
+  const isUnnotified = how === 'undelivered' || how === 'perhapsUnnotified' || (how === 'expired' && isUnclaimed);
   const outcome = await endLease(
     dependencies,
     {
       key: from.key,
       condition,
       markBroken: how === 'broken',
-      byExecution: how === 'executionEnded' || how === 'perhapsUnheard',
+      byExecution: how === 'executionEnded' || how === 'perhapsUnnotified',
       clearMark: !undecided,
-      ...(isUnheard && { forget: { last: previous } }),
+      ...(isUnnotified && { forget: { last: previous } }),
     },
     call,
   );
-  if (outcome.won) return { won: true, standing: from };
-  const standing = outcome.old ? parseRecord(outcome.old) : { key: from.key };
+  if (outcome.won) return { won: true, record: from };
+  const record = outcome.old ? parseRecord(outcome.old) : { key: from.key };
   // A try of the SDK may have landed before the one that lost.
-  const won = standing.leaseId === from.leaseId && !isLeased(standing);
-  return { won, standing, unanswered: outcome.unanswered };
+  const won = record.leaseId === from.leaseId && !isLeased(record);
+  return { won, record, unanswered: outcome.unanswered };
 }
 
 /**
  * The first message about a grant, from the call that wrote it. `gone` means that the task was never notified, as long as the
  * returned version stands.
  */
-async function notifyNewHolder(dependencies: LeaseDependencies, { ticket, record }: TaskOfLease, call: Call) {
-  // If this call stood still for longer than the lease runs, another holder may have it by now.
+async function notifyNewHolder(dependencies: LeaseDependencies, { waiter, record }: TaskOfLease, call: Call) {
+  // If this call was paused for longer than the lease runs, another holder may have it by now.
   if (!isLeased(record) || endsAt(record) <= dependencies.clock.now())
-    return { outcome: 'unanswered', standing: record } as const;
-  const grant = { ticket, record, repeated: false, isOurs: true };
-  const notified = await notifyGranted(dependencies, grant, call);
-  if (notified.outcome === 'delivered') await deleteTicket(dependencies, ticket, call);
+    return { outcome: 'unanswered', record } as const;
+  const grant = { waiter, record, repeated: false, isOurs: true };
+  const notified = await notifyLease(dependencies, grant, call);
+  if (notified.outcome === 'delivered') await deleteWaiter(dependencies, waiter, call);
   return notified;
 }

@@ -12,13 +12,13 @@ import { isOver, lostReason } from './rules.ts';
 import { grantView, leaseLost } from './views.ts';
 
 /**
- * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat).
- * Creates nothing and never shortens: if the standing expiry is later, the standing grant is the answer. Revives an expired
- * lease under the same fence if no other caller has taken it, because nobody held the key in between. Extends no lease that an operator has marked
- * as ending: its holder receives LeaseLost (`broken`).
+ * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat). Creates nothing and
+ * never shortens: if the current expiry is later, the current grant is the answer. Revives an expired lease under the same fence if no other caller
+ * has taken it, because the key was not held in between. Extends no lease that an operator has marked as ending: its holder receives LeaseLost
+ * (`broken`).
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export function heartbeater({ dynamodb, clock, ids, table }: LeaseDependencies) {
+export function extendLease({ dynamodb, clock, ids, table }: LeaseDependencies) {
   return async (input: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const now = clock.now();
     const { condition, update, values } = input.ttlSeconds === undefined ? keepTtl(now) : setTtl(now, input.ttlSeconds);

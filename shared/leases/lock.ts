@@ -5,16 +5,16 @@ import { measureHandOff } from '../line/hand-off-time.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Sight, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { isOwnOf } from '../line/request.ts';
-import type { TaskTicket } from '../line/waiters.ts';
+import type { WaitingTask } from '../line/waiters.ts';
 import { grantUnchanged, isHeldByAnother, isOfAnother } from './conditions.ts';
-import { notifyGranted } from './deliver.ts';
+import { notifyLease } from './deliver.ts';
 import type { GrantRequest } from './grant.ts';
 import { handOff } from './hand-off.ts';
 import { answer, claimFull, correctLineOut, mark, markAgain, passToTask, renew } from './marks.ts';
 import { leasePatienceMs, pauseMs } from './pace.ts';
-import { placeOf, readRecord } from './read-record.ts';
+import { locationOf, readRecord } from './read-record.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { releaser } from './release.ts';
+import { releaseLease } from './release.ts';
 import { endReason, endsAt, grantedIn, isLeased, isOver, takeoverAt } from './rules.ts';
 import { leaseHeld, leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
@@ -43,7 +43,7 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
     const { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data } = request;
     this.asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data };
-    this.where = placeOf(dependencies, key);
+    this.where = locationOf(dependencies, key);
     this.#dependencies = dependencies;
     this.#request = request;
     this.#call = call;
@@ -75,11 +75,11 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   async mark(ticket: string, how: 'first' | 'again'): Promise<Marked<LeaseRecord>> {
     const { key } = this.#request;
     const raising = { key, condition: isOfAnother(this.#request), ticket, again: how === 'again' };
-    const { won, standing } = await mark(this.#dependencies, raising, this.#call);
-    const arrivals = Number(standing.waiters?.N);
+    const { won, record } = await mark(this.#dependencies, raising, this.#call);
+    const arrivals = Number(record.waiters?.N);
     this.#isCounted = won;
     this.#arrival = won && how === 'first' ? arrivals : undefined;
-    return { won, record: standing, arrivals, lineOut: standing.lineOut ?? 0 };
+    return { won, record, arrivals, lineOut: record.lineOut ?? 0 };
   }
 
   missingMark(record: LeaseRecord): 'first' | 'lost' | undefined {
@@ -91,8 +91,8 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
 
   async markBack(record: LeaseRecord, ticket: string): Promise<Marked<LeaseRecord>> {
     if (!this.#isCounted) return this.mark(ticket, 'first');
-    const { won, standing } = await markAgain(this.#dependencies, { record, ticket }, this.#call);
-    return { won, record: standing, arrivals: Number(standing.waiters?.N) };
+    const { won, record: current } = await markAgain(this.#dependencies, { record, ticket }, this.#call);
+    return { won, record: current, arrivals: Number(current.waiters?.N) };
   }
 
   /** If the record names no next waiter, each call acts at once: a foreign client has deleted the record. */
@@ -105,23 +105,23 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     const ending = isLeased(record) ? 'expired' : 'free';
     const unnotified = new Set<string>();
     const passing = { record, ending, unnotified, ...(alive !== undefined && { own: alive }) } as const;
-    const { end, moved, standing, hasGoneOn } = await handOff(this.#dependencies, passing, this.#call);
+    const { end, moved, record: current, hasGoneOn } = await handOff(this.#dependencies, passing, this.#call);
     const isOwn = alive !== undefined && moved.includes(alive) && !hasGoneOn;
-    const handed = { end: end === 'granted' ? 'served' : end, served: moved, unnotified, record: standing } as const;
-    return { ...handed, ...(isOwn && { ownVersion: standing.version }) };
+    const handed = { end: end === 'granted' ? 'served' : end, served: moved, unnotified, record: current } as const;
+    return { ...handed, ...(isOwn && { ownVersion: current.version }) };
   }
 
   async write(record: LeaseRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written<LeaseRecord>> {
     if (!isLeased(record)) return { won: false, record };
-    const { won, standing } =
+    const { won, record: current } =
       how === 'claim'
         ? await claimFull(this.#dependencies, { record, ttlSeconds: this.#request.ttlSeconds }, this.#call)
         : await (how === 'answer' ? answer : renew)(this.#dependencies, record, this.#call);
-    return { won, record: standing };
+    return { won, record: current };
   }
 
   async giveUp({ key, leaseId = '' }: LeaseRecord): Promise<void> {
-    await releaser(this.#dependencies)({ key, leaseId }, this.#call);
+    await releaseLease(this.#dependencies)({ key, leaseId }, this.#call);
   }
 
   readonly pace: Pace<LeaseRecord> = {
@@ -170,21 +170,25 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   async markTask(ticket: string, over?: LeaseRecord): Promise<Marked<LeaseRecord>> {
     const condition = over ? grantUnchanged(over) : isHeldByAnother(this.#request);
     const raising = { key: this.#request.key, condition, ticket };
-    const { won, standing } = await mark(this.#dependencies, raising, this.#call);
-    return { won, record: standing, arrivals: Number(standing.waiters?.N), lineOut: standing.lineOut };
+    const { won, record } = await mark(this.#dependencies, raising, this.#call);
+    return { won, record, arrivals: Number(record.waiters?.N), lineOut: record.lineOut };
   }
 
-  async passTo(record: LeaseRecord, ticket: TaskTicket): Promise<Written<LeaseRecord>> {
-    const { won, standing } = await passToTask(this.#dependencies, { record: record as Leased, ticket }, this.#call);
-    return { won, record: standing };
+  async passTo(record: LeaseRecord, waiter: WaitingTask): Promise<Written<LeaseRecord>> {
+    const { won, record: current } = await passToTask(
+      this.#dependencies,
+      { record: record as Leased, waiter },
+      this.#call,
+    );
+    return { won, record: current };
   }
 
   notify(
     record: LeaseRecord,
-    { task: ticket, repeated }: { task: TaskTicket; repeated: boolean },
+    { task: waiter, repeated }: { task: WaitingTask; repeated: boolean },
   ): Promise<Notified<LeaseRecord>> {
-    const message = { ticket, record: record as Leased, repeated, isOurs: true };
-    return notifyGranted(this.#dependencies, message, this.#call);
+    const message = { waiter, record: record as Leased, repeated, isOurs: true };
+    return notifyLease(this.#dependencies, message, this.#call);
   }
 
   async undelivered(record: LeaseRecord): Promise<void> {

@@ -3,32 +3,32 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { TaskTicket } from '../line/waiters.ts';
-import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from './conditions.ts';
+import type { WaitingTask } from '../line/waiters.ts';
+import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import { paceAfter } from './pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /**
- * Gives the standing grant a new version, so that the call which wrote the grant can no longer hand it on, and this call may
- * deliver it. If this call finds the task gone, that proves nothing: the other call may have notified the same task.
+ * Gives the current grant a new version, so that the call which wrote the grant can no longer hand it off, and this call may deliver it. If this call
+ * finds the task gone, that proves nothing: the other call may have notified the same task.
  */
 const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
-  writeAnew(dependencies, { record }, call);
+  writeVersion(dependencies, { record }, call);
 
 /**
- * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that
- * grant would hand the lease on if the task is gone.
+ * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that grant
+ * would hand the lease off if the task is gone.
  */
 export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
-  writeAnew(
+  writeVersion(
     dependencies,
     { record, set: ', answered_at = :now', values: { ':now': integer(dependencies.clock.now()) } },
     call,
   );
 
-/** A counter and not a flag, so that a call that found the queue empty clears it only if nothing has joined since. */
+/** A counter and not a flag, so that a call that found the line empty removes it only if no waiter has joined since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
 const raisedMark: Item = { ':zero': integer(0), ':one': integer(1) };
 
@@ -90,13 +90,13 @@ export const correctLineOut = (
 };
 
 /**
- * A record that stays held gets a new version with it. Its counter begins at 1 again, and a call that stood still may have seen
- * that 1 before: it must not find the version that it knows beside it.
- * @param record as it was read before the queue was seen empty
+ * A record that stays held gets a new version with it. Its counter begins at 1 again, and a call that was paused may have seen that 1 before: it must
+ * not find the version that it knows beside it.
+ * @param record as it was read before the line was seen empty
  */
 export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
   const { key } = record;
-  const condition = all(grantUnchanged(record), queueUnchanged(record));
+  const condition = all(grantUnchanged(record), lineUnchanged(record));
   const removal = `REMOVE ${MARK_ATTRIBUTES.join(', ')}`;
   if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
   const version = dependencies.ids.uuid();
@@ -118,7 +118,7 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
   if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
   const values = lasting(now, ttlMs);
   const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
-  return writeAnew(dependencies, { record, set, values }, call);
+  return writeVersion(dependencies, { record, set, values }, call);
 }
 
 /**
@@ -151,29 +151,29 @@ export function claimFull(
 }
 
 /**
- * Passes the standing grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
- * the grant of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A grant that no call has claimed
- * takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
+ * Passes the current grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
+ * the grant of the task's ticket, so that the schedule notifies the task if this call is interrupted, and of its execution. A grant that no call has
+ * claimed takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
  */
 export function passToTask(
   dependencies: LeaseDependencies,
-  { record, ticket }: { record: Leased; ticket: TaskTicket },
+  { record, waiter }: { record: Leased; waiter: WaitingTask },
   call: Call,
 ): Promise<Written> {
   // A grant in its grace goes on as an ordinary lease, whatever becomes of the execution that asks again.
-  const { execution, target, graceSeconds }: Partial<TaskTicket> = record.endedExecution === undefined ? ticket : {};
+  const { execution, target, graceSeconds }: Partial<WaitingTask> = record.endedExecution === undefined ? waiter : {};
   const isUnclaimed = record.claimTtlMs !== undefined;
   const now = dependencies.clock.now();
-  const askedMs = ticket.ttlSeconds * 1000;
+  const askedMs = waiter.ttlSeconds * 1000;
   const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);
   const isLonger = isUnclaimed || now + ttlMs > (record.expiresAt ?? 0);
   const set: Item = {
-    ticket: text(ticket.ticket),
+    ticket: text(waiter.ticket),
     ...(execution !== undefined && { execution: text(execution) }),
     ...(target !== undefined && { target: text(target) }),
     ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
     ...(isUnclaimed
-      ? { acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(ticket.ttlSeconds) }
+      ? { acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(waiter.ttlSeconds) }
       : { answered_at: integer(now) }),
     ...(isLonger && {
       ...{ heartbeat_at: integer(now), expires_at: integer(now + ttlMs) },
@@ -187,7 +187,7 @@ export function passToTask(
   const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
   const expression = `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`;
   const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
-  return writeAnew(dependencies, { record, set: expression, values }, call);
+  return writeVersion(dependencies, { record, set: expression, values }, call);
 }
 
 const lasting = (now: number, ttlMs: number): Item => ({
@@ -203,8 +203,8 @@ interface Anew {
   values?: Item;
 }
 
-/** A write on the standing grant under a new version, as long as it has the one that was seen. */
-function writeAnew(
+/** A write on the current grant under a new version, as long as it has the one that was seen. */
+function writeVersion(
   dependencies: LeaseDependencies,
   { record, set = '', values = {} }: Anew,
   call: Call,

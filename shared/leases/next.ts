@@ -5,17 +5,17 @@ import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/ne
 import { type Delivery, failTask } from '../line/notify.ts';
 import { isOwnOf } from '../line/request.ts';
 import {
-  deleteTicket,
+  deleteWaiter,
+  expiredRowLimit,
   isOverdue,
   isTask,
   isWaiting,
-  PILE_IN_HAND_OFF,
-  pileMet,
-  type TaskTicket,
-  type Ticket,
-  ticketsOf,
+  MAX_EXPIRED_ROWS_IN_HAND_OFF,
+  readWaiters,
+  type Waiter,
+  type WaitingTask,
 } from '../line/waiters.ts';
-import { notifyGranted } from './deliver.ts';
+import { notifyLease } from './deliver.ts';
 import { readRecord } from './read-record.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { endReason, isEnding, isLeased, isRepeatable } from './rules.ts';
@@ -25,9 +25,9 @@ import { leaseHeld, leaseLost } from './views.ts';
  * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its
  * place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
  * notified it. Its request never had an answer and is forgotten, so that a second try of the task is not refused for it. The request of a
- * `perhapsUnheard` grant is forgotten too. Its execution has ended while its ticket was still there, but its holder may have worked.
+ * `perhapsUnnotified` grant is forgotten too. Its execution has ended while its ticket was still there, but its holder may have worked.
  */
-export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnheard';
+export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnnotified';
 
 /** A grant on record that has ended, or is to end. */
 export interface EndingGrant {
@@ -37,27 +37,27 @@ export interface EndingGrant {
 }
 
 export interface Search extends EndingGrant {
-  /** How many rows that are over this hand-off still clears away. */
+  /** How many expired rows this hand-off still clears away. */
   budget: { over: number };
 }
 
 /** The next in line, and what was seen behind it. */
 export interface Line {
-  oldest: Ticket | undefined;
+  oldest: Waiter | undefined;
   /** The one after it, as far as it was looked for. */
-  next: Ticket | undefined;
+  next: Waiter | undefined;
   /** Whether others are in line, or may be. */
   others: boolean;
   /** The tickets after the oldest that wait, as far as they were read. */
-  following: readonly Ticket[];
+  following: readonly Waiter[];
   /** Whether the line was read to its end. */
-  isWhole: boolean;
+  isFull: boolean;
   /** How many rows were cleared away. */
   gone: number;
   /** Whether a task waits behind the oldest, as far as the line was read. */
   taskWaits: boolean;
-  /** Whether the task of the grant on record, which has expired, still waits: it never heard of that grant. */
-  isUntold: boolean;
+  /** True if the grant on record has expired and its task was not notified of it: the task still waits. */
+  expiredUnnotified: boolean;
 }
 
 /** Whether no call was answered with the expired grant in place of its task. */
@@ -65,135 +65,143 @@ const isUnanswered = ({ record, ending }: EndingGrant): boolean =>
   ending === 'expired' && record.answeredAt === undefined;
 
 /** A line that is not empty. */
-export type NextInLine = Line & { oldest: Ticket };
+export type NextInLine = Line & { oldest: Waiter };
 
 /**
- * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Clears away what is over. Deletes the ticket of
- * the ended grant only if it meets it, because the call that notified its task, or claimed it, has usually done so.
+ * Finds the oldest ticket, and whether others wait (docs/protocols/queue.md#hand-off, step 1). Deletes expired rows. Deletes the ticket of the ended
+ * grant only if it meets it, because the call that notified its task, or claimed it, has usually done so.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   const { clock, clockSkewMs } = dependencies;
-  const waiting: Ticket[] = [];
+  const waiting: Waiter[] = [];
   const line = judging(dependencies, search, call);
-  let [undecided, isWhole, isUntold] = [false, true, false];
+  let [undecided, isFull, expiredUnnotified] = [false, true, false];
   let [read, gone] = [0, 0];
   const found = () => firstOf(waiting, clock.now() + clockSkewMs);
-  const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);
-  for await (const ticket of ticketsOf(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
-    const judgement = await judge(dependencies, { ticket, line }, call);
-    const isOwn = ticket.ticket === search.record.ticket;
-    if (judgement === 'waits') waiting.push(ticket);
+  const reachesLimit = expiredRowLimit(clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);
+  for await (const waiter of readWaiters(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
+    const judgement = await judge(dependencies, { waiter, line }, call);
+    const isOwn = waiter.ticket === search.record.ticket;
+    if (judgement === 'waits') waiting.push(waiter);
     if (judgement === 'undecided') undecided = true;
-    if (judgement === 'refused' && isOwn && isUnanswered(search)) isUntold = true;
-    const wasServed = isOwn && (search.ending !== 'expired' || !isTask(ticket));
+    if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;
+    const wasServed = isOwn && (search.ending !== 'expired' || !isTask(waiter));
     if ((judgement === 'gone' || judgement === 'refused') && !wasServed) gone++;
-    const stops = isPile(ticket);
-    if (stops) undecided = true; // somebody may wait behind it
+    const stops = reachesLimit(waiter);
+    if (stops) undecided = true; // another waiter may be behind it
     if (stops || (++read >= FIRST_PAGE && found()[1])) {
-      isWhole = false;
+      isFull = false;
       break;
     }
   }
   const [oldest, next] = found();
-  return { ...lineOf(waiting, { oldest, next }), others: undecided || next !== undefined, isWhole, gone, isUntold };
+  return {
+    ...summarize(waiting, { oldest, next }),
+    others: undecided || next !== undefined,
+    isFull,
+    gone,
+    expiredUnnotified,
+  };
 }
 
 type First = Pick<Line, 'oldest' | 'next'>;
 
 /** @param latest a caller that leaves before then does not come before a task: by a clock that is ahead it may have left, and a task does not look by itself */
-function firstOf(waiting: readonly Ticket[], latest: number): [Ticket | undefined, Ticket | undefined] {
-  if (waiting.every((ticket) => !isTask(ticket))) return [waiting[0], waiting[1]];
-  const [oldest, next] = waiting.filter((ticket) => isTask(ticket) || ticket.deadline > latest);
+function firstOf(waiting: readonly Waiter[], latest: number): [Waiter | undefined, Waiter | undefined] {
+  if (waiting.every((waiter) => !isTask(waiter))) return [waiting[0], waiting[1]];
+  const [oldest, next] = waiting.filter((waiter) => isTask(waiter) || waiter.deadline > latest);
   return [oldest, next];
 }
 
-const lineOf = (waiting: readonly Ticket[], { oldest, next }: First) => ({
+const summarize = (waiting: readonly Waiter[], { oldest, next }: First) => ({
   oldest,
   next,
-  taskWaits: waiting.some((ticket) => isTask(ticket) && ticket !== oldest),
-  following: waiting.filter((ticket) => ticket !== oldest),
+  taskWaits: waiting.some((waiter) => isTask(waiter) && waiter !== oldest),
+  following: waiting.filter((waiter) => waiter !== oldest),
 });
 
 /**
- * The same for the holder that gives its lease back, before it has proved that it holds it (docs/protocols/queue.md#quick-release). Reads one
- * page, and changes nothing.
+ * Finds the next waiter for a release, before the release has proved that it holds the lease (docs/protocols/queue.md#quick-release). Reads one page,
+ * and changes nothing.
  * @param own the ticket of its grant
  * @returns undefined if only the record can decide: the line is empty, a task is overdue, or the ticket of the grant is still there
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function peek(
   dependencies: LeaseDependencies,
-  { key, ticket: own }: Pick<Ticket, 'key' | 'ticket'>,
+  { key, ticket: own }: Pick<Waiter, 'key' | 'ticket'>,
   call: Call,
 ): Promise<NextInLine | undefined> {
   const { clock, clockSkewMs } = dependencies;
-  const waiting: Ticket[] = [];
+  const waiting: Waiter[] = [];
   let read = 0;
-  for await (const ticket of ticketsOf(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
-    if (ticket.ticket === own || (isTask(ticket) && isOverdue(ticket, clock.now()))) return undefined;
-    if (isWaiting(ticket, clock.now())) waiting.push(ticket);
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
+    if (waiter.ticket === own || (isTask(waiter) && isOverdue(waiter, clock.now()))) return undefined;
+    if (isWaiting(waiter, clock.now())) waiting.push(waiter);
     if (++read === FIRST_PAGE) break;
   }
   const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
-  const isWhole = read < FIRST_PAGE;
-  const others = next !== undefined || !isWhole;
-  return oldest && { ...lineOf(waiting, { oldest, next }), oldest, others, isWhole, gone: 0, isUntold: false };
+  const isFull = read < FIRST_PAGE;
+  const others = next !== undefined || !isFull;
+  return (
+    oldest && { ...summarize(waiting, { oldest, next }), oldest, others, isFull, gone: 0, expiredUnnotified: false }
+  );
 }
 
 /** What the record of a lease shows about the request of each row, while the grant on record ends. */
 const judging = (dependencies: LeaseDependencies, { record, ending, budget }: Search, call: Call): Judging => ({
   budget,
-  grantOf: (ticket) => grantOf({ record, ending }, ticket),
+  grantOf: (waiter) => grantOf({ record, ending }, waiter),
   lost: (how) => leaseLost(record.key, how, undefined),
-  failOverdue: (ticket) => failOverdue(dependencies, { ticket, record }, call),
+  failOverdue: (waiter) => failOverdue(dependencies, { waiter, record }, call),
 });
 
 /** The request of such a grant is forgotten, so another row of the request may be granted. */
-const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'perhapsUnheard']);
+const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'perhapsUnnotified']);
 
-function grantOf({ record, ending }: EndingGrant, ticket: Ticket): GrantOfRequest {
-  const isOwn = ticket.ticket === record.ticket;
+function grantOf({ record, ending }: EndingGrant, waiter: Waiter): GrantOfRequest {
+  const isOwn = waiter.ticket === record.ticket;
   if (ending === 'expired') return isOwn ? 'lapsed' : 'none';
   if (isOwn && (ending === 'executionEnded' || FORGOTTEN.has(ending))) return 'spent';
   // A call that knows the request may have ended the grant before its task was notified.
-  if (isOwn || (isOwnOf(record, ticket) && !FORGOTTEN.has(ending)))
+  if (isOwn || (isOwnOf(record, waiter) && !FORGOTTEN.has(ending)))
     return ending === 'broken' ? 'broken' : endReason(record);
   return 'none';
 }
 
 /** A parked task, and the record of the lease that it waits for or received. */
 export interface TaskOfLease {
-  ticket: TaskTicket;
+  waiter: WaitingTask;
   record: LeaseRecord;
 }
 
 /**
- * Ends a task whose patience is over. Without an answer its ticket stays, or the task might wait for ever. The record that was passed may be
- * older than the ticket: a call that stood still in between would name a holder from before the task came. So this reads the record anew. A task
- * whose request holds the lease by another ticket is notified of that lease instead.
+ * Ends an overdue task. Without an answer its ticket stays, or the task might never end. The record that was passed may be older than the ticket: a
+ * call that was paused in between would name a holder from before the task came. So this reads the record again. A task whose request holds the lease
+ * by another ticket is notified of that lease instead.
  * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failOverdue(
   dependencies: LeaseDependencies,
-  { ticket, record: seen }: TaskOfLease,
+  { waiter, record: seen }: TaskOfLease,
   call: Call,
 ): Promise<Delivery | 'overtaken'> {
   const { clock, clockSkewMs } = dependencies;
   const record = await readRecord(dependencies, seen.key, call);
-  if (isLeased(record) && record.ticket === ticket.ticket && record.fence !== seen.fence) return 'overtaken';
-  if (isShared(record, ticket, clock.now())) {
-    const { outcome } = await notifyGranted(dependencies, { ticket, record, repeated: true, isOurs: false }, call);
-    if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+  if (isLeased(record) && record.ticket === waiter.ticket && record.fence !== seen.fence) return 'overtaken';
+  if (isShared(record, waiter, clock.now())) {
+    const { outcome } = await notifyLease(dependencies, { waiter, record, repeated: true, isOurs: false }, call);
+    if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
     return outcome;
   }
-  return failTask(dependencies, { ticket, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
+  return failTask(dependencies, { waiter, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
 }
 
 /** Whether the request of a row has the lease by another row, or by a plain call, and that grant is claimed. */
-const isShared = (record: LeaseRecord, ticket: TaskTicket, now: number): record is Leased =>
-  isRepeatable(record, ticket, now) &&
-  record.ticket !== ticket.ticket &&
+const isShared = (record: LeaseRecord, waiter: WaitingTask, now: number): record is Leased =>
+  isRepeatable(record, waiter, now) &&
+  record.ticket !== waiter.ticket &&
   record.claimTtlMs === undefined &&
   !isEnding(record);

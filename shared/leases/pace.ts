@@ -1,4 +1,13 @@
-import { betweenMs, CHANCE, FAST_MS, FRONT, NEXT_MS, OTHERS_MS, patienceMs, shortName } from '../line/pace.ts';
+import {
+  betweenMs,
+  CHANCE,
+  FAST_MS,
+  FAST_POLL_POSITIONS,
+  NEXT_MS,
+  OTHERS_MS,
+  patienceMs,
+  shortName,
+} from '../line/pace.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
@@ -27,8 +36,8 @@ interface Sight {
 }
 
 /**
- * How long a call in line sleeps before it looks again, by its place and by how long the last turn was (docs/protocols/queue.md#when-to-look).
- * Nothing but time rests on it.
+ * How long a call in line sleeps before it looks again, by its position and by how long the last holder held the lease
+ * (docs/protocols/queue.md#when-to-look). Nothing but time rests on it.
  */
 export function pauseMs(sight: Sight, ids: Ids): number {
   const { record, now, toTakeoverMs } = sight;
@@ -38,18 +47,18 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const soonest = between(paceMs !== undefined && paceMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
   const beginsAt = acquiredAt + (record.claimTtlMs === undefined ? 0 : betweenMs(sight));
   const left = paceMs === undefined ? 0 : Math.max(0, beginsAt + paceMs - now);
-  const place = placeOf(sight);
-  if (place === 1) {
+  const position = positionOf(sight);
+  if (position === 1) {
     const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
-    // The next one looks at the moment at which the holder's time is over.
+    // The next one looks at the moment at which the holder has expired.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }
   const rank = rankOf(sight);
   const untilExpiry =
-    rank <= FRONT && toTakeoverMs > 0 ? toTakeoverMs + rank * AFTER_EXPIRY_MS : Number.POSITIVE_INFINITY;
+    rank <= FAST_POLL_POSITIONS && toTakeoverMs > 0 ? toTakeoverMs + rank * AFTER_EXPIRY_MS : Number.POSITIVE_INFINITY;
   if (paceMs === undefined) return Math.max(soonest, Math.min(between(OTHERS_MS), firstTurnsMs(sight), untilExpiry));
   const eachMs = paceMs + betweenMs(sight);
-  const expected = left + eachMs * (place - 1 - CHANCE * Math.sqrt(place));
+  const expected = left + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
   return Math.round(Math.min(MAX_OTHERS_MS, untilExpiry, Math.max(soonest, expected)));
 }
 
@@ -65,31 +74,33 @@ function firstTurnsMs(sight: Sight): number {
   return eachMs * Math.max(1, arrival - lineOut - 1);
 }
 
-/** The place that the hints give the call. Undefined if they do not name it. */
-function namedPlace({ record, ticket }: Pick<Sight, 'record' | 'ticket'>): number | undefined {
+/** The position that the hints give the call. Undefined if they do not name it. */
+function namedPosition({ record, ticket }: Pick<Sight, 'record' | 'ticket'>): number | undefined {
   const index = namesOf(record).indexOf(shortName(ticket));
   return index < 0 ? undefined : index + 1;
 }
 
 const namesOf = ({ nextTickets }: LeaseRecord): string[] => nextTickets?.split(' ').filter(Boolean) ?? [];
 
-/** 1 is next. The arrivals tell the place of a call that the hints do not name: at least the one behind the last name. */
-function placeOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
+/** 1 is next. The arrivals give the position of a call that the hints do not name: at least the one behind the last name. */
+function positionOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
   const { record, ticket, arrival } = sight;
   const { nextTicket, ticket: served, lineOut = 0 } = record;
   if (nextTicket === undefined || nextTicket === ticket) return 1;
-  const named = namedPlace(sight);
+  const named = namedPosition(sight);
   if (named !== undefined) return named;
   const atLeast = Math.max(2, namesOf(record).length + 1);
   const isApart = served !== undefined && millisecondsOf(ticket) - millisecondsOf(served) > APART_MS;
   return arrival !== undefined && isApart ? Math.max(atLeast, arrival - lineOut) : atLeast;
 }
 
-/** The place where the hints name it, and otherwise no place before that of its arrival. Infinite if neither is known. */
+/** The position by the hints if they name the call, and otherwise no position before that of its arrival. Infinite if neither is known. */
 function rankOf(sight: Pick<Sight, 'record' | 'ticket' | 'arrival'>): number {
   const { record, arrival } = sight;
-  if (namedPlace(sight) !== undefined) return placeOf(sight);
-  return arrival === undefined ? Number.POSITIVE_INFINITY : Math.max(placeOf(sight), arrival - (record.lineOut ?? 0));
+  if (namedPosition(sight) !== undefined) return positionOf(sight);
+  return arrival === undefined
+    ? Number.POSITIVE_INFINITY
+    : Math.max(positionOf(sight), arrival - (record.lineOut ?? 0));
 }
 
 /** How long a call that is not the next one leaves a lease that can be had to those before it. */

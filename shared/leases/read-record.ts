@@ -3,11 +3,11 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { reading, send } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Place } from '../line/look.ts';
+import type { Location } from '../line/look.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
 
 /** For line/look.ts. */
-export const placeOf = ({ table }: LeaseDependencies, key: string): Place<LeaseRecord> => ({
+export const locationOf = ({ table }: LeaseDependencies, key: string): Location<LeaseRecord> => ({
   table,
   key: { key: text(key) },
   parse: (item) => (item ? parseRecord(item) : { key }),

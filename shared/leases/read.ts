@@ -52,7 +52,7 @@ const ROWS_READ_PER_PAGE = 1000;
  * Reads one key with a consistent read, or a page of the table with a scan.
  * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable
  */
-export function reader(dependencies: LeaseDependencies) {
+export function lookUpLeases(dependencies: LeaseDependencies) {
   return ({ key, ...query }: ReadInput, call: Call): Promise<WaitedForView | LeasePage> =>
     key === undefined ? readPage(dependencies, query, call) : readOne(dependencies, { ...query, key }, call);
 }

@@ -45,13 +45,13 @@ export interface LeaseRecord {
   graceMs?: number | undefined;
   /** The ARN of the execution that ended while it held the lease, which goes on as an ordinary lease (grace.ts). */
   endedExecution?: string | undefined;
-  /** The ticket that received a grant from the queue. */
+  /** The ticket that received a grant from the line. */
   ticket?: string | undefined;
   /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
-  /** When a call of its request claimed a grant from the queue, handed the lease to itself, or was answered in place of the ticket that received it. */
+  /** When a call of its request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that received it. */
   answeredAt?: number | undefined;
-  /** The holder before a grant from the queue. */
+  /** The holder before a grant from the line. */
   previous?: Ended | undefined;
   /** A hint: the ticket that is next in line. */
   nextTicket?: string | undefined;

@@ -45,7 +45,7 @@ export const canBeHad = (
   { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
 ): boolean => !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
 
-/** Whether the standing grant answers this request, so that a retry after a lost answer never locks its own caller out. */
+/** Whether the current grant answers this request, so that a retry after a lost answer never locks its own caller out. */
 export function isRepeatable(record: LeaseRecord, asker: Acquisition, now: number): record is Leased {
   return isOwnOf(record, asker) && isLeased(record) && endsAt(record) > now;
 }

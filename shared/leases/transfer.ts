@@ -6,8 +6,8 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../line/ended.ts';
 import { shortName } from '../line/pace.ts';
 import { WINDOW_SECONDS } from '../line/times.ts';
-import { isTask, type Ticket } from '../line/waiters.ts';
-import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, queueUnchanged } from './conditions.ts';
+import { isTask, type Waiter } from '../line/waiters.ts';
+import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, lineUnchanged } from './conditions.ts';
 import { type Grant, grantItem, newGrant } from './grant.ts';
 import { isCounter, keeping, MARK_ATTRIBUTES } from './marks.ts';
 import type { Ending, Line, NextInLine } from './next.ts';
@@ -15,7 +15,7 @@ import type { LeaseRecord } from './record.ts';
 import { isEnding, isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
-/** The hints name so many of those in line. */
+/** The hints name up to this many waiters. */
 const MAX_HINTED = 12;
 
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
@@ -34,7 +34,7 @@ interface Transfer {
   /** The record as it was last seen, and how its grant ends. */
   from: LeaseRecord;
   how: Ending;
-  ticket: Ticket;
+  waiter: Waiter;
   /** The line without the new holder. If it is empty, the mark goes, on condition that nothing has joined since. */
   line: Line;
   /** The holder before. */
@@ -51,14 +51,14 @@ interface Transfer {
  */
 export async function transfer(
   dependencies: LeaseDependencies,
-  { from, how, ticket, line, previous, own }: Transfer,
+  { from, how, waiter, line, previous, own }: Transfer,
   call: Call,
 ): Promise<Transferred> {
   const { others } = line;
-  const grant = grantTo(dependencies, { ticket, others, own }, from);
+  const grant = grantTo(dependencies, { waiter, others, own }, from);
   const { key, version } = grant;
   const keepsCounting = others && isCounter(from);
-  const unchanged = keepsCounting ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));
+  const unchanged = keepsCounting ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));
   const wasHeld =
     how === 'released' && isLeased(from) && from.claimTtlMs === undefined && from.acquiredAt !== undefined;
   const hints = {
@@ -66,7 +66,7 @@ export async function transfer(
     line_out: integer(lineOut(from, line)),
     ...(wasHeld && { turn_ms: integer(Math.max(0, grant.acquiredAt - Number(from.acquiredAt))) }),
   };
-  const answered = ticket.ticket === own && { answered_at: integer(grant.acquiredAt) };
+  const answered = waiter.ticket === own && { answered_at: integer(grant.acquiredAt) };
   const set = {
     ...grantItem(grant),
     ...answered,
@@ -88,7 +88,7 @@ const brokenItem = ({ from, how }: Pick<Transfer, 'from' | 'how'>): Item => {
 /** A grant keeps its lease id for as long as it is on record. */
 const landed = ({ leaseId }: Grant, written: Written): Transferred => ({
   ...written,
-  ...(!written.won && written.standing.leaseId === leaseId && { hasGoneOn: true }),
+  ...(!written.won && written.record.leaseId === leaseId && { hasGoneOn: true }),
 });
 
 /** Far below the largest number from which DynamoDB can count on. */
@@ -96,13 +96,13 @@ const MAX_MARK = 10 ** 15;
 
 interface QuickTransfer {
   key: string;
-  /** The proof of the holder that gives back the lease. */
+  /** The proof of the holder that releases the lease. */
   leaseId: string;
   line: NextInLine;
 }
 
 /**
- * The same by the holder itself, which knows its lease id and not the record (docs/protocols/queue.md#quick-release). The mark stays. The
+ * Transfers a lease for its holder, which knows the lease id and not the record (docs/protocols/queue.md#quick-release). The mark stays. The
  * attributes that the expression computes from must be numbers, or DynamoDB would refuse the request. The plain release handles a record with others.
  * @throws as `transfer`
  */
@@ -112,15 +112,15 @@ export async function quickTransfer(
   call: Call,
 ): Promise<Transferred> {
   const { oldest: ticket, others } = line;
-  const grant = grantTo(dependencies, { ticket, others }, { key });
+  const grant = grantTo(dependencies, { waiter: ticket, others }, { key });
   const { version, fence, acquiredAt } = grant;
   const computed = {
     prev_holder: '#holder',
     prev_fence: '#fence',
     turn_ms: ':acquired_at - #acquired_at',
-    line_out: line.isWhole ? 'waiters - :others' : 'if_not_exists(line_out, :zero) + :served',
+    line_out: line.isFull ? 'waiters - :others' : 'if_not_exists(line_out, :zero) + :served',
   };
-  const counted: Item = line.isWhole
+  const counted: Item = line.isFull
     ? { ':others': integer(line.following.length) }
     : { ':zero': integer(0), ':served': integer(1 + line.gone) };
   const ended = { prev_ended: text('released'), prev_at: integer(acquiredAt) };
@@ -145,14 +145,14 @@ export async function quickTransfer(
 /** With others in line, the lease id says so. Then the release looks at the line first, and need not lose a write to learn of it. */
 function grantTo(
   dependencies: LeaseDependencies,
-  { ticket, others, own }: { ticket: Ticket; others: boolean; own?: string | undefined },
+  { waiter, others, own }: { waiter: Waiter; others: boolean; own?: string | undefined },
   from: LeaseRecord,
 ): Grant {
-  const { ttlSeconds } = ticket;
-  const isWhole = isTask(ticket) || ticket.ticket === own;
-  const asked = isWhole ? ticket : { ...ticket, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
+  const { ttlSeconds } = waiter;
+  const isFull = isTask(waiter) || waiter.ticket === own;
+  const asked = isFull ? waiter : { ...waiter, ttlSeconds: WINDOW_SECONDS, claimTtlSeconds: ttlSeconds };
   const grant = newGrant(dependencies, asked, from);
-  return others ? { ...grant, leaseId: `${grant.leaseId}+${ticket.ticket}` } : grant;
+  return others ? { ...grant, leaseId: `${grant.leaseId}+${waiter.ticket}` } : grant;
 }
 
 /** The ticket that the lease id of a grant names, if others were behind it. */
@@ -165,9 +165,9 @@ const namesOf = ({ next, following }: Line): Item => {
 };
 
 /** How many of the arrivals, which the mark counts, have left the line. */
-function lineOut(from: LeaseRecord, { isWhole, following, gone }: Line): number {
+function lineOut(from: LeaseRecord, { isFull, following, gone }: Line): number {
   const arrivals = isCounter(from) ? Number(from.waiters?.N ?? 0) : 0;
-  return isWhole ? arrivals - following.length : (from.lineOut ?? 0) + 1 + gone;
+  return isFull ? arrivals - following.length : (from.lineOut ?? 0) + 1 + gone;
 }
 
 interface Replacement {

@@ -1,8 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { acquirer } from './acquire.ts';
-import { heartbeater } from './heartbeat.ts';
-import { releaser } from './release.ts';
+import { acquireLease } from './acquire.ts';
+import { extendLease } from './heartbeat.ts';
+import { releaseLease } from './release.ts';
 
 interface LeaseRequest<Result> {
   key: string;
@@ -22,7 +22,7 @@ interface HeldLease {
 const BEAT_AFTER = 1 / 4;
 
 /**
- * Runs work of the service itself under one of its leases, and gives the lease back.
+ * Runs work of the service itself under one of its leases, and releases the lease.
  * @throws HoldfastError LeaseHeld, and what `work` throws
  */
 export async function underLease<Result>(
@@ -30,8 +30,8 @@ export async function underLease<Result>(
   { work, ...request }: LeaseRequest<Result>,
   call: Call,
 ): Promise<Result> {
-  const { key, leaseId, fence } = await acquirer(dependencies)({ ...request, waitSeconds: 0 }, call);
-  const beat = heartbeater(dependencies);
+  const { key, leaseId, fence } = await acquireLease(dependencies)({ ...request, waitSeconds: 0 }, call);
+  const beat = extendLease(dependencies);
   let beatAt = dependencies.clock.now();
   const keep = async () => {
     const now = dependencies.clock.now();
@@ -43,6 +43,6 @@ export async function underLease<Result>(
     return await work({ fence, keep });
   } finally {
     // Best effort: the lease lapses on its own, and the outcome of the work matters more.
-    await releaser(dependencies)({ key, leaseId }, call).catch(() => undefined);
+    await releaseLease(dependencies)({ key, leaseId }, call).catch(() => undefined);
   }
 }

@@ -69,7 +69,7 @@ const isInGrace = (record: LeaseRecord): boolean =>
 export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {
   const { key, holder, fence, expiresAt } = leaseView(record.key, record, now);
   const takeover = takeoverAt(record, clockSkewMs);
-  // A record without an expiry does not tell when it comes free. A free one was taken in between, and may be free again.
+  // A record without an expiry does not say when it comes free. A free one was taken in between, and may be free again.
   const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
   const by = `the lease is held by ${holder ?? NAMELESS}`;
   const detail = isLeased(record) ? by : 'the lease was held until a moment ago, and may be free by now';

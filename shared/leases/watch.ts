@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { delayUntil } from '../line/repair/later.ts';
-import { isOverdue, isTask, ticketsOf } from '../line/waiters.ts';
+import { isOverdue, isTask, readWaiters } from '../line/waiters.ts';
 import { isHeld } from './conditions.ts';
 import type { LeaseRecord } from './record.ts';
 import { isLeased, takeoverAt } from './rules.ts';
@@ -13,12 +13,12 @@ import { updateLease } from './write.ts';
 const AGAIN_AFTER_SECONDS = 10;
 /** A message may arrive by a clock that is behind the one by which it was sent. */
 const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
-/** A line with so many callers in front of its first task is left to the callers, who look themselves. */
+/** A line with this many callers in front of its first task is left to the callers, which look themselves. */
 const MAX_READ = 100;
 
 /**
- * Sends a message that looks at the end of this grant, because a task waits behind it. If its holder dies, no call looks. The message arrives one to two seconds
- * after the lease can be taken over, or after a quarter of an hour.
+ * Sends a message that looks at the end of this grant, because a task waits behind it. If the holder exits, no call looks. The message arrives one to
+ * two seconds after the lease can be taken over, or after a quarter of an hour.
  */
 export async function repairAtTheEnd(
   dependencies: LeaseDependencies,
@@ -62,13 +62,13 @@ export async function repairAgainAtTheEnd(
     values: { ':fence': integer(Number(fence)), ':soon': integer(now + EARLY_MS) },
   };
   const noted = { key, expression: 'SET look_at = :lookAt', values: { ':lookAt': lookAt } };
-  const { won, standing, unanswered } = await updateLease(
-    dependencies,
-    { ...noted, condition: all(isHeld, isNext) },
-    call,
-  );
+  const {
+    won,
+    record: current,
+    unanswered,
+  } = await updateLease(dependencies, { ...noted, condition: all(isHeld, isNext) }, call);
   // A try of the SDK may have landed before the one that lost.
-  if (won || (unanswered && standing.lookAt === Number(lookAt.N)))
+  if (won || (unanswered && current.lookAt === Number(lookAt.N)))
     await dependencies.repairLater?.({ key, fence, delaySeconds }, call);
 }
 
@@ -78,8 +78,8 @@ async function isTaskWaiting(
   call: Call,
 ): Promise<boolean> {
   let read = 0;
-  for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call)) {
-    if (isTask(ticket) && ticket.ticket !== own && !isOverdue(ticket, dependencies.clock.now())) return true;
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
+    if (isTask(waiter) && waiter.ticket !== own && !isOverdue(waiter, dependencies.clock.now())) return true;
     if (++read === MAX_READ) return false;
   }
   return false;

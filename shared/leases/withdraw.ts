@@ -3,11 +3,11 @@ import { all } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isOwnOf } from '../line/request.ts';
-import { type Asker, flagOwnTickets, type Withdrawer } from '../line/waiting-calls.ts';
-import { withdrawPlace } from '../line/withdraw.ts';
+import { type Asker, flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
+import { withdrawWaiter } from '../line/withdraw.ts';
 import { isStillHeld, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
-import { giveToLine } from './give-to-line.ts';
+import { handOffToLine } from './give-to-line.ts';
 import { handOff } from './hand-off.ts';
 import { readRecord } from './read-record.ts';
 import { type Leased, type LeaseRecord, parseRecord } from './record.ts';
@@ -19,11 +19,11 @@ import { isLeased } from './rules.ts';
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer about a task that has not heard of its lease yet), OutcomeUnknown
  */
 export async function withdrawLease(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
-  const { seen, flagged } = await flagOwnTickets(dependencies, asker, call);
+  const { seen, flagged } = await flagOwnWaiters(dependencies, asker, call);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   const { end, record } = await endGrant(dependencies, { asker, seen }, call);
   // Those behind it in line may be the next now.
-  if (end !== 'ended' && flagged) await giveToLine(dependencies, record, call);
+  if (end !== 'ended' && flagged) await handOffToLine(dependencies, record, call);
   if (end === 'inDoubt' && !flagged)
     throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: asker.key });
   return end === 'ended' || flagged;
@@ -36,8 +36,8 @@ interface Withdrawing {
 }
 
 /**
- * `ended`: a grant of the request, or the place in line that received it. `inDoubt`: a write without an answer may have ended the grant, and the
- * lease has moved on since.
+ * `ended`: a grant of the request, or the waiter that received it. `inDoubt`: a write without an answer may have ended the grant, and the lease has
+ * moved on since.
  */
 type GrantEnd = 'ended' | 'none' | 'inDoubt';
 
@@ -53,24 +53,24 @@ async function endGrant(
     const record = await readRecord(dependencies, key, call);
     if (!isLeased(record) || !isOwnOf(record, asker)) return { end: otherwise, record };
     const { ticket } = record;
-    if (ticket !== undefined && !seen.has(ticket) && (await withdrawPlace(dependencies, { asker, ticket }, call)))
+    if (ticket !== undefined && !seen.has(ticket) && (await withdrawWaiter(dependencies, { asker, ticket }, call)))
       otherwise = 'ended';
-    const end = await endStanding(dependencies, record, call);
+    const end = await endCurrent(dependencies, record, call);
     if (end === 'ended') return { end, record };
     if (end === 'inDoubt' && otherwise === 'none') otherwise = end;
   }
 }
 
-/** @returns `none` if the lease has changed meanwhile */
-async function endStanding(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
+/** @returns `none` if the lease has changed */
+async function endCurrent(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
   const { key, leaseId } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
   if (outcome.won) return 'ended';
-  const standing = outcome.old ? parseRecord(outcome.old) : { key };
+  const current = outcome.old ? parseRecord(outcome.old) : { key };
   // A try of the SDK may have landed before the one that lost.
-  if (!isLeased(standing) && standing.leaseId === leaseId) return 'ended';
-  if (standing.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
-  const handed = await handOff(dependencies, { record: standing, ending: 'released' }, call);
+  if (!isLeased(current) && current.leaseId === leaseId) return 'ended';
+  if (current.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
+  const handed = await handOff(dependencies, { record: current, ending: 'released' }, call);
   if (handed.end !== 'overtaken') return 'ended';
   return outcome.unanswered || handed.unanswered ? 'inDoubt' : 'none';
 }

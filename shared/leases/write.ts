@@ -11,7 +11,7 @@ import { type LeaseRecord, parseRecord } from './record.ts';
 export interface Written {
   won: boolean;
   /** The record as it is now: after the write, or as it kept the write from happening. */
-  standing: LeaseRecord;
+  record: LeaseRecord;
   /** Whether the write was lost after a try of the SDK that got no answer: that try may have landed before others wrote over it. */
   unanswered?: boolean;
 }
@@ -44,7 +44,7 @@ export async function updateLease(
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
-  const standing = parseRecord((outcome.won ? outcome.item : outcome.old) ?? { key: text(key) });
-  const won = outcome.won || (version !== undefined && standing.version === version);
-  return { won, standing, ...(!outcome.won && { unanswered: outcome.unanswered }) };
+  const record = parseRecord((outcome.won ? outcome.item : outcome.old) ?? { key: text(key) });
+  const won = outcome.won || (version !== undefined && record.version === version);
+  return { won, record, ...(!outcome.won && { unanswered: outcome.unanswered }) };
 }

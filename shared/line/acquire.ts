@@ -9,11 +9,11 @@ import { deadlineOf, isBackInLine } from './times.ts';
 
 interface Asking<Rec, Won> {
   /** One try, without waiting. */
-  attempt(): Promise<Won | { won: false; standing: Rec }>;
-  /** Made only if the call waits, or gives up its grant. @param standing what the first try has met */
-  lock(standing: Rec): Promise<Lock<Rec>>;
+  attempt(): Promise<Won | { won: false; record: Rec }>;
+  /** Made only if the call waits, or gives up its grant. @param record what the first try has met */
+  lock(record: Rec): Promise<Lock<Rec>>;
   /** LeaseHeld. */
-  held(standing: Rec): HoldfastError;
+  held(record: Rec): HoldfastError;
   waitSeconds: number;
   /** Whether the call waits in line. */
   fair: boolean;
@@ -37,21 +37,21 @@ export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>
   if (outcome.won) {
     if (ticket === undefined) return outcome;
     const { leaveAfterGrant } = await import('./leave.ts');
-    const lock = await asking.lock(outcome.standing);
+    const lock = await asking.lock(outcome.record);
     await leaveAfterGrant({ dependencies, lock, call }, { granted: outcome, ticket });
     return outcome;
   }
-  const { standing } = outcome;
+  const { record } = outcome;
   const now = dependencies.clock.now();
   const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
   const isLate = deadline <= now;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
-  if (isLate && !isBack) throw held(standing);
+  if (isLate && !isBack) throw held(record);
   const wait = async (): Promise<Granted<Rec> & Partial<Won>> => {
-    const at = { dependencies, lock: await asking.lock(standing), call };
+    const at = { dependencies, lock: await asking.lock(record), call };
     if (!fair) {
       const { race } = await import('./race.ts');
-      return race(at, { heldBy: standing, deadline, attempt: asking.attempt });
+      return race(at, { heldBy: record, deadline, attempt: asking.attempt });
     }
     const { waitInLine } = await import('./wait.ts');
     const claimed: Granted<Rec> = await waitInLine(at, { ticket, deadline: Math.max(deadline, now) });
@@ -60,6 +60,6 @@ export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>
   const { acquireConcurrency: concurrency } = dependencies.quotas ?? DEFAULT_QUOTAS;
   if (concurrency === undefined || isLate) return wait();
   const { countedWait } = await import('./limits/concurrent-waits.ts');
-  const counted = { deadline, isBack, concurrency, held: () => held(standing), wait };
+  const counted = { deadline, isBack, concurrency, held: () => held(record), wait };
   return countedWait(dependencies, counted, call);
 }

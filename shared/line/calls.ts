@@ -85,7 +85,7 @@ export interface Durations {
   remainingMs: number;
 }
 
-/** The holder before, as far as the record tells. */
+/** The holder before, as far as the record says. */
 export interface Previous {
   holder: string;
   fence: number;
@@ -96,7 +96,7 @@ export interface Previous {
 export interface Acquired extends LeaseGrant, Durations {
   /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
   repeated: boolean;
-  /** The holder before, and how its lease ended. Null if the record does not tell. */
+  /** The holder before, and how its lease ended. Null if the record does not say. */
   previous: Previous | null;
   /** Only in the answer for a permit (permits/acquire.ts), as the next three. */
   mode?: Mode;
@@ -111,7 +111,7 @@ export interface Acquired extends LeaseGrant, Durations {
 export interface Parked {
   key: string;
   holder: string;
-  /** The place in the queue. */
+  /** The position in the line. */
   ticket: string;
   /** False if the task was notified at once, or another call is notifying it. */
   parked: boolean;

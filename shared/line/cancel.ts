@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { failTask } from './notify.ts';
-import { getTicket, isTask, nameOfLine, withdrawn } from './waiters.ts';
+import { getWaiter, isTask, keyOfLine, withdrawn } from './waiters.ts';
 import { flagCancelled } from './waiting-calls.ts';
 
 /** `granted`: the ticket has the lease by now. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
@@ -17,7 +17,7 @@ interface CancelLock<Rec> {
   /** What the ticket was granted: until its call claims it, such a grant has the ttl that the call asked for. */
   grantOf(record: Rec): { claimTtlMs?: number | undefined } | undefined;
   /** Serves those behind the waiter. */
-  giveToLine(record: Rec): Promise<void>;
+  handOffToLine(record: Rec): Promise<void>;
 }
 
 interface Cancelling<Rec> {
@@ -32,14 +32,14 @@ interface Cancelling<Rec> {
  * LeaseLost and the reason `cancelled`.
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
-export async function cancelTicket<Rec>(
+export async function cancelByTicket<Rec>(
   dependencies: LeaseDependencies,
   { line, ticket, lock }: Cancelling<Rec>,
   call: Call,
 ): Promise<Cancelled> {
-  const key = nameOfLine(line);
+  const key = keyOfLine(line);
   const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
-  const row = await getTicket(dependencies, { key: line, ticket }, call);
+  const row = await getWaiter(dependencies, { key: line, ticket }, call);
   const isFlagged = row && !isTask(row) && (await flagCancelled(dependencies, { name: row }, call));
   const record = await lock.read();
   const grant = lock.grantOf(record);
@@ -48,13 +48,13 @@ export async function cancelTicket<Rec>(
   if (!row) return not('unknown');
   if (!isTask(row) && !isFlagged) return not('gone');
   if (isTask(row)) {
-    const delivery = await failTask(dependencies, { ticket: row, error: withdrawn(line) }, call);
+    const delivery = await failTask(dependencies, { waiter: row, error: withdrawn(line) }, call);
     if (delivery === 'unanswered')
       throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
         retryAfterMs: 1000,
       });
     if (delivery === 'gone') return not(lock.grantOf(await lock.read()) ? 'granted' : 'gone');
   }
-  await lock.giveToLine(record);
+  await lock.handOffToLine(record);
   return { key, ticket, cancelled: true };
 }

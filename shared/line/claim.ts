@@ -1,7 +1,7 @@
 import type { Ended } from './ended.ts';
 import type { Grant, Granted, LockCall } from './lock.ts';
-import { deleteTicket, withdrawn } from './waiters.ts';
-import { isCancelled, leaveLine } from './waiting-calls.ts';
+import { deleteWaiter, withdrawn } from './waiters.ts';
+import { deleteUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
 
 /** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */
 const MAX_RENEWALS = 4;
@@ -36,51 +36,51 @@ export async function claim<Rec>(at: LockCall<Rec>, claiming: Claiming<Rec>): Pr
   if (isOfAnotherWaiter && (await isCancelled(dependencies, { key, ticket }, call))) throw withdrawn(key);
   const full = await claimFull(at, claiming);
   if (!full) return undefined;
-  let { standing, grant } = full;
+  let { record, grant } = full;
   for (const row of new Set([grant.ticket, ticket])) {
     if (row === undefined) continue;
     // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
-    const { cancelled } = await leaveLine(dependencies, { key, ticket: row }, call);
+    const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
     if (!cancelled) continue;
     // If another waiter received the grant, perhaps a duplicate call has returned it.
-    if (row === grant.ticket) await lock.giveUp(standing);
+    if (row === grant.ticket) await lock.giveUp(record);
     throw withdrawn(key);
   }
   // Otherwise the call would wait on behind its own grant.
   if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {
-    const renewed = await lock.write(standing, 'renew');
+    const renewed = await lock.write(record, 'renew');
     const own = lock.own(renewed.record);
     if (!renewed.won || !isGrant(own)) return undefined;
-    [standing, grant] = [renewed.record, own];
+    [record, grant] = [renewed.record, own];
   }
   if (grant.expiresAt <= dependencies.clock.now()) return undefined;
   if (!full.repeated) lock.received?.(grant);
-  return { standing, repeated: full.repeated, previous: full.previous };
+  return { record, repeated: full.repeated, previous: full.previous };
 }
 
 async function claimFull<Rec>(
   { dependencies: { clock, ...dependencies }, lock, call }: LockCall<Rec>,
   { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming<Rec>,
 ): Promise<(Granted<Rec> & { grant: Grant }) | undefined> {
-  let [standing, isOurs] = [record, wasOurs];
+  let [current, isOurs] = [record, wasOurs];
   let previous: Ended | undefined;
   for (let [renewals, conflicts] = [0, 0]; ; ) {
-    const grant = lock.own(standing);
+    const grant = lock.own(current);
     if (!isGrant(grant)) return undefined;
-    const error = lock.otherTerms?.(standing);
+    const error = lock.otherTerms?.(current);
     if (error && ticket !== undefined)
-      await deleteTicket({ clock, ...dependencies }, { key: lock.asked.key, ticket }, call);
+      await deleteWaiter({ clock, ...dependencies }, { key: lock.asked.key, ticket }, call);
     if (error) throw error;
     previous = grant.previous ?? previous;
-    if (isOurs && isWorthIt(grant, clock.now())) return { standing, grant, repeated: false, previous };
+    if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
     const how = isOurs ? 'renew' : grant.claimTtlMs === undefined ? 'answer' : 'claim';
     if (how === 'renew' && renewals++ === MAX_RENEWALS) return undefined;
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
-    const written = await lock.write(standing, how);
-    standing = written.record;
-    const own = lock.own(standing);
+    const written = await lock.write(current, how);
+    current = written.record;
+    const own = lock.own(current);
     if (!isGrant(own) || (!written.won && ++conflicts === maxConflicts)) return undefined;
-    if (how === 'answer' && written.won) return { standing, grant: own, repeated: true, previous };
+    if (how === 'answer' && written.won) return { record: current, grant: own, repeated: true, previous };
     isOurs = written.won;
   }
 }

@@ -26,7 +26,7 @@ export interface LeaseDependencies {
   waitersTable: string;
   /** Holds the permits of pools. Undefined in a deployment, or of a client, that has no such table. */
   poolsTable?: string | undefined;
-  /** Makes the client on first use, so that plain calls pay nothing for the queue. */
+  /** Makes the client on first use, so that plain calls pay nothing for the line. */
   stepFunctions: () => Promise<SFNClient>;
   /**
    * Asks for a repair of a key's queue a while later. Best effort, and absent without a queue to send to: the schedule repairs within a

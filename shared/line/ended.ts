@@ -13,7 +13,7 @@ export interface Ended {
   at: number;
 }
 
-/** What the record of a grant from the queue keeps of the holder before, because another call sends the answer. */
+/** What the record of a grant from the line keeps of the holder before, because another call sends the answer. */
 export const endedItem = ({ holder, fence, ended, at }: Ended): Item => ({
   prev_holder: text(holder),
   prev_fence: integer(fence),

@@ -8,9 +8,9 @@ interface Granted {
 }
 
 /**
- * Measures how long a lease took from its end to the holder that was next in line. It measures no expiry, because no call wrote its time, and
- * no holder that came after the end, because the lease stood free for a while.
- * @param record the grant from the queue, of which its holder has just heard
+ * Measures how long a lease took from its end to the holder that was next in line. It measures no expiry, because no call wrote its time, and no
+ * holder that came after the end, because the lease stood free for a while.
+ * @param record the grant from the line that its holder has just received
  */
 export function measureHandOff({ previous, ticket }: Granted, now: number, call: Call): void {
   if (!previous || previous.ended === 'expired' || ticket === undefined || previous.at < parkedAtOf(ticket)) return;

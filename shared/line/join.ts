@@ -4,8 +4,8 @@ import { type Arrived, isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { LockCall } from './lock.ts';
-import { type CallTicket, deleteTicket, putTicket, queueFull, ticketName, withdrawn } from './waiters.ts';
-import { KEEP_MS, keepPlace } from './waiting-calls.ts';
+import { deleteWaiter, newTicket, putWaiter, queueFull, type WaitingCall, withdrawn } from './waiters.ts';
+import { KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
  * Takes a call that has just joined out of a line that is too long.
@@ -17,36 +17,36 @@ async function refuseWhereLong(
   call: Call,
 ): Promise<void> {
   if (!(await isLineFull(dependencies, arrived, call))) return;
-  await deleteTicket(dependencies, { key: arrived.key, ticket }, call);
+  await deleteWaiter(dependencies, { key: arrived.key, ticket }, call);
   throw queueFull(arrived.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
 }
 
-/** A call that takes a place in a line, under the key of the line. */
+/** A call that joins a line, under the key of the line. */
 interface Placing {
-  /** The place of an earlier call of the request, if it asks again. */
+  /** The ticket of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
-  asked: Omit<CallTicket, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil'>;
+  asked: Omit<WaitingCall, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil'>;
 }
 
 /**
- * Keeps the place of a call that asks again in time, or takes a new one.
+ * Keeps the waiter of a call that asks again in time, or adds a new waiter.
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
-async function takePlace(
+async function takePosition(
   dependencies: LeaseDependencies,
   { asked, ticket, deadline }: Placing,
   call: Call,
 ): Promise<{ ticket: string; again: boolean }> {
-  const kept = ticket && (await keepPlace(dependencies, { asker: asked, ticket, deadline }, call));
+  const kept = ticket && (await keepPosition(dependencies, { asker: asked, ticket, deadline }, call));
   if (kept === 'cancelled') throw withdrawn(asked.key);
   if (kept) return { ticket: kept.ticket, again: true };
   await refuseWhereFull(dependencies, asked.key, call);
   const now = dependencies.clock.now();
-  const name = ticketName(now, dependencies.ids.uuid());
-  const row: CallTicket = { ...asked, ticket: name, parkedAt: now, deadline, keepUntil: deadline + KEEP_MS };
-  await putTicket(dependencies, row, call);
+  const name = newTicket(now, dependencies.ids.uuid());
+  const row: WaitingCall = { ...asked, ticket: name, parkedAt: now, deadline, keepUntil: deadline + KEEP_POSITION_MS };
+  await putWaiter(dependencies, row, call);
   return { ticket: name, again: false };
 }
 
@@ -70,7 +70,7 @@ export interface Joined<Rec> {
  */
 export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joining: Joining): Promise<Joined<Rec>> {
   const { key } = lock.asked;
-  const { ticket, again } = await takePlace(dependencies, { ...joining, asked: lock.asked }, call);
+  const { ticket, again } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
   const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
   // A call that has its position already stays in line.

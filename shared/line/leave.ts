@@ -1,9 +1,9 @@
 import { HoldfastError } from '../errors.ts';
 import { claim, isAlive, isGrant } from './claim.ts';
-import { readPlace } from './list.ts';
+import { readPosition } from './list.ts';
 import type { Granted, LockCall } from './lock.ts';
-import { deleteTicket, getTicket, isTask, withdrawn } from './waiters.ts';
-import { isCancelled, leaveOwnLine } from './waiting-calls.ts';
+import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
+import { deleteOwnUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
 
 /**
  * Ends the wait of a call in line whose patience has ended, or whose waiter is gone (docs/protocols/queue.md#leave). The waiter stays for a
@@ -14,7 +14,7 @@ import { isCancelled, leaveOwnLine } from './waiting-calls.ts';
 export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Granted<Rec>> {
   const { dependencies, lock, call } = at;
   const { key, requestId } = lock.asked;
-  const row = await getTicket(dependencies, { key, ticket }, call);
+  const row = await getWaiter(dependencies, { key, ticket }, call);
   let record: Rec = await lock.read();
   for (let hasHandedOff = false; ; hasHandedOff = true) {
     if (isAlive(lock.own(record), dependencies.clock.now())) {
@@ -33,7 +33,7 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
   }
   const { code, message, context } = lock.held(record);
   if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
-  const place = await readPlace(dependencies, { key, granted: lock.granted(record), ticket }, call);
+  const place = await readPosition(dependencies, { key, granted: lock.granted(record), ticket }, call);
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 
@@ -67,24 +67,24 @@ export async function refuse<Rec>(
   { record, ticket, reason }: Refusing<Rec, 'broken' | 'cancelled' | 'released'>,
 ): Promise<never> {
   const { key } = lock.asked;
-  await deleteTicket(dependencies, { key, ticket }, call);
+  await deleteWaiter(dependencies, { key, ticket }, call);
   if (lock.mayServe(record)) await lock.handOff(record);
   throw reason === 'cancelled' ? withdrawn(key) : lock.lost(reason);
 }
 
 /**
- * A call that asks again and gets its grant at once leaves the line, unless its request was withdrawn meanwhile.
+ * A call that asks again and gets its grant at once leaves the line, unless its request was withdrawn.
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function leaveAfterGrant<Rec>(
   { dependencies, lock, call }: LockCall<Rec>,
   { granted, ticket }: { granted: Granted<Rec>; ticket: string },
 ): Promise<void> {
-  const { cancelled } = await leaveOwnLine(dependencies, { ticket, asker: lock.asked }, call);
+  const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, { ticket, asker: lock.asked }, call);
   if (!cancelled) return;
-  const own = lock.own(granted.standing);
+  const own = lock.own(granted.record);
   // If another waiter received the grant, perhaps a duplicate call has returned it.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
-  if (!isOfAnotherWaiter) await lock.giveUp(granted.standing);
+  if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
   throw withdrawn(lock.asked.key);
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { isTask, isWaiting, pileMet, type Ticket, ticketsOf } from './waiters.ts';
+import { expiredRowLimit, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
 
 /** What every caller may see of a task or a call in line. Neither the token nor the request id is in it. */
 export interface WaiterView {
@@ -15,7 +15,7 @@ export interface WaiterView {
   deadline: string;
 }
 
-/** A read of one key must not cost more with each one that joins. So it does not count longer queues to their end. */
+/** A read of one key must not cost more with each one that joins. So it does not count longer lines to their end. */
 const MAX_COUNTED = 100;
 
 /** The token is not among them. `keep_until`, which only rows of callers have, shows whether there is one. */
@@ -35,7 +35,8 @@ interface Asked extends Line {
 
 /**
  * Lists the tasks and callers in line, without those that have their grants.
- * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of a pile of rows that are over
+ * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of too many expired
+ * rows
  */
 export async function readWaiting(
   dependencies: LeaseDependencies,
@@ -45,48 +46,48 @@ export async function readWaiting(
   const counted = Math.max(MAX_COUNTED, limit);
   const waiters: WaiterView[] = [];
   let waiting = 0;
-  for await (const ticket of inLine(dependencies, { key, granted, counted }, call)) {
-    if (waiters.length < limit) waiters.push(waiterView(ticket));
+  for await (const waiter of inLine(dependencies, { key, granted, counted }, call)) {
+    if (waiters.length < limit) waiters.push(waiterView(waiter));
     if (++waiting === counted) break;
   }
   return { waiting, waiters };
 }
 
 /**
- * The place of a call that leaves the line and may ask again. Both counts end at 100, and at a pile of rows that are over.
+ * The position of a call that leaves the line and may ask again. Both counts end at 100, and after too many expired rows.
  * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
  * @throws HoldfastError Throttled, Unavailable
  */
-export async function readPlace(
+export async function readPosition(
   dependencies: LeaseDependencies,
   { key, granted, ticket: own }: Line & { ticket: string },
   call: Call,
 ): Promise<{ waiting: number; place: number }> {
-  let [waiting, place] = [0, 1];
+  let [waiting, position] = [0, 1];
   for await (const { ticket } of inLine(dependencies, { key, granted, counted: MAX_COUNTED }, call)) {
     if (ticket === own) continue;
-    if (ticket < own) place++;
+    if (ticket < own) position++;
     if (++waiting === MAX_COUNTED) break;
   }
-  return { waiting, place };
+  return { waiting, place: position };
 }
 
 async function* inLine(
   dependencies: LeaseDependencies,
   { key, granted, counted }: Line & { counted: number },
   call: Call,
-): AsyncGenerator<Ticket> {
+): AsyncGenerator<Waiter> {
   // It reads one more, because the ticket of the holder may be among them.
   const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED };
   const now = dependencies.clock.now();
-  const isPile = pileMet(now);
-  for await (const ticket of ticketsOf(dependencies, query, call)) {
-    if (!granted.has(ticket.ticket) && isWaiting(ticket, now)) yield ticket;
-    if (isPile(ticket)) return;
+  const reachesLimit = expiredRowLimit(now);
+  for await (const waiter of readWaiters(dependencies, query, call)) {
+    if (!granted.has(waiter.ticket) && isWaiting(waiter, now)) yield waiter;
+    if (reachesLimit(waiter)) return;
   }
 }
 
-function waiterView(row: Ticket): WaiterView {
+function waiterView(row: Waiter): WaiterView {
   const { ticket, holder, execution = null, parkedAt, deadline } = row;
   const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
   return {

@@ -2,12 +2,12 @@ import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { Ended } from './ended.ts';
-import type { Place } from './look.ts';
+import type { Location } from './look.ts';
 import type { Notified } from './notify.ts';
-import type { CallTicket, TaskTicket } from './waiters.ts';
+import type { WaitingCall, WaitingTask } from './waiters.ts';
 
 /** What a waiter's row says of the request. `key` is the key of the line. */
-export type Asked = Omit<CallTicket, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'taskToken'>;
+export type Asked = Omit<WaitingCall, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'taskToken'>;
 
 /** What a lock gave to a request, as the record shows it. Instants are epoch milliseconds. */
 export interface Grant {
@@ -25,7 +25,7 @@ export interface Grant {
 
 /** A grant, and the record that shows it. */
 export interface Granted<Rec> {
-  standing: Rec;
+  record: Rec;
   /** Whether an earlier try of the request got the grant. */
   repeated: boolean;
   /** The holder before. */
@@ -75,7 +75,7 @@ export interface Sight<Rec> {
 export interface Lock<Rec> {
   readonly asked: Asked;
   /** For the cheap, eventually consistent read. */
-  readonly where: Place<Rec>;
+  readonly where: Location<Rec>;
   /** A consistent read. */
   read(): Promise<Rec>;
   /** The grant of the request, even if its time is over, or how it ended. A grant that an operator broke and that is ending counts as `broken`. */
@@ -96,8 +96,8 @@ export interface Lock<Rec> {
   /** Serves the next waiters. @param alive the waiter of the call that hands off, which need not claim */
   handOff(record: Rec, alive?: string): Promise<HandedOff<Rec>>;
   /**
-   * Writes a new version of the request's grant, as long as it has the version that was seen. `claim`: makes it a full grant. `answer`: keeps
-   * its expiry, so that no other call hands it on. `renew`: gives it its whole ttl again.
+   * Writes a new version of the request's grant, as long as it has the version that was seen. `claim`: makes it a full grant. `answer`: keeps its
+   * expiry, so that no other call hands it off. `renew`: gives it its whole ttl again.
    */
   write(record: Rec, how: 'claim' | 'answer' | 'renew'): Promise<Written<Rec>>;
   /** Ends the request's own grant unused, and serves the next. */
@@ -146,12 +146,12 @@ export interface ParkingLock<Rec> extends Lock<Rec> {
    */
   markTask(ticket: string, over?: Rec): Promise<Marked<Rec> & { isRuined?: boolean }>;
   /**
-   * Passes the standing grant of the request to the task, with its whole ttl from now on. A grant that no call has claimed becomes a full grant by
-   * the terms of the task. Every other grant keeps its own terms, and is never shortened.
+   * Passes the current grant of the request to the task, with its whole ttl from now on. A grant that no call has claimed becomes a full grant by the
+   * terms of the task. Every other grant keeps its own terms, and is never shortened.
    */
-  passTo(record: Rec, task: TaskTicket): Promise<Written<Rec>>;
+  passTo(record: Rec, task: WaitingTask): Promise<Written<Rec>>;
   /** Notifies the task of the grant that this call has just passed to it. @param message `repeated`: whether the request had the grant before */
-  notify(record: Rec, message: { task: TaskTicket; repeated: boolean }): Promise<Notified<Rec>>;
+  notify(record: Rec, message: { task: WaitingTask; repeated: boolean }): Promise<Notified<Rec>>;
   /** Ends a grant that this call has passed to a task which is gone, and serves the next. No other call or task has had that grant. */
   undelivered(record: Rec): Promise<void>;
   /** Sends the message that looks at the line again, if this waiter needs one. */

@@ -4,10 +4,10 @@ import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { type CallTicket, isTask, parseTicket } from './waiters.ts';
+import { isTask, parseWaiter, type WaitingCall } from './waiters.ts';
 
 /** Where the record is that a call waits for. */
-export interface Place<Record> {
+export interface Location<Record> {
   table: string;
   key: Item;
   parse(item: Item | undefined): Record;
@@ -16,15 +16,15 @@ export interface Place<Record> {
 /** What a call in line saw. `row` is absent if it did not ask for its ticket. */
 export interface Seen<Record> {
   record: Record;
-  row?: CallTicket | 'gone';
+  row?: WaitingCall | 'gone';
 }
 
-type Name = Pick<CallTicket, 'key' | 'ticket'>;
+type Name = Pick<WaitingCall, 'key' | 'ticket'>;
 
 /** An eventually consistent read of the record: half a read unit. @throws HoldfastError Throttled, Unavailable */
-export async function lookAtRecord<Record>(
+export async function pollRecord<Record>(
   { dynamodb }: LeaseDependencies,
-  { table, key, parse }: Place<Record>,
+  { table, key, parse }: Location<Record>,
   call: Call,
 ): Promise<Record> {
   const command = new GetItemCommand({ TableName: table, Key: key });
@@ -33,9 +33,9 @@ export async function lookAtRecord<Record>(
 }
 
 /** The same with the ticket of the call, by a consistent read, in one request. @throws HoldfastError Throttled, Unavailable */
-export async function lookAtBoth<Record>(
+export async function pollRecordAndWaiter<Record>(
   dependencies: LeaseDependencies,
-  { place, name }: { place: Place<Record>; name: Name },
+  { place, name }: { place: Location<Record>; name: Name },
   call: Call,
 ): Promise<Seen<Record>> {
   const { dynamodb, waitersTable } = dependencies;
@@ -49,12 +49,12 @@ export async function lookAtBoth<Record>(
   const operation = reading(`tables ${table} and ${waitersTable}`);
   const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
   // DynamoDB may leave one of the two out. The next look brings it.
-  if (left[table]) return { record: await lookAtRecord(dependencies, place, call) };
+  if (left[table]) return { record: await pollRecord(dependencies, place, call) };
   const record = parse(found[table]?.[0]);
   return left[waitersTable] ? { record } : { record, row: rowOf(found[waitersTable]?.[0]) };
 }
 
-function rowOf(item: Item | undefined): CallTicket | 'gone' {
-  const ticket = item && parseTicket(item);
-  return ticket && !isTask(ticket) ? ticket : 'gone';
+function rowOf(item: Item | undefined): WaitingCall | 'gone' {
+  const waiter = item && parseWaiter(item);
+  return waiter && !isTask(waiter) ? waiter : 'gone';
 }

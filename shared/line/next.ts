@@ -1,8 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { canTellTasks, type Delivery, failTask } from './notify.ts';
-import { type CallTicket, deleteTicket, isOverdue, isTask, type TaskTicket, type Ticket } from './waiters.ts';
+import { canNotifyTasks, type Delivery, failTask } from './notify.ts';
+import { deleteWaiter, isOverdue, isTask, type Waiter, type WaitingCall, type WaitingTask } from './waiters.ts';
 import { deleteOver } from './waiting-calls.ts';
 
 // Who is next in line, for a lease or for a permit: the judgement of one row, and the bounds of one hand-off.
@@ -31,13 +31,13 @@ export type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 's
 
 /** A lease, or the permits of a pool, as one look at the line sees them. */
 export interface Judging {
-  grantOf(ticket: Ticket): GrantOfRequest;
+  grantOf(waiter: Waiter): GrantOfRequest;
   /** What a waiter of a request receives that had its grant. */
   lost(how: 'released' | 'broken'): HoldfastError;
   /** Ends a task whose patience is over, by a new read of the record. `overtaken`: the task has been granted since, and nothing was sent. */
-  failOverdue(ticket: TaskTicket): Promise<Delivery | 'overtaken'>;
+  failOverdue(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** Notifies a task of a `shared` grant, and deletes its row if the task took the message or is gone. */
-  repeat?(ticket: TaskTicket): Promise<Delivery | 'overtaken'>;
+  repeat?(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** How many rows that wait for nothing any more this hand-off still ends or deletes. */
   budget: { over: number };
 }
@@ -46,14 +46,14 @@ export interface Judging {
  * - `waits`: the row can be granted.
  * - `passed`: the row can be granted nothing now, and keeps nobody out.
  * - `granted`: the same, because its grant stands.
- * - `refused`: its task took the message that it waits no more. The row is deleted.
+ * - `refused`: its task took the message that it no longer waits. The row is deleted.
  * - `gone`: the row is deleted.
  * - `undecided`: its task or call may have a new grant or a new deadline, so the mark stays.
  */
 export type Judgement = 'waits' | 'passed' | 'granted' | 'refused' | 'gone' | 'undecided';
 
 interface Row<Waiter> {
-  ticket: Waiter;
+  waiter: Waiter;
   line: Judging;
 }
 
@@ -64,27 +64,27 @@ interface Row<Waiter> {
  */
 export const judge = (
   dependencies: LeaseDependencies,
-  { ticket, line }: Row<Ticket>,
+  { waiter, line }: Row<Waiter>,
   call: Call,
 ): Promise<Judgement> =>
-  isTask(ticket) ? judgeTask(dependencies, { ticket, line }, call) : judgeCall(dependencies, { ticket, line }, call);
+  isTask(waiter) ? judgeTask(dependencies, { waiter, line }, call) : judgeCall(dependencies, { waiter, line }, call);
 
 async function judgeTask(
   dependencies: LeaseDependencies,
-  { ticket, line }: Row<TaskTicket>,
+  { waiter, line }: Row<WaitingTask>,
   call: Call,
 ): Promise<Judgement> {
-  const grant = line.grantOf(ticket);
+  const grant = line.grantOf(waiter);
   if (grant === 'own') return 'granted';
   if (grant === 'spent') {
-    await deleteTicket(dependencies, ticket, call);
+    await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
   const mayWait = grant === 'none' || grant === 'lapsed';
-  if (mayWait && !isOverdue(ticket, dependencies.clock.now())) return 'waits';
+  if (mayWait && !isOverdue(waiter, dependencies.clock.now())) return 'waits';
   if (grant === 'other' || line.budget.over-- <= 0) return 'passed';
-  if (!(await canTellTasks(dependencies))) return 'passed';
-  const outcome = await send(dependencies, { ticket, line, grant }, call);
+  if (!(await canNotifyTasks(dependencies))) return 'passed';
+  const outcome = await send(dependencies, { waiter, line, grant }, call);
   if (outcome === 'overtaken') return 'undecided';
   if (outcome === 'unanswered') return 'passed';
   return outcome === 'delivered' && grant !== 'shared' ? 'refused' : 'gone';
@@ -92,12 +92,12 @@ async function judgeTask(
 
 async function send(
   dependencies: LeaseDependencies,
-  { ticket, line, grant }: Row<TaskTicket> & { grant: GrantOfRequest },
+  { waiter, line, grant }: Row<WaitingTask> & { grant: GrantOfRequest },
   call: Call,
 ): Promise<Delivery | 'overtaken'> {
   if (grant === 'released' || grant === 'broken')
-    return failTask(dependencies, { ticket, error: line.lost(grant) }, call);
-  return grant === 'shared' && line.repeat ? line.repeat(ticket) : line.failOverdue(ticket);
+    return failTask(dependencies, { waiter, error: line.lost(grant) }, call);
+  return grant === 'shared' && line.repeat ? line.repeat(waiter) : line.failOverdue(waiter);
 }
 
 /** A call that did not claim its grant in time has lost its place too. */
@@ -105,19 +105,19 @@ const HAS_HAD_IT: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'spent', 'rel
 
 async function judgeCall(
   dependencies: LeaseDependencies,
-  { ticket, line }: Row<CallTicket>,
+  { waiter, line }: Row<WaitingCall>,
   call: Call,
 ): Promise<Judgement> {
   const now = dependencies.clock.now();
-  const grant = line.grantOf(ticket);
-  const isCancelled = ticket.cancelledAt !== undefined; // its call must see that, until it is over
+  const grant = line.grantOf(waiter);
+  const isCancelled = waiter.cancelledAt !== undefined; // its call must see that, until it is over
   if (HAS_HAD_IT.has(grant) && !isCancelled) {
-    await deleteTicket(dependencies, ticket, call);
+    await deleteWaiter(dependencies, waiter, call);
     return 'gone';
   }
-  if (ticket.keepUntil <= now && line.budget.over-- > 0)
-    return (await deleteOver(dependencies, ticket, call)) ? 'gone' : 'undecided';
-  if (isCancelled || isOverdue(ticket, now)) return 'passed';
+  if (waiter.keepUntil <= now && line.budget.over-- > 0)
+    return (await deleteOver(dependencies, waiter, call)) ? 'gone' : 'undecided';
+  if (isCancelled || isOverdue(waiter, now)) return 'passed';
   if (grant === 'own') return 'granted';
   return grant === 'none' ? 'waits' : 'passed';
 }

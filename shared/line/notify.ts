@@ -6,7 +6,7 @@ import { HoldfastError } from '../errors.ts';
 import { nameWithin } from '../namespace.ts';
 import { durations } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { deleteTicket, nameOfLine, type TaskTicket } from './waiters.ts';
+import { deleteWaiter, keyOfLine, type WaitingTask } from './waiters.ts';
 
 /**
  * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
@@ -14,12 +14,12 @@ import { deleteTicket, nameOfLine, type TaskTicket } from './waiters.ts';
  */
 export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
-/** Step Functions throttled a message, so nobody has heard of the grant. It is sent again after each of these pauses, in milliseconds. */
+/** Step Functions throttled a message, so the task was not notified. It is sent again after each of these pauses, in milliseconds. */
 const PAUSES_MS = [100, 200, 400];
 
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
-/** With less time left than this, a call notifies nobody. */
+/** With less time left than this, a call notifies no task. */
 export const NOTIFY_MS = 500;
 
 /** A task measures its work by the ttl. So the service sends no grant that is short of its whole ttl by more than this. */
@@ -33,7 +33,7 @@ const MAX_RENEWALS = 3;
  * task of. Makes the client.
  * @throws what is no HoldfastError
  */
-export async function canTellTasks({ stepFunctions }: LeaseDependencies): Promise<boolean> {
+export async function canNotifyTasks({ stepFunctions }: LeaseDependencies): Promise<boolean> {
   try {
     await stepFunctions();
     return true;
@@ -44,41 +44,41 @@ export async function canTellTasks({ stepFunctions }: LeaseDependencies): Promis
 }
 
 /** `overtaken`: another call has changed the grant, and nothing was sent. */
-export interface Notified<Standing> {
+export interface Notified<Current> {
   outcome: Delivery | 'overtaken';
-  standing: Standing;
+  record: Current;
 }
 
 /** A grant of a lease or a permit on record, with what sending needs to know about it. */
-export interface Deliverable<Standing> {
-  standing: Standing;
+export interface Deliverable<Current> {
+  record: Current;
   /** Epoch milliseconds. */
   expiresAt: number;
   ttlMs: number;
   /** What acquire would have answered, without `key`, the durations and `repeated`. */
   output(now: number): object;
   /** Gives it its whole ttl under a new version. @returns the record alone if another call has changed it */
-  renewed(): Promise<Deliverable<Standing> | { overtaken: Standing }>;
+  renewed(): Promise<Deliverable<Current> | { overtaken: Current }>;
 }
 
-interface Delivering<Standing> {
-  ticket: TaskTicket;
-  grant: Deliverable<Standing>;
+interface Delivering<Current> {
+  waiter: WaitingTask;
+  grant: Deliverable<Current>;
   repeated: boolean;
   isOurs: boolean;
 }
 
 /**
- * Wakes the task with its grant, as acquire would have answered, and with its whole ttl ahead
- * (docs/protocols/queue.md#notify). A write may be answered late, so the clock is read again after each one. Sends again only
- * what Step Functions has throttled (aws/step-functions.ts), and nothing if the grant stays short of its ttl: that is `unanswered`.
+ * Notifies the task of its grant, as acquire would have answered, with the whole ttl ahead (docs/protocols/queue.md#notify). A write may be answered
+ * late, so the clock is read again after each one. Sends again only what Step Functions has throttled (aws/step-functions.ts), and nothing if the
+ * grant stays short of its ttl: that is `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
-export async function deliver<Standing>(
+export async function deliver<Current>(
   dependencies: LeaseDependencies,
-  { ticket, grant: first, repeated, isOurs }: Delivering<Standing>,
+  { waiter, grant: first, repeated, isOurs }: Delivering<Current>,
   call: Call,
-): Promise<Notified<Standing>> {
+): Promise<Notified<Current>> {
   const { clock } = dependencies;
   await dependencies.stepFunctions(); // making the client takes time, which must not come off the ttl
   let grant = first;
@@ -87,12 +87,12 @@ export async function deliver<Standing>(
   for (let renewals = 0; ; ) {
     const now = clock.now();
     if (isFresh && !isShort(grant, now)) {
-      const told = durations({ since: ticket.parkedAt, expiresAt: grant.expiresAt, now });
-      const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
+      const told = durations({ since: waiter.parkedAt, expiresAt: grant.expiresAt, now });
+      const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
       const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
       const outcome = await sendToTask(
         dependencies,
-        new SendTaskSuccessCommand({ taskToken: ticket.taskToken, output }),
+        new SendTaskSuccessCommand({ taskToken: waiter.taskToken, output }),
         call,
       );
       const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
@@ -101,11 +101,11 @@ export async function deliver<Standing>(
         continue;
       }
       if (outcome === 'delivered' && !repeated) call.measure?.('ParkedMs', told.waitedMs);
-      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, standing: grant.standing };
+      return { outcome: outcome === 'throttled' ? 'unanswered' : outcome, record: grant.record };
     }
-    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', standing: grant.standing };
+    if (renewals++ === MAX_RENEWALS) return { outcome: 'unanswered', record: grant.record };
     const renewed = await grant.renewed();
-    if ('overtaken' in renewed) return { outcome: 'overtaken', standing: renewed.overtaken };
+    if ('overtaken' in renewed) return { outcome: 'overtaken', record: renewed.overtaken };
     grant = renewed;
     isFresh = true;
   }
@@ -117,37 +117,37 @@ const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
 export async function notifyFailed(
   dependencies: LeaseDependencies,
-  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
+  { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const key = nameWithin(ticket.namespace, nameOfLine(ticket.key));
-  const cause = JSON.stringify({ ...error.problem(ticket.ticket), key });
-  const command = new SendTaskFailureCommand({ taskToken: ticket.taskToken, error: error.code, cause });
+  const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
+  const cause = JSON.stringify({ ...error.problem(waiter.ticket), key });
+  const command = new SendTaskFailureCommand({ taskToken: waiter.taskToken, error: error.code, cause });
   const outcome = await sendToTask(dependencies, command, call);
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
-/** The same, and deletes its ticket. Without an answer the ticket stays, or the task might wait for ever. */
+/** Fails the task, and deletes its waiter. Without an answer the waiter stays, or the task might never end. */
 export async function failTask(
   dependencies: LeaseDependencies,
-  failing: { ticket: TaskTicket; error: HoldfastError },
+  failing: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
   const delivery = await notifyFailed(dependencies, failing, call);
-  if (delivery !== 'unanswered') await deleteTicket(dependencies, failing.ticket, call);
+  if (delivery !== 'unanswered') await deleteWaiter(dependencies, failing.waiter, call);
   return delivery;
 }
 
 /**
- * Ends a task whose grant is to end before the task has heard of it.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would wait for ever
+ * Ends a task whose grant is to end before the task was notified.
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would never end
  */
 export async function endTask(
   dependencies: LeaseDependencies,
-  { ticket, error }: { ticket: TaskTicket; error: HoldfastError },
+  { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const delivery = await failTask(dependencies, { ticket, error }, call);
+  const delivery = await failTask(dependencies, { waiter, error }, call);
   if (delivery === 'unanswered')
     throw new HoldfastError(
       'Unavailable',

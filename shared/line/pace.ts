@@ -11,7 +11,7 @@ export const OTHERS_MS = [150, 250] as const;
 export const CHANCE = 0.4;
 
 /** This many from the front look more often: one of them may be all that is alive, or turns before them may be shorter than those that last now. */
-export const FRONT = 4;
+export const FAST_POLL_POSITIONS = 4;
 
 /** From the end of a turn to the beginning of the next one: two requests, and a look. This is where a request takes a millisecond. */
 const BETWEEN_MS = 12;
@@ -30,8 +30,8 @@ const MIN_PATIENCE_MS = 50;
 const MAX_PATIENCE_MS = 500;
 
 /**
- * How long a call that is not the next one leaves what can be had to those before it, which may all be dead. The jitter keeps calls of one
- * rank apart.
+ * How long a call that is not the next one leaves what can be had to those before it, which may all have exited. The jitter keeps calls of one rank
+ * apart.
  * @param rank 1 is next. Infinite if it is not known
  */
 export function patienceMs(rank: number, ids: Ids): number {

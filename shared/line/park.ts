@@ -7,7 +7,7 @@ import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { Marked, ParkingLock } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
-import { deleteTicket, getTicket, nameOfLine, putTicket, queueFull, type TaskTicket, ticketName } from './waiters.ts';
+import { deleteWaiter, getWaiter, keyOfLine, newTicket, putWaiter, queueFull, type WaitingTask } from './waiters.ts';
 
 interface Parking<Rec> {
   lock: ParkingLock<Rec>;
@@ -16,8 +16,8 @@ interface Parking<Rec> {
 }
 
 /**
- * Parks a task for a lease or a permit (docs/protocols/queue.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be granted at
- * once: if this call dies, the schedule finds the row and goes on.
+ * Parks a task for a lease or a permit (docs/protocols/queue.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
+ * granted at once: if this call is interrupted, the schedule finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function park<Rec>(dependencies: LeaseDependencies, parking: Parking<Rec>, call: Call): Promise<Parked> {
@@ -35,14 +35,14 @@ async function putInLine<Rec>(
   const { asked } = lock;
   await refuseWhereFull(dependencies, asked.key, call);
   const now = dependencies.clock.now();
-  const ticket: TaskTicket = {
-    ...{ ...asked, namespace: call.namespace, taskToken, ticket: ticketName(now, dependencies.ids.uuid()) },
+  const waiter: WaitingTask = {
+    ...{ ...asked, namespace: call.namespace, taskToken, ticket: newTicket(now, dependencies.ids.uuid()) },
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };
-  await putTicket(dependencies, ticket, call);
-  const outcome = await enter(dependencies, { lock, ticket }, call);
+  await putWaiter(dependencies, waiter, call);
+  const outcome = await enter(dependencies, { lock, waiter }, call);
   const { holder } = asked;
-  return { key: nameOfLine(asked.key), holder, ticket: ticket.ticket, parked: outcome === 'waits' };
+  return { key: keyOfLine(asked.key), holder, ticket: waiter.ticket, parked: outcome === 'waits' };
 }
 
 /** `waits`: the task still waits, or may. `notified`: it does not, or another call is about to notify it. */
@@ -50,18 +50,18 @@ type Outcome = 'waits' | 'notified';
 
 interface Entering<Rec> {
   lock: ParkingLock<Rec>;
-  ticket: TaskTicket;
+  waiter: WaitingTask;
 }
 
 async function enter<Rec>(
   dependencies: LeaseDependencies,
-  { lock, ticket }: Entering<Rec>,
+  { lock, waiter }: Entering<Rec>,
   call: Call,
 ): Promise<Outcome> {
   for (let over: Rec | undefined; ; ) {
-    const { won, record, isRuined, ...counts } = await lock.markTask(ticket.ticket, over);
-    const arrival = { lock, ticket, record };
-    if (lock.granted(record).has(ticket.ticket)) return 'notified'; // the call that granted it notifies the task
+    const { won, record, isRuined, ...counts } = await lock.markTask(waiter.ticket, over);
+    const arrival = { lock, waiter, record };
+    if (lock.granted(record).has(waiter.ticket)) return 'notified'; // the call that granted it notifies the task
     const own = isRuined ? 'unknown' : lock.own(record);
     over = undefined;
     let outcome: Outcome | 'again' = 'again';
@@ -82,31 +82,31 @@ interface Arrival<Rec> extends Entering<Rec> {
 /** The record is marked, or the lock is free. So the call that ends a grant finds the row, or this call serves the line. */
 async function arrive<Rec>(
   dependencies: LeaseDependencies,
-  { lock, ticket, record, arrivals, lineOut }: Arrival<Rec> & Pick<Marked<Rec>, 'arrivals' | 'lineOut'>,
+  { lock, waiter, record, arrivals, lineOut }: Arrival<Rec> & Pick<Marked<Rec>, 'arrivals' | 'lineOut'>,
   call: Call,
 ): Promise<Outcome | 'again'> {
   if (lock.freeAt(record) <= dependencies.clock.now()) {
     const { served, unnotified, end, record: after } = await lock.handOff(record);
     if (end === 'overtaken') return 'again';
-    if (unnotified?.has(ticket.ticket)) return 'waits';
-    if (served.includes(ticket.ticket) || lock.granted(after).has(ticket.ticket)) return 'notified';
-    // A hand-off that stopped at a pile of expired rows has not seen the ticket.
-    return end === 'empty' && !(await getTicket(dependencies, ticket, call)) ? 'notified' : 'waits';
+    if (unnotified?.has(waiter.ticket)) return 'waits';
+    if (served.includes(waiter.ticket) || lock.granted(after).has(waiter.ticket)) return 'notified';
+    // A hand-off that stopped at too many expired rows of expired rows has not seen the ticket.
+    return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
-  if (await isLineFull(dependencies, { key: ticket.key, arrivals, lineOut, correct }, call))
-    return refuseFull(dependencies, { lock, ticket }, call);
-  await lock.watch(record, ticket.ticket);
+  if (await isLineFull(dependencies, { key: waiter.key, arrivals, lineOut, correct }, call))
+    return refuseFull(dependencies, { lock, waiter }, call);
+  await lock.watch(record, waiter.ticket);
   return 'waits';
 }
 
 /** The request had its grant. Without an answer the ticket stays, and the next call that meets the ticket refuses the task. */
 async function refuse<Rec>(
   dependencies: LeaseDependencies,
-  { lock, ticket, why }: Entering<Rec> & { why: 'released' | 'broken' | 'unknown' },
+  { lock, waiter, why }: Entering<Rec> & { why: 'released' | 'broken' | 'unknown' },
   call: Call,
 ): Promise<Outcome> {
-  const delivery = await failTask(dependencies, { ticket, error: lock.lost(why) }, call);
+  const delivery = await failTask(dependencies, { waiter, error: lock.lost(why) }, call);
   return delivery === 'unanswered' ? 'waits' : 'notified';
 }
 
@@ -117,14 +117,14 @@ async function refuse<Rec>(
  */
 async function refuseFull<Rec>(
   dependencies: LeaseDependencies,
-  { lock, ticket }: Entering<Rec>,
+  { lock, waiter }: Entering<Rec>,
   call: Call,
 ): Promise<Outcome> {
-  const full = queueFull(ticket.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
-  const delivery = await notifyFailed(dependencies, { ticket, error: full }, call);
+  const full = queueFull(waiter.key, (dependencies.quotas ?? DEFAULT_QUOTAS).waitersPerKey);
+  const delivery = await notifyFailed(dependencies, { waiter, error: full }, call);
   if (delivery === 'unanswered') return 'waits'; // the task may still wait, so its ticket must stay
-  if (delivery === 'gone' && lock.granted(await lock.read()).has(ticket.ticket)) return 'notified';
-  await deleteTicket(dependencies, ticket, call);
+  if (delivery === 'gone' && lock.granted(await lock.read()).has(waiter.ticket)) return 'notified';
+  await deleteWaiter(dependencies, waiter, call);
   throw full;
 }
 
@@ -135,21 +135,21 @@ async function refuseFull<Rec>(
  */
 async function takeGrant<Rec>(
   dependencies: LeaseDependencies,
-  { lock, ticket, record, repeated }: Arrival<Rec> & { repeated: boolean },
+  { lock, waiter, record, repeated }: Arrival<Rec> & { repeated: boolean },
   call: Call,
 ): Promise<Outcome | 'again'> {
   const refused = lock.otherTerms?.(record);
   if (refused) {
-    await deleteTicket(dependencies, ticket, call);
+    await deleteWaiter(dependencies, waiter, call);
     throw refused;
   }
-  const passed = await lock.passTo(record, ticket);
+  const passed = await lock.passTo(record, waiter);
   if (!passed.won) return 'again';
   if (call.timeLeftMs() < NOTIFY_MS) return 'waits'; // left to the schedule
-  const { outcome, standing } = await lock.notify(passed.record, { task: ticket, repeated });
+  const { outcome, record: current } = await lock.notify(passed.record, { task: waiter, repeated });
   if (outcome === 'overtaken') return 'again';
   if (outcome === 'unanswered') return 'waits';
-  await deleteTicket(dependencies, ticket, call);
-  if (outcome === 'gone' && !repeated) await lock.undelivered(standing);
+  await deleteWaiter(dependencies, waiter, call);
+  if (outcome === 'gone' && !repeated) await lock.undelivered(current);
   return 'notified';
 }

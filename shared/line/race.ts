@@ -1,7 +1,7 @@
 import type { Ids } from '../surroundings/ids.ts';
 import { isGrant } from './claim.ts';
 import type { Granted, LockCall } from './lock.ts';
-import { lookAtRecord } from './look.ts';
+import { pollRecord } from './look.ts';
 
 /** The pauses of a waiting caller grow from about the former to the latter. */
 const MIN_PAUSE_MS = 25;
@@ -15,7 +15,7 @@ interface Racing<Rec, Won> {
   heldBy: Rec;
   /** When patience ends, in epoch milliseconds. */
   deadline: number;
-  attempt(): Promise<Won | { won: false; standing: Rec }>;
+  attempt(): Promise<Won | { won: false; record: Rec }>;
 }
 
 /**
@@ -29,11 +29,11 @@ export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
 ): Promise<Won> {
   const { clock, ids } = at.dependencies;
   const pauses = jitteredPauses(ids);
-  for (let standing = heldBy; ; ) {
-    await untilItLooksFree(at, { ...racing, heldBy: standing, pauses, triedAt: clock.now() });
+  for (let record = heldBy; ; ) {
+    await untilItLooksFree(at, { ...racing, heldBy: record, pauses, triedAt: clock.now() });
     const outcome = await racing.attempt();
     if (outcome.won) return outcome;
-    standing = outcome.standing;
+    record = outcome.record;
   }
 }
 
@@ -49,16 +49,16 @@ async function untilItLooksFree<Rec, Won>(
     const at = lock.freeAt(record);
     return lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at;
   };
-  for (let standing = heldBy; ; ) {
+  for (let record = heldBy; ; ) {
     const now = clock.now();
     const patience = deadline - now;
-    if (patience <= 0) throw lock.held(standing);
+    if (patience <= 0) throw lock.held(record);
     // It may be in the past: the lock is free for its line, and Step Functions cannot be reached to notify the task that is next.
-    const toFree = freeAt(standing) - now;
+    const toFree = freeAt(record) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
-    standing = await lookAtRecord(dependencies, lock.where, call);
-    if (freeAt(standing) <= clock.now()) return;
+    record = await pollRecord(dependencies, lock.where, call);
+    if (freeAt(record) <= clock.now()) return;
   }
 }
 

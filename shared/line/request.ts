@@ -27,4 +27,4 @@ export const isOwnOf = (record: Named, { requestId, holder, principal }: Named):
   record.requestId === requestId && record.holder === holder && record.principal === principal;
 
 /** A first try meets the grant of its request again if a duplicate call has changed it first. Each of them does so once, as a rule. */
-export const MAX_MEETINGS = 20;
+export const MAX_DUPLICATE_CONFLICTS = 20;

@@ -31,8 +31,8 @@ export function deadlineOf(
 }
 
 /**
- * Whether a call asks again for its place in line. Such a call keeps the place even if its first try took longer than the call was to wait: it
- * looks once, and is answered with its place.
+ * True if a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than the call was to wait: it
+ * looks once, and is answered with its position.
  */
 export const isBackInLine = (
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,

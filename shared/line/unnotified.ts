@@ -1,12 +1,12 @@
 import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { canTellTasks, type Delivery, failTask } from './notify.ts';
-import { getTicket, isTask, type TaskTicket, type Ticket } from './waiters.ts';
+import { canNotifyTasks, type Delivery, failTask } from './notify.ts';
+import { getWaiter, isTask, type Waiter, type WaitingTask } from './waiters.ts';
 
 interface Unnotified {
   /** That of the grant, under the key of its line. */
-  ticket: Pick<Ticket, 'key' | 'ticket'>;
+  waiter: Pick<Waiter, 'key' | 'ticket'>;
   /** What the task receives. */
   error: HoldfastError;
 }
@@ -14,9 +14,9 @@ interface Unnotified {
 /** Sends that message to the task, if this process can. @returns as `endUnnotified`. @throws as `endUnnotified` */
 export const tellBroken = async (
   dependencies: LeaseDependencies,
-  broken: { ticket: TaskTicket; error: HoldfastError },
+  broken: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
-): Promise<Delivery> => ((await canTellTasks(dependencies)) ? failTask(dependencies, broken, call) : 'unanswered');
+): Promise<Delivery> => ((await canNotifyTasks(dependencies)) ? failTask(dependencies, broken, call) : 'unanswered');
 
 /**
  * Ends the task of a grant that an operator breaks, if its ticket is still there: that task may not have been notified
@@ -27,10 +27,10 @@ export const tellBroken = async (
  */
 export async function endUnnotified(
   dependencies: LeaseDependencies,
-  { ticket, error }: Unnotified,
+  { waiter: ticket, error }: Unnotified,
   call: Call,
 ): Promise<Delivery | undefined> {
-  const row = await getTicket(dependencies, ticket, call);
+  const row = await getWaiter(dependencies, ticket, call);
   if (!row || !isTask(row)) return undefined;
-  return tellBroken(dependencies, { ticket: row, error }, call);
+  return tellBroken(dependencies, { waiter: row, error }, call);
 }

@@ -3,10 +3,10 @@ import { claim, isAlive, isGrant } from './claim.ts';
 import { type Joined, type Joining, join } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
 import type { Granted, Lock, LockCall } from './lock.ts';
-import { lookAtBoth, lookAtRecord } from './look.ts';
+import { pollRecord, pollRecordAndWaiter } from './look.ts';
 import { meanOf } from './pace.ts';
 import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
-import { type CallTicket, getTicket, isTask } from './waiters.ts';
+import { getWaiter, isTask, type WaitingCall } from './waiters.ts';
 
 /**
  * Waits in line until the call has its grant, or its patience ends (docs/protocols/queue.md#wait).
@@ -88,7 +88,7 @@ class Waiting<Rec> {
     const isOurs = own !== undefined && own.version === this.#ownVersion;
     if (!isOurs && !isAlive(own, this.#now)) return undefined;
     const claimed = await claim(this.#at, { record, ticket: this.#ticket, isOurs });
-    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call stood still, or was withdrawn
+    if (!claimed) this.#checkedAt = Number.NEGATIVE_INFINITY; // the call was paused, or was withdrawn
     return claimed;
   }
 
@@ -132,7 +132,7 @@ class Waiting<Rec> {
     return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
   }
 
-  /** Whether another hand-off would find what the last one found. The next waiter may have left meanwhile, so that lasts no longer than a second. */
+  /** Whether another hand-off would find what the last one found. The next waiter may have left, so that lasts no longer than a second. */
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
     if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;
@@ -150,12 +150,12 @@ class Waiting<Rec> {
     this.#lookedAt = this.#now;
     this.#checkedAt = this.#now;
     const { dependencies, call } = this.#at;
-    const row = await getTicket(dependencies, this.#name, call);
+    const row = await getWaiter(dependencies, this.#name, call);
     return this.#judge(row && !isTask(row) ? row : 'gone');
   }
 
   /** @returns as `#markOrHandOff`. @throws HoldfastError LeaseLost (`cancelled`) */
-  async #judge(row: CallTicket | 'gone'): Promise<boolean> {
+  async #judge(row: WaitingCall | 'gone'): Promise<boolean> {
     const isCancelled = row !== 'gone' && row.cancelledAt !== undefined;
     if (row !== 'gone' && !isCancelled) return false;
     const record = await this.#lock.read();
@@ -177,12 +177,12 @@ class Waiting<Rec> {
     this.#lookedAt = this.#now;
     const place = lock.where;
     if (this.#now - this.#checkedAt < ROW_EVERY_MS) {
-      this.#record = await lookAtRecord(dependencies, place, call);
+      this.#record = await pollRecord(dependencies, place, call);
       this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
       return;
     }
     this.#checkedAt = this.#now;
-    const { record, row } = await lookAtBoth(dependencies, { place, name: this.#name }, call);
+    const { record, row } = await pollRecordAndWaiter(dependencies, { place, name: this.#name }, call);
     this.#record = record;
     if (row !== undefined) await this.#judge(row);
   }

@@ -14,11 +14,11 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
-export type Ticket = TaskTicket | CallTicket;
+export type Waiter = WaitingTask | WaitingCall;
 
-interface Place {
+interface WaiterRow {
   key: string;
-  /** Its place in line. Tickets sort by the service's clock. */
+  /** The id of the waiter. Tickets sort by the service's clock. */
   ticket: string;
   holder: string;
   ttlSeconds: number;
@@ -37,15 +37,15 @@ interface Place {
   deadline: number;
 }
 
-export interface TaskTicket extends Place {
+export interface WaitingTask extends WaiterRow {
   /** A secret: it lets its bearer end the task. */
   taskToken: string;
 }
 
 /** The ticket of a call of acquire. */
-export interface CallTicket extends Place {
+export interface WaitingCall extends WaiterRow {
   taskToken?: undefined;
-  /** Its place lasts until then. Its turn lasts until the deadline. */
+  /** The waiter stays until then, and can be served until the deadline. */
   keepUntil: number;
   /** When its request was withdrawn. */
   cancelledAt?: number | undefined;
@@ -53,40 +53,40 @@ export interface CallTicket extends Place {
 
 /** The line of a pool has a key that no caller can name, because a lease may have the name of the pool. */
 const POOLS = 'holdfast:pool:';
-export const lineOf = (pool: string): string => `${POOLS}${pool}`;
+export const lineKeyOf = (pool: string): string => `${POOLS}${pool}`;
 
 /** The pool whose line has this key. Undefined for the line of a lease. */
 export const poolOfLine = (key: string): string | undefined =>
   key.startsWith(POOLS) ? key.slice(POOLS.length) : undefined;
 
 /** The key of a line as callers name it. */
-export const nameOfLine = (key: string): string => poolOfLine(key) ?? key;
+export const keyOfLine = (key: string): string => poolOfLine(key) ?? key;
 
-export const isTask = (ticket: Ticket): ticket is TaskTicket => ticket.taskToken !== undefined;
+export const isTask = (waiter: Waiter): waiter is WaitingTask => waiter.taskToken !== undefined;
 
-/** TTL comes long after the deadline. If it deleted a row earlier, the task would wait for ever. */
+/** TTL comes long after the deadline. If it deleted a row earlier, the task would never end. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 const TTL_AFTER_CALL_SECONDS = 3600;
 
 /** Fifteen digits last until the year 33658, so text sorts as the milliseconds do. */
-export const ticketName = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
+export const newTicket = (now: number, uuid: string): string => `${String(now).padStart(15, '0')}-${uuid}`;
 
 /** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
 
-/** A long queue moves by one grant at a time. */
+/** A long line moves by one grant at a time. */
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
   new HoldfastError('QueueFull', `at least ${limit} tasks and callers wait for the key`, {
-    ...{ key: nameOfLine(key), quota: 'maxWaitersPerKey', limit },
+    ...{ key: keyOfLine(key), quota: 'maxWaitersPerKey', limit },
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
 /** The answer to a waiter whose request was withdrawn, or whose ticket was cancelled. @param line the key of the line */
 export const withdrawn = (line: string): HoldfastError =>
   new HoldfastError('LeaseLost', 'the ticket was cancelled', {
-    key: nameOfLine(line),
+    key: keyOfLine(line),
     reason: 'cancelled',
     holder: null,
   });
@@ -94,25 +94,25 @@ export const withdrawn = (line: string): HoldfastError =>
 /** Sorts after every ticket. */
 export const AFTER_ALL_TICKETS = '\uffff';
 
-export const isOverdue = (ticket: Ticket, now: number): boolean => ticket.deadline <= now;
+export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadline <= now;
 
-/** Whether its task or caller still waits. The line passes over the place of a caller that has left, or was withdrawn. */
-export const isWaiting = (ticket: Ticket, now: number): boolean =>
-  isTask(ticket) || (ticket.cancelledAt === undefined && !isOverdue(ticket, now));
+/** Whether its task or caller still waits. The line passes over the waiter of a caller that has left, or that was withdrawn. */
+export const isWaiting = (waiter: Waiter, now: number): boolean =>
+  isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
-/** So many rows of callers that are over make a pile to a call that only looks. */
-const PILE = 200;
+/** A call that only looks stops after this many expired rows. */
+const MAX_EXPIRED_ROWS = 200;
 
 /** A hand-off that stops grants nothing, so it goes on for longer: six pages, or some fifty read units. */
-export const PILE_IN_HAND_OFF = 819;
+export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
- * Stops a reader at a pile of rows that are over, because no quota bounds those (docs/protocols/queue.md#rows-that-are-over).
+ * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#rows-that-are-over).
  * @returns takes each row as it is read, and says whether to read no further
  */
-export function pileMet(now: number, size = PILE): (ticket: Ticket) => boolean {
+export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {
   let over = 0;
-  return (ticket) => !isTask(ticket) && ticket.keepUntil <= now && ++over >= size;
+  return (waiter) => !isTask(waiter) && waiter.keepUntil <= now && ++over >= size;
 }
 
 /**
@@ -120,40 +120,40 @@ export function pileMet(now: number, size = PILE): (ticket: Ticket) => boolean {
  * so it stays as it is.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function putTicket(
+export async function putWaiter(
   { dynamodb, waitersTable }: LeaseDependencies,
-  ticket: Ticket,
+  waiter: Waiter,
   call: Call,
 ): Promise<void> {
   const command = new PutItemCommand({
     TableName: waitersTable,
-    Item: ticketItem(ticket),
+    Item: waiterItem(waiter),
     ...conditionFields({ expression: 'attribute_not_exists(ticket)' }),
   });
   await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }
 
-export async function deleteTicket(
+export async function deleteWaiter(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, ticket }: Pick<Ticket, 'key' | 'ticket'>,
+  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
   call: Call,
 ): Promise<void> {
   const command = new DeleteItemCommand({ TableName: waitersTable, Key: { key: text(key), ticket: text(ticket) } });
   await send(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }
 
-export async function getTicket(
+export async function getWaiter(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, ticket }: Pick<Ticket, 'key' | 'ticket'>,
+  { key, ticket }: Pick<Waiter, 'key' | 'ticket'>,
   call: Call,
-): Promise<Ticket | undefined> {
+): Promise<Waiter | undefined> {
   const command = new GetItemCommand({
     TableName: waitersTable,
     Key: { key: text(key), ticket: text(ticket) },
     ConsistentRead: true,
   });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
-  return item && parseTicket(item);
+  return item && parseWaiter(item);
 }
 
 interface Line extends Partial<QueryCommandInput> {
@@ -163,11 +163,11 @@ interface Line extends Partial<QueryCommandInput> {
 }
 
 /** The tickets of a key from the oldest on, strongly consistent. */
-export async function* ticketsOf(
+export async function* readWaiters(
   { dynamodb, waitersTable }: LeaseDependencies,
   { key, firstPage, ...options }: Line,
   call: Call,
-): AsyncGenerator<Ticket> {
+): AsyncGenerator<Waiter> {
   let from: Item | undefined;
   let limit = firstPage;
   do {
@@ -182,44 +182,44 @@ export async function* ticketsOf(
       ExpressionAttributeValues: { ':key': text(key), ...options.ExpressionAttributeValues },
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
-    yield* (page.Items ?? []).map(parseTicket);
+    yield* (page.Items ?? []).map(parseWaiter);
     from = page.LastEvaluatedKey;
     limit = limit && 2 * limit;
   } while (from);
 }
 
-const ticketItem = (ticket: Ticket): Item => ({
-  key: text(ticket.key),
-  ticket: text(ticket.ticket),
-  holder: text(ticket.holder),
-  ttl_seconds: integer(ticket.ttlSeconds),
-  request_id: text(ticket.requestId),
-  ...(ticket.principal !== undefined && { principal: text(ticket.principal) }),
-  ...(ticket.namespace !== undefined && { namespace: text(ticket.namespace) }),
-  ...(ticket.execution !== undefined && { execution: text(ticket.execution) }),
-  ...(ticket.target !== undefined && { target: text(ticket.target) }),
-  ...(ticket.graceSeconds && { grace_seconds: integer(ticket.graceSeconds) }),
-  ...(ticket.data !== undefined && { data: text(JSON.stringify(ticket.data)) }),
-  ...(ticket.permit && { weight: integer(ticket.permit.weight) }),
-  ...(ticket.permit && ticket.permit.limit !== null && { limit: integer(ticket.permit.limit) }),
-  parked_at: integer(ticket.parkedAt),
-  deadline: integer(ticket.deadline),
-  ...(isTask(ticket) ? { task_token: text(ticket.taskToken) } : { keep_until: integer(ticket.keepUntil) }),
-  ttl: integer(ttlOf(ticket)),
+const waiterItem = (waiter: Waiter): Item => ({
+  key: text(waiter.key),
+  ticket: text(waiter.ticket),
+  holder: text(waiter.holder),
+  ttl_seconds: integer(waiter.ttlSeconds),
+  request_id: text(waiter.requestId),
+  ...(waiter.principal !== undefined && { principal: text(waiter.principal) }),
+  ...(waiter.namespace !== undefined && { namespace: text(waiter.namespace) }),
+  ...(waiter.execution !== undefined && { execution: text(waiter.execution) }),
+  ...(waiter.target !== undefined && { target: text(waiter.target) }),
+  ...(waiter.graceSeconds && { grace_seconds: integer(waiter.graceSeconds) }),
+  ...(waiter.data !== undefined && { data: text(JSON.stringify(waiter.data)) }),
+  ...(waiter.permit && { weight: integer(waiter.permit.weight) }),
+  ...(waiter.permit && waiter.permit.limit !== null && { limit: integer(waiter.permit.limit) }),
+  parked_at: integer(waiter.parkedAt),
+  deadline: integer(waiter.deadline),
+  ...(isTask(waiter) ? { task_token: text(waiter.taskToken) } : { keep_until: integer(waiter.keepUntil) }),
+  ttl: integer(ttlOf(waiter)),
 });
 
 /** The TTL attribute of a row, in epoch seconds. */
-export const ttlOf = (ticket: TaskTicket | Pick<CallTicket, 'keepUntil'>): number =>
+export const ttlOf = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
   'keepUntil' in ticket
     ? Math.ceil(ticket.keepUntil / 1000) + TTL_AFTER_CALL_SECONDS
     : Math.ceil(ticket.deadline / 1000) + TTL_AFTER_DEADLINE_SECONDS;
 
-function permitOf(item: Item): Place['permit'] {
+function permitOf(item: Item): WaiterRow['permit'] {
   const weight = number(item, 'weight');
   return weight === undefined ? undefined : { weight, limit: number(item, 'limit') ?? null };
 }
 
-export function parseTicket(item: Item): Ticket {
+export function parseWaiter(item: Item): Waiter {
   const place = {
     key: item.key?.S ?? '',
     ticket: item.ticket?.S ?? '',

@@ -6,10 +6,10 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { isOf, isOwnOf } from './request.ts';
-import { type CallTicket, getTicket, isTask, parseTicket, type Ticket, ticketsOf, ttlOf } from './waiters.ts';
+import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type WaitingCall } from './waiters.ts';
 
-/** How long a caller keeps its place after it received LeaseHeld. */
-export const KEEP_MS = 5000;
+/** How long the waiter of a caller stays after the caller received LeaseHeld. */
+export const KEEP_POSITION_MS = 5000;
 
 /** A request of a caller, as its tickets name it. */
 export interface Asker {
@@ -25,20 +25,20 @@ export interface Withdrawer extends Asker {
   ticket?: string | undefined;
 }
 
-type Name = Pick<Ticket, 'key' | 'ticket'>;
+type Name = Pick<Waiter, 'key' | 'ticket'>;
 
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
 
-/** A ticket for a permit is granted by its own terms, so a call with others takes a new place. */
-const isFor = ({ limit, weight }: NonNullable<Ticket['permit']>): Condition =>
+/** A waiter for a permit is granted by its own terms, so a call with other terms gets a new waiter. */
+const isFor = ({ limit, weight }: NonNullable<Waiter['permit']>): Condition =>
   all(
     aliased('#weight = :weight', { ':weight': integer(weight) }),
     limit === null ? aliased('attribute_not_exists(#limit)') : aliased('#limit = :limit', { ':limit': integer(limit) }),
   );
 
 /** The ticket of a request, and of no task. */
-const isTicketOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
+const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
 interface Left {
   /** Whether its request was withdrawn. */
@@ -46,54 +46,54 @@ interface Left {
 }
 
 /** Deletes the ticket of a claimed grant, but that of a task, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-export async function leaveLine(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
+export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
   const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
   return { cancelled: !won && old?.task_token === undefined };
 }
 
-/** The same for a ticket that a caller names, which may be that of another caller. @throws as `leaveLine` */
-export async function leaveOwnLine(
+/** The same for a ticket that a caller names, which may be that of another caller. @throws as `deleteUnlessWithdrawn` */
+export async function deleteOwnUnlessWithdrawn(
   dependencies: LeaseDependencies,
   { ticket, asker }: { ticket: string; asker: Asker },
   call: Call,
 ): Promise<Left> {
   const { key } = asker;
-  const condition = all(isTicketOf(asker), isNotCancelled);
+  const condition = all(isWaiterOf(asker), isNotCancelled);
   const { won, old } = await deleteIf(dependencies, { name: { key, ticket }, condition }, call);
   return { cancelled: !won && isWithdrawn(old, asker) };
 }
 
-/** Deletes a row whose time is over, unless its call has come back meanwhile. @returns whether it is gone. @throws as `leaveLine` */
-export async function deleteOver(dependencies: LeaseDependencies, ticket: CallTicket, call: Call): Promise<boolean> {
-  const condition = { expression: 'deadline = :seen', values: { ':seen': integer(ticket.deadline) } };
-  return (await deleteIf(dependencies, { name: ticket, condition }, call)).won;
+/** Deletes an expired row, unless its call has come back. @returns whether it is gone. @throws as `deleteUnlessWithdrawn` */
+export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
+  const condition = { expression: 'deadline = :seen', values: { ':seen': integer(waiter.deadline) } };
+  return (await deleteIf(dependencies, { name: waiter, condition }, call)).won;
 }
 
 /** Whether a row that a write met belongs to this request, and was withdrawn. */
 function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
-  const row = item && parseTicket(item);
+  const row = item && parseWaiter(item);
   const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
   return isOwn && 'cancelledAt' in row && row.cancelledAt !== undefined;
 }
 
 interface Rejoining {
-  asker: Asker & Pick<Ticket, 'permit'>;
+  asker: Asker & Pick<Waiter, 'permit'>;
   ticket: string;
   deadline: number;
 }
 
 /**
- * Keeps the place of a call that asks again (docs/protocols/queue.md#join).
+ * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
  * @returns undefined if there is no such ticket of this request, or it asks for a permit by other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function keepPlace(
+export async function keepPosition(
   { dynamodb, waitersTable }: LeaseDependencies,
   { asker, ticket, deadline }: Rejoining,
   call: Call,
-): Promise<CallTicket | 'cancelled' | undefined> {
-  const keepUntil = deadline + KEEP_MS;
-  const isSameRequest = all(isTicketOf(asker), isNotCancelled, ...(asker.permit ? [isFor(asker.permit)] : []));
+): Promise<WaitingCall | 'cancelled' | undefined> {
+  const keepUntil = deadline + KEEP_POSITION_MS;
+  const isSameRequest = all(isWaiterOf(asker), isNotCancelled, ...(asker.permit ? [isFor(asker.permit)] : []));
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(asker.key), ticket: text(ticket) },
@@ -106,7 +106,7 @@ export async function keepPlace(
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
-  if (outcome.won) return outcome.item && (parseTicket(outcome.item) as CallTicket);
+  if (outcome.won) return outcome.item && (parseWaiter(outcome.item) as WaitingCall);
   return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
 }
 
@@ -121,7 +121,7 @@ export async function flagCancelled(
     TableName: waitersTable,
     Key: { key: text(name.key), ticket: text(name.ticket) },
     UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
-    ...conditionFields(asker ? isTicketOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+    ...conditionFields(asker ? isWaiterOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
   });
   const { won } = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
   return won;
@@ -129,12 +129,12 @@ export async function flagCancelled(
 
 /** Whether a call in line was withdrawn, or its ticket cancelled. @throws HoldfastError Throttled, Unavailable */
 export async function isCancelled(dependencies: LeaseDependencies, name: Name, call: Call): Promise<boolean> {
-  const row = await getTicket(dependencies, name, call);
+  const row = await getWaiter(dependencies, name, call);
   return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
 }
 
 /** Which tickets of a request were there, and which of them could be flagged. */
-export interface FlaggedTickets {
+export interface FlaggedWaiters {
   seen: ReadonlySet<string>;
   flagged: boolean;
 }
@@ -144,17 +144,17 @@ export interface FlaggedTickets {
  * the line.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function flagOwnTickets(
+export async function flagOwnWaiters(
   dependencies: LeaseDependencies,
   { ticket, ...asker }: Withdrawer,
   call: Call,
-): Promise<FlaggedTickets> {
+): Promise<FlaggedWaiters> {
   const name = { key: asker.key, ticket: ticket ?? '' };
   if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))
     return { seen: new Set([ticket]), flagged: true };
   const seen = new Set<string>();
   let flagged = false;
-  for await (const row of ticketsOf(dependencies, { key: asker.key, firstPage: 100 }, call)) {
+  for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call)) {
     if (isTask(row) || !isOwnOf(row, asker)) continue;
     seen.add(row.ticket);
     if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged = true;

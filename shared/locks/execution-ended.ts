@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { leaveLease } from '../leases/execution-ended.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { ExecutionEnded, Leaving } from '../line/executions/ended-execution.ts';
+import type { EndedExecution, ExecutionEnded } from '../line/executions/ended-execution.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
 import { endOf } from '../line/executions/state.ts';
 import { parkedAtOf, poolOfLine } from '../line/waiters.ts';
@@ -9,13 +9,13 @@ import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
 
 /**
- * Takes an execution that has ended out of all queues, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is
- * called twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution
- * that was redriven and runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution. The
- * order of the keys is random, so that a try that runs out of time among a great many does not miss the same ones each time.
+ * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is called
+ * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution that was redriven and
+ * runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution. The order of the keys is random,
+ * so that a try that runs out of time among a great many does not miss the same ones each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
-export function executionEnder(dependencies: LeaseDependencies) {
+export function endExecution(dependencies: LeaseDependencies) {
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
@@ -30,25 +30,26 @@ export function executionEnder(dependencies: LeaseDependencies) {
     const stoppedBy = again || stopDate === undefined ? askedAt : stopDate + dependencies.clockSkewMs;
     const leaving = { ...reported, until: Math.min(askedAt, stoppedBy), end, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
-      await leaveKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
+      await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
 
-async function leaveKey(dependencies: LeaseDependencies, leaving: Leaving, call: Call): Promise<void> {
+async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key } = leaving;
   const tickets = leaving.tickets.filter((ticket) => isFromBefore(ticket, leaving));
   const pool = poolOfLine(key);
   if (pool !== undefined) {
-    const [{ withPools }, { leavePool }] = [
+    const [{ withPools }, { endInPool }] = [
       await import('../permits/dependencies.ts'),
       await import('../permits/execution-ended.ts'),
     ];
-    return leavePool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
+    return endInPool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
   }
   return leaveLease(dependencies, { ...leaving, tickets }, call);
 }
 
-/** The place of a task that a redriven execution has parked since must stay, because that task waits. */
-const isFromBefore = (ticket: string, { until }: Pick<Leaving, 'until'>): boolean => !(parkedAtOf(ticket) > until);
+/** The waiter of a task that a redriven execution has parked since must stay, because that task waits. */
+const isFromBefore = (ticket: string, { until }: Pick<EndedExecution, 'until'>): boolean =>
+  !(parkedAtOf(ticket) > until);

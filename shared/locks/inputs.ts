@@ -32,7 +32,7 @@ export const acquireInput = () =>
       waitSeconds: z._default(whole(0, 20), 0),
       /** Whether it waits in line. Otherwise it looks and races, which costs less and serves nobody in order. */
       fair: z._default(z.boolean('must be true or false'), true),
-      /** The ticket that came with LeaseHeld to an earlier call of this request. It keeps the place. */
+      /** The ticket that came with LeaseHeld to an earlier call of this request. The call keeps that position. */
       ticket: z.optional(ticket()),
       /** Names one acquisition. A repeat gets the same grant. */
       requestId: z.optional(name(256)),

@@ -3,7 +3,7 @@ import { repairLease, repairLeaseAgain } from '../leases/repair.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { newQuestions } from '../line/executions/questions.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
-import { keysWithTickets } from '../line/repair/lines.ts';
+import { keysWithWaiters } from '../line/repair/lines.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { poolOfLine } from '../line/waiters.ts';
@@ -17,9 +17,9 @@ export interface Repaired extends Counts {
 }
 
 /**
- * A client that knows nothing of the queue does not hand its lease on, so the next caller takes it. While such a client holds a key with young
- * tickets, the run goes on and looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked
- * task may never get it, and must not keep the function running.
+ * A foreign client does not hand its lease off, so the next caller takes it. While such a client holds a key with young tickets, the run goes on and
+ * looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked task may never get it, and must not
+ * keep the function running.
  */
 const LOOK_AGAIN_MS = 5000;
 
@@ -27,12 +27,12 @@ const LOOK_AGAIN_MS = 5000;
 const KEYS_AT_ONCE = 8;
 
 /**
- * Goes through the keys that have a line, or looks at one key. Finishes what a call that died half way left behind, and takes the leases of
- * holders that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and
- * TTL remove the mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
+ * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and takes the leases of holders
+ * that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
+ * mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
-export function repairer(dependencies: LeaseDependencies) {
+export function repairLines(dependencies: LeaseDependencies) {
   return async ({ key: only, fence }: RepairInput, call: Call): Promise<Repaired> => {
     const repaired: Repaired = { keys: 0, granted: 0, told: 0, unanswered: 0, complete: true };
     const [failures, watched]: [unknown[], string[]] = [[], []];
@@ -43,7 +43,7 @@ export function repairer(dependencies: LeaseDependencies) {
     // A key has many messages, and one run of the schedule a minute.
     const questions = only === undefined ? newQuestions() : { left: 0 };
     let oldest = Number.POSITIVE_INFINITY;
-    const lines = only === undefined ? keysWithTickets(dependencies, call) : [{ key: only, parkedAt: undefined }];
+    const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only, parkedAt: undefined }];
     await atOnce<{ key: string; parkedAt: number | undefined }>(lines, async ({ key, parkedAt }) => {
       if (call.timeLeftMs() < LAST_KEY_MS) repaired.complete = false;
       if (!repaired.complete) return false;
@@ -132,10 +132,10 @@ async function repairKey(
 ): Promise<boolean> {
   const pool = poolOfLine(looking.key);
   if (pool === undefined) return repairLease(dependencies, looking, call);
-  const [{ withPools }, { repairPool }] = [
+  const [{ withPools }, { repairPoolLine }] = [
     await import('../permits/dependencies.ts'),
     await import('../permits/repair.ts'),
   ];
-  await repairPool(withPools(dependencies), { ...looking, key: pool }, call);
+  await repairPoolLine(withPools(dependencies), { ...looking, key: pool }, call);
   return false;
 }

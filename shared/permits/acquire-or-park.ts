@@ -3,7 +3,7 @@ import { naming } from '../aws/send.ts';
 import type { Acquired, Parked } from '../line/calls.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
 import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
-import { type PermitInput, permitAcquirer, permitRequest } from './acquire.ts';
+import { acquirePermit, type PermitInput, permitRequest } from './acquire.ts';
 import type { PoolDependencies } from './dependencies.ts';
 
 interface ParkInput extends PermitInput {
@@ -15,8 +15,8 @@ interface ParkInput extends PermitInput {
  * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
  * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and line/park.ts
  */
-export function permitAcquirerOrParker(dependencies: PoolDependencies) {
-  const acquire = permitAcquirer(dependencies);
+export function acquireOrParkPermit(dependencies: PoolDependencies) {
+  const acquire = acquirePermit(dependencies);
   return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
     const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;

@@ -37,7 +37,7 @@ export interface PermitInput {
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own permit was released or broken), Throttled, OutcomeUnknown, Unavailable
  * (also for a record of another client that no condition fits)
  */
-export function permitAcquirer(dependencies: PoolDependencies) {
+export function acquirePermit(dependencies: PoolDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
   return async (input: PermitInput, call: Call): Promise<Acquired> => {
     const { waitSeconds, requestId = ids.uuid(), mode = 'shared' } = input;
@@ -49,11 +49,11 @@ export function permitAcquirer(dependencies: PoolDependencies) {
       attempt: () => tryOnce(dependencies, request, call),
       lock: async ({ fence }: PoolRecord) =>
         (await import('./lock.ts')).permitLock(dependencies, { ...request, seenFence: fence }, call),
-      held: (standing: PoolRecord) => poolHeld(standing, { asked: request, now: clock.now(), clockSkewMs }),
+      held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),
     };
     const granted = await tryThenWait(dependencies, asking, call).catch(naming({ requestId }));
-    const { standing, repeated, ended = [], previous } = granted;
-    const entry = entryOf(standing, request.name) as PoolEntry;
+    const { record: current, repeated, ended = [], previous } = granted;
+    const entry = entryOf(current, request.name) as PoolEntry;
     const expired = ended.map((one) => ({ entry: one, how: 'expired' as const }));
     const now = clock.now();
     return {
@@ -61,7 +61,7 @@ export function permitAcquirer(dependencies: PoolDependencies) {
       ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
       previous: previousView(previous ?? previousOf(expired, now)[0]),
-      ...permitTerms(entry, { used: standing.used, limit: request.limit }),
+      ...permitTerms(entry, { used: current.used, limit: request.limit }),
     };
   };
 }

@@ -4,12 +4,12 @@ import { all } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Broken, holderTerms } from '../line/calls.ts';
-import { lineOf } from '../line/waiters.ts';
+import { lineKeyOf } from '../line/waiters.ts';
 import { hasNoEndMark, isInUse, isOf } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { readPool } from './read.ts';
 import { entryOf, type PoolEntry, unusable } from './record.ts';
-import { giveBack, giveToLine } from './release.ts';
+import { endPermit, handOffToLine } from './release.ts';
 import { permitLost } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -25,7 +25,7 @@ interface BreakInput {
  * eight other permits have ended since, or the holder has released it.
  * @throws HoldfastError NotFound (no permit has the fence), Throttled, Unavailable, OutcomeUnknown
  */
-export function permitBreaker(dependencies: PoolDependencies) {
+export function breakPermitByFence(dependencies: PoolDependencies) {
   return async ({ key, fence, wait = false }: BreakInput, call: Call): Promise<Broken> => {
     let record = await readPool(dependencies, key, call);
     let unanswered = false;
@@ -34,7 +34,7 @@ export function permitBreaker(dependencies: PoolDependencies) {
     let isUnnotified = false;
     for (;;) {
       if (record.ring.some(({ broken }) => broken === fence)) {
-        if (unanswered) await giveToLine(dependencies, { record }, call);
+        if (unanswered) await handOffToLine(dependencies, { record }, call);
         return brokenView(key, { fence, entry: seen, ended: true });
       }
       const entry = record.entries.find((one) => one.fence === fence);
@@ -51,11 +51,11 @@ export function permitBreaker(dependencies: PoolDependencies) {
       const marks = stays && !entry.isEnding;
       const written = await (marks
         ? markEnding(dependencies, { key, entry }, call)
-        : giveBack(dependencies, ends, call));
-      record = written.standing;
+        : endPermit(dependencies, ends, call));
+      record = written.record;
       unanswered ||= written.unanswered;
       if (!written.won || marks) continue;
-      await giveToLine(dependencies, { record, ticket }, call);
+      await handOffToLine(dependencies, { record, ticket }, call);
       return brokenView(key, { fence, entry, ended: true });
     }
   };
@@ -86,10 +86,10 @@ async function markEnding(dependencies: PoolDependencies, { key, entry }: OnReco
     },
     call,
   );
-  const after = entryOf(written.standing, name);
+  const after = entryOf(written.record, name);
   // Another client has written a part of the entry with another type, and no call would ever mark it.
   if (!written.won && after?.version === entry.version && isHeld(dependencies, after))
-    throw unusable(written.standing, `h${name}`);
+    throw unusable(written.record, `h${name}`);
   return written;
 }
 
@@ -99,7 +99,7 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  const ended = { ticket: { key: lineOf(key), ticket }, error: permitLost(key, 'broken') };
+  const ended = { ticket: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') };
   const delivery = await endUnnotified(dependencies, ended, call);
   return delivery === 'delivered';
 }

@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { previousView } from '../line/calls.ts';
 import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
-import type { TaskTicket } from '../line/waiters.ts';
+import type { WaitingTask } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
@@ -11,7 +11,7 @@ import { permitGrant, permitTerms } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
 interface Message {
-  ticket: TaskTicket;
+  waiter: WaitingTask;
   record: PoolRecord;
   entry: PoolEntry;
   /** Whether the request had this permit before. */
@@ -21,29 +21,29 @@ interface Message {
 }
 
 /** Wakes a task with its permit, as acquire would have answered. @throws as `deliver` */
-export function tellGrant(
+export function notifyPermit(
   dependencies: PoolDependencies,
-  { ticket, record, entry, ...message }: Message,
+  { waiter, record, entry, ...message }: Message,
   call: Call,
 ): Promise<Notified<PoolRecord>> {
-  const deliverable = (standing: PoolRecord, own: PoolEntry): Deliverable<PoolRecord> => ({
-    standing,
+  const deliverable = (current: PoolRecord, own: PoolEntry): Deliverable<PoolRecord> => ({
+    record: current,
     expiresAt: own.expiresAt,
     ttlMs: own.ttlMs,
     output: (now) => ({
-      ...permitGrant(standing.key, own, now),
+      ...permitGrant(current.key, own, now),
       previous: previousView(own.previous),
-      ...permitTerms(own, { used: standing.used, limit: ticket.permit?.limit ?? null }),
+      ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null }),
     }),
     renewed: async () => {
-      const { won, standing: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
+      const { won, record: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
       return won && next ? deliverable(after, next) : { overtaken: after };
     },
   });
-  return deliver(dependencies, { ...message, ticket, grant: deliverable(record, entry) }, call);
+  return deliver(dependencies, { ...message, waiter, grant: deliverable(record, entry) }, call);
 }
 
-/** With the entry as it stands. */
+/** With the current entry. */
 type Extended = Written & { entry: PoolEntry | undefined };
 
 interface OnRecord {
@@ -58,22 +58,22 @@ interface Extending extends OnRecord {
 }
 
 /**
- * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). From now on it is the permit
- * of the task's ticket, so that the schedule notifies the task if this call dies, and of its execution. A permit that no call has claimed takes the ttl
- * of the task. Every other permit keeps its own and is never shortened: another call or task of the request may hold it.
+ * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). From now on it is the
+ * permit of the task's ticket, so that the schedule notifies the task if this call is interrupted, and of its execution. A permit that no call has
+ * claimed takes the ttl of the task. Every other permit keeps its own and is never shortened: another call or task of the request may hold it.
  * @returns as `extend`
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function passToTask(
   dependencies: PoolDependencies,
-  { key, entry, ticket }: OnRecord & { ticket: TaskTicket },
+  { key, entry, waiter }: OnRecord & { waiter: WaitingTask },
   call: Call,
 ): Promise<Extended> {
   // A permit in its grace goes on as an ordinary permit, whatever becomes of the execution that asks again.
-  const { execution, target, graceSeconds }: Partial<TaskTicket> = entry.endedExecution === undefined ? ticket : {};
+  const { execution, target, graceSeconds }: Partial<WaitingTask> = entry.endedExecution === undefined ? waiter : {};
   const isUnclaimed = entry.claimTtlMs !== undefined;
   const parts: Item = {
-    k: text(ticket.ticket),
+    k: text(waiter.ticket),
     ...(execution !== undefined && { x: text(execution) }),
     ...(target !== undefined && { y: text(target) }),
     ...(graceSeconds && { n: integer(graceSeconds * 1000) }),
@@ -83,15 +83,15 @@ export function passToTask(
     values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
     remove: [...(isUnclaimed ? ['#h.c'] : []), ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
   };
-  return writeAnew(
+  return writeVersion(
     dependencies,
-    { key, entry, more, wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined },
+    { key, entry, more, fullTtlMs: isUnclaimed ? waiter.ttlSeconds * 1000 : undefined },
     call,
   );
 }
 
 /**
- * Gives a permit its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it on.
+ * Gives a permit its whole ttl from now on, and a new version, so that no call that has seen it before can end it or hand it off.
  * @returns with the entry as it stands
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -101,26 +101,26 @@ export function extend(
   call: Call,
 ): Promise<Extended> {
   const more = claimTtlMs === undefined ? undefined : { remove: ['#h.c', '#h.q'] };
-  return writeAnew(dependencies, { key, entry, more, wholeTtlMs: claimTtlMs }, call);
+  return writeVersion(dependencies, { key, entry, more, fullTtlMs: claimTtlMs }, call);
 }
 
 interface Anew extends OnRecord {
   /** Of a permit that was granted for the window: the ttl that it has from now on. */
-  wholeTtlMs?: number | undefined;
+  fullTtlMs?: number | undefined;
   /** What the write sets and removes besides. */
   more?: { set?: string[]; values?: Item; remove: string[] } | undefined;
 }
 
-async function writeAnew(
+async function writeVersion(
   dependencies: PoolDependencies,
-  { key, entry, wholeTtlMs, more }: Anew,
+  { key, entry, fullTtlMs, more }: Anew,
   call: Call,
 ): Promise<Extended> {
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
-  const isWhole = wholeTtlMs !== undefined;
-  const ttlMs = wholeTtlMs ?? entry.ttlMs;
-  const expiresAt = Math.max(now + ttlMs, isWhole ? 0 : entry.expiresAt);
+  const isFull = fullTtlMs !== undefined;
+  const ttlMs = fullTtlMs ?? entry.ttlMs;
+  const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
   const written = await updatePool(
     dependencies,
     {
@@ -128,7 +128,7 @@ async function writeAnew(
       now,
       set: [
         ...['#h.v = :version', '#h.b = :beat', '#h.e = :expires'],
-        ...(isWhole ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
+        ...(isFull ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
         ...(more?.set ?? []),
       ],
       remove: more?.remove ?? [],
@@ -138,13 +138,13 @@ async function writeAnew(
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ':beat': integer(expiresAt - ttlMs),
         ':expires': integer(expiresAt),
-        ...(isWhole && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
+        ...(isFull && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
         ...more?.values,
       },
     },
     call,
   );
-  const standing = entryOf(written.standing, entry.name);
+  const record = entryOf(written.record, entry.name);
   // A try of the SDK may have landed before the one that lost.
-  return { ...written, won: written.won || standing?.version === version, entry: standing };
+  return { ...written, won: written.won || record?.version === version, entry: record };
 }

@@ -1,6 +1,6 @@
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import type { Leaving } from '../line/executions/ended-execution.ts';
+import type { EndedExecution } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace.ts';
 import {
   type End,
@@ -11,26 +11,26 @@ import {
   type Work,
   workOf,
 } from '../line/executions/state.ts';
-import { deleteTicket, getTicket, isTask, lineOf } from '../line/waiters.ts';
+import { deleteWaiter, getWaiter, isTask, lineKeyOf } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { forgetExecution, noteExecution } from './execution-rows.ts';
 import { giveGrace } from './grace.ts';
-import { advance, MOST_GOING } from './hand-off.ts';
+import { handOff, MOST_GOING } from './hand-off.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
-import { giveToLine } from './release.ts';
+import { handOffToLine } from './release.ts';
 import { updatePool } from './write.ts';
 
 /**
  * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function leavePool(dependencies: PoolDependencies, leaving: Leaving, call: Call): Promise<void> {
+export async function endInPool(dependencies: PoolDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, tickets, execution, settled, until, ended } = leaving;
   const leaveLine = async (ticket: string) => {
-    await deleteTicket(dependencies, { key: lineOf(key), ticket }, call);
+    await deleteWaiter(dependencies, { key: lineKeyOf(key), ticket }, call);
     ended.tickets++;
   };
   const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt: until }, call);
@@ -39,20 +39,20 @@ export async function leavePool(dependencies: PoolDependencies, leaving: Leaving
   if (!isIn) return void (await forget());
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
-  const standing = new Map(record.entries.map((entry) => [entry.ticket, entry]));
-  const waiting = tickets.filter((ticket) => !standing.has(ticket));
+  const current = new Map(record.entries.map((entry) => [entry.ticket, entry]));
+  const waiting = tickets.filter((ticket) => !current.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
-  if (waiting.length > 0) await giveToLine(dependencies, { record: await readPool(dependencies, key, call) }, call);
+  if (waiting.length > 0) await handOffToLine(dependencies, { record: await readPool(dependencies, key, call) }, call);
   const { freed, graced, kept, goesOn } = await endPermitsOf(dependencies, leaving, call);
   ended.freed += freed;
   ended.graced += graced;
   ended.kept += kept;
   if (goesOn) return;
-  for (const ticket of tickets) if ((standing.get(ticket)?.acquiredAt ?? until + 1) <= until) await leaveLine(ticket);
+  for (const ticket of tickets) if ((current.get(ticket)?.acquiredAt ?? until + 1) <= until) await leaveLine(ticket);
   await forget();
 }
 
-interface Held extends Reported, Pick<Leaving, 'key' | 'until'> {
+interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   /** Those of the execution that were still there. Perhaps no task or call was notified of a permit to one of them. */
   tickets: readonly string[];
 }
@@ -97,11 +97,11 @@ async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Ca
         count(await endPermitsOf(dependencies, { key, execution: target, settled, until, tickets: [] }, call));
     }
     if (running.length > 0) continue;
-    const { going, graced } = await giveGraces(dependencies, { record, over }, call);
+    const { ending, graced } = await giveGraces(dependencies, { record, over }, call);
     count({ graced });
-    if (going.length < over.length) continue;
+    if (ending.length < over.length) continue;
     if (over.length === 0) return { ...ended, kept: ended.kept + unknown.length };
-    count(await endAll(dependencies, { record, over: going, tickets: held.tickets }, call));
+    count(await endAll(dependencies, { record, over: ending, tickets: held.tickets }, call));
   }
 }
 
@@ -110,19 +110,19 @@ async function giveGraces(
   dependencies: PoolDependencies,
   { record: { key }, over }: { record: PoolRecord; over: readonly Over[] },
   call: Call,
-): Promise<{ going: PoolEntry[]; graced: number }> {
-  const going: PoolEntry[] = [];
+): Promise<{ ending: PoolEntry[]; graced: number }> {
+  const ending: PoolEntry[] = [];
   let graced = 0;
   for (const { entry, work } of over) {
     const { expiresAt: endsAt, graceMs, claimTtlMs, execution = '' } = entry;
     const until = graceEnd(dependencies, { endsAt, graceMs, claimTtlMs }, work);
-    if (until === undefined) going.push(entry);
+    if (until === undefined) ending.push(entry);
     else if (await giveGrace(dependencies, { key, entry: { ...entry, execution }, until }, call)) graced++;
   }
-  return { going, graced };
+  return { ending, graced };
 }
 
-/** A permit whose work is over, and how that ended. */
+/** A permit whose work has ended, and how. */
 interface Over {
   entry: PoolEntry;
   work: Exclude<Work, 'running' | 'unknown'>;
@@ -152,7 +152,7 @@ async function byTarget(
 }
 
 /** Whether perhaps no task or call was notified of the permit, as for a lease (leases/execution-ended.ts). */
-async function mayBeUnheard(
+async function mayBeUnnotified(
   dependencies: PoolDependencies,
   { key, entry, tickets }: { key: string; entry: PoolEntry; tickets: readonly string[] },
   call: Call,
@@ -160,7 +160,7 @@ async function mayBeUnheard(
   const { ticket, claimTtlMs, expiresAt } = entry;
   if (ticket === undefined) return false;
   if (claimTtlMs !== undefined || expiresAt <= dependencies.clock.now()) return true;
-  const row = await getTicket(dependencies, { key: lineOf(key), ticket }, call);
+  const row = await getWaiter(dependencies, { key: lineKeyOf(key), ticket }, call);
   return row ? isTask(row) : tickets.includes(ticket);
 }
 
@@ -170,14 +170,14 @@ async function endAll(
   { record, over, tickets }: { record: PoolRecord; over: readonly PoolEntry[]; tickets: readonly string[] },
   call: Call,
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
-  const going: Going[] = [];
+  const ending: Going[] = [];
   for (const entry of over.slice(0, MOST_GOING)) {
-    const isUnheard = await mayBeUnheard(dependencies, { key: record.key, entry, tickets }, call);
-    going.push({ entry, how: isUnheard ? 'perhapsUnheard' : 'executionEnded' });
+    const isUnnotified = await mayBeUnnotified(dependencies, { key: record.key, entry, tickets }, call);
+    ending.push({ entry, how: isUnnotified ? 'perhapsUnnotified' : 'executionEnded' });
   }
-  const { granted, standing } = await advance(dependencies, { record, going }, call);
-  const left = new Set(standing.entries.map(({ id }) => id));
-  return { freed: going.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
+  const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
+  const left = new Set(current.entries.map(({ id }) => id));
+  return { freed: ending.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
 }
 
 interface Passing {
@@ -187,9 +187,9 @@ interface Passing {
 }
 
 /**
- * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the
- * permit as the dead execution's can end it.
- * @returns `lost`: it has changed meanwhile. `ended`: the target has, before it had the permit
+ * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the permit
+ * as the dead execution's can end it.
+ * @returns `lost`: it has changed. `ended`: the target has, before it had the permit
  */
 async function passToTarget(
   dependencies: PoolDependencies,

@@ -49,7 +49,7 @@ export async function noteExecution(
 }
 
 /**
- * Deletes the row of an execution that holds nothing any more, unless it may have been written anew since.
+ * Deletes the row of an execution that holds nothing any more, unless it may have been written again since.
  * @param askedAt when this service asked Step Functions whether it runs
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { MAX_MEETINGS } from '../line/request.ts';
+import { MAX_DUPLICATE_CONFLICTS } from '../line/request.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
@@ -22,45 +22,45 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
   let ended: PoolEntry[] = [];
   let lineSeenEmpty = false;
   let meetings = 1;
-  const mayMeetAgain = () => meetings++ < MAX_MEETINGS;
+  const mayMeetAgain = () => meetings++ < MAX_DUPLICATE_CONFLICTS;
   for (let tries = 1; ; ) {
     const triedAt = clock.now();
-    const isWhole = ended.length <= MOST_ENDED;
-    const { won, standing } = await write(dependencies, { request, ended, now: triedAt }, call);
-    const own = entryOf(standing, request.name);
-    if (isWhole && won && own) return { won: true, standing, repeated: false, ended };
-    refuseEnded(standing, request);
+    const isFull = ended.length <= MOST_ENDED;
+    const { won, record } = await write(dependencies, { request, ended, now: triedAt }, call);
+    const own = entryOf(record, request.name);
+    if (isFull && won && own) return { won: true, record, repeated: false, ended };
+    refuseEnded(record, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
     if (own && isFromLine(own)) {
-      const repeated = await repeat(dependencies, { request, standing }, call);
+      const repeated = await repeat(dependencies, { request, record }, call);
       if (repeated) return repeated;
-      // Another call of the request has changed it. The next write meets it as that call has left it.
-      if (ownOf(standing, request.name, clock.now()) && mayMeetAgain()) {
+      // A duplicate call has changed it. The next write meets it as that call has left it.
+      if (ownOf(record, request.name, clock.now()) && mayMeetAgain()) {
         ended = [];
         continue;
       }
-    } else if (own && own.expiresAt > triedAt) return { won: true, standing, repeated: true, ended: [] };
-    const next = toEnd(standing, request, { now: clock.now(), clockSkewMs });
-    if (standing.waiters !== undefined) {
+    } else if (own && own.expiresAt > triedAt) return { won: true, record, repeated: true, ended: [] };
+    const next = toEnd(record, request, { now: clock.now(), clockSkewMs });
+    if (record.waiters !== undefined) {
       const outcome: PoolRecord | 'empty' = lineSeenEmpty
-        ? standing
-        : await handOn(dependencies, { standing, isFree: next !== undefined }, call);
+        ? record
+        : await handOffIfNext(dependencies, { record, isFree: next !== undefined }, call);
       if (outcome === 'empty') lineSeenEmpty = true;
       else {
-        // The line may have granted a place that the request took before, or another call of the request may have come in.
+        // The line may have served an earlier waiter of the request, or a duplicate call may have a permit.
         refuseEnded(outcome, request);
         const granted = ownOf(outcome, request.name, clock.now());
         const claimed =
-          granted?.claimTtlMs !== undefined && (await repeat(dependencies, { request, standing: outcome }, call));
+          granted?.claimTtlMs !== undefined && (await repeat(dependencies, { request, record: outcome }, call));
         if (claimed) return claimed;
-        if (!granted || !mayMeetAgain()) return { won: false, standing: outcome };
+        if (!granted || !mayMeetAgain()) return { won: false, record: outcome };
       }
       ended = [];
       continue;
     }
-    if (isWhole && ended.length === 0 && next?.length === 0) throw unusable(standing, `h${request.name}`);
+    if (isFull && ended.length === 0 && next?.length === 0) throw unusable(record, `h${request.name}`);
     if (!won) tries++;
-    if (!next || tries > MAX_TRIES) return { won: false, standing };
+    if (!next || tries > MAX_TRIES) return { won: false, record };
     ended = next;
   }
 }
@@ -90,24 +90,24 @@ const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== un
 
 async function repeat(
   dependencies: PoolDependencies,
-  { request, standing }: { request: PermitRequest; standing: PoolRecord },
+  { request, record }: { request: PermitRequest; record: PoolRecord },
   call: Call,
 ): Promise<Granted | undefined> {
   const { permitLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');
   const at = { dependencies, lock: permitLock(dependencies, request, call), call };
-  const claimed = await claim(at, { record: standing, maxConflicts: 1 });
+  const claimed = await claim(at, { record, maxConflicts: 1 });
   return claimed && { ...claimed, won: true };
 }
 
 /** Gives room to the callers and tasks that came before. @returns the record that keeps the request out, or that the line is empty */
-async function handOn(
+async function handOffIfNext(
   dependencies: PoolDependencies,
-  { standing: record, isFree }: { standing: PoolRecord; isFree: boolean },
+  { record, isFree }: { record: PoolRecord; isFree: boolean },
   call: Call,
 ): Promise<PoolRecord | 'empty'> {
   if (!isFree) return record;
-  const { advance } = await import('./hand-off.ts');
-  const { end, standing } = await advance(dependencies, { record }, call);
-  return end === 'empty' ? 'empty' : standing;
+  const { handOff } = await import('./hand-off.ts');
+  const { end, record: current } = await handOff(dependencies, { record }, call);
+  return end === 'empty' ? 'empty' : current;
 }

@@ -1,7 +1,7 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { repairAfter } from '../line/repair/later.ts';
-import { lineOf } from '../line/waiters.ts';
+import { lineKeyOf } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { entryOf, type PoolEntry } from './record.ts';
@@ -19,7 +19,7 @@ export async function giveGrace(
 ): Promise<boolean> {
   const { clock, ids } = dependencies;
   const version = ids.uuid();
-  const { won, standing } = await updatePool(
+  const { won, record } = await updatePool(
     dependencies,
     {
       key,
@@ -32,8 +32,8 @@ export async function giveGrace(
     call,
   );
   // A try of the SDK may have landed before the one that lost.
-  const isGiven = won || entryOf(standing, entry.name)?.version === version;
-  if (isGiven && standing.waiters !== undefined)
-    await repairAfter(dependencies, { key: lineOf(key), endsAt: until }, call);
+  const isGiven = won || entryOf(record, entry.name)?.version === version;
+  if (isGiven && record.waiters !== undefined)
+    await repairAfter(dependencies, { key: lineKeyOf(key), endsAt: until }, call);
   return isGiven;
 }

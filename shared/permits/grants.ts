@@ -142,7 +142,7 @@ export async function grantPermits(
     call,
   );
   // They enter together or not at all.
-  const landed = permits.some(({ name }, nth) => entryOf(written.standing, name)?.id === entries[nth]?.id);
+  const landed = permits.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
 
@@ -196,8 +196,8 @@ export function endPermits(
   call: Call,
 ): Promise<Written> {
   const ring = ringAfter(remembered);
-  const standing = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
-  const [first = hasUsed, ...conditions] = [...standing, ...(unmark ? [markUnchanged(unmark)] : [])];
+  const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
+  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark)] : [])];
   return updatePool(
     dependencies,
     {
@@ -216,7 +216,7 @@ export function endPermits(
 const ringAfter = (remembered: readonly string[]): Partial<Mark> & Pick<Mark, 'set'> =>
   remembered.length > 0 ? remember(remembered) : { set: [] };
 
-/** @param except those whose entries are written anew */
+/** @param except those whose entries are written again */
 const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>
   ended.flatMap(({ name }, nth) => (except.includes(name) ? [] : [`#h${nth}`, `#f${nth}`]));
 

@@ -15,7 +15,7 @@ import { updatePool } from './write.ts';
  * nothing and never shortens. Revives an expired permit whose place no caller has needed. Extends none that an operator has marked as ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export function permitHeartbeater(dependencies: PoolDependencies) {
+export function extendPermit(dependencies: PoolDependencies) {
   const { clock, ids } = dependencies;
   return async ({ key, leaseId, ttlSeconds }: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const proof = proofOf(leaseId);
@@ -24,7 +24,7 @@ export function permitHeartbeater(dependencies: PoolDependencies) {
     const now = clock.now();
     const { condition, set, values } =
       ttlSeconds === undefined ? keepTtl(name, now) : setTtl(name, now, ttlSeconds * 1000);
-    const { standing } = await updatePool(
+    const { record } = await updatePool(
       dependencies,
       {
         key,
@@ -35,9 +35,9 @@ export function permitHeartbeater(dependencies: PoolDependencies) {
       },
       call,
     );
-    const entry = entryOf(standing, name);
+    const entry = entryOf(record, name);
     if (entry?.id === id && !entry.isEnding) return permitGrant(key, entry, clock.now());
-    throw permitLost(key, lostReason(standing, name));
+    throw permitLost(key, lostReason(record, name));
   };
 }
 

@@ -5,16 +5,16 @@ import type { HoldfastError } from '../errors.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { repairAfter, repairLater } from '../line/repair/later.ts';
-import { lineOf, type TaskTicket } from '../line/waiters.ts';
+import { lineKeyOf, type WaitingTask } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
-import { extend, passToTask, tellGrant } from './deliver.ts';
+import { extend, notifyPermit, passToTask } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { advance } from './hand-off.ts';
+import { handOff } from './hand-off.ts';
 import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
-import { placeOf, readPool } from './read.ts';
+import { locationOf, readPool } from './read.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
-import { giveBack, giveToLine } from './release.ts';
+import { endPermit, handOffToLine } from './release.ts';
 import { otherWeight, type PermitRequest } from './request.ts';
 import { roomAt } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
@@ -39,8 +39,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
     const { execution, target, graceMs = 0 } = request;
     const terms = { data, execution, target, graceSeconds: graceMs / 1000, permit: { limit, weight } };
-    this.asked = { key: lineOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
-    this.where = placeOf(dependencies, key);
+    this.asked = { key: lineKeyOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
+    this.where = locationOf(dependencies, key);
     this.#dependencies = dependencies;
     this.#request = request;
     this.#call = call;
@@ -77,11 +77,11 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const { key, name, seenFence } = this.#request;
     const isAgain = how === 'again';
     const joining = { key, name, ticket, fence: isAgain ? undefined : seenFence, isAgain };
-    const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
-    const { turn, fence, waiters, lineOut } = standing;
+    const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
+    const { turn, fence, waiters, lineOut } = record;
     const at = this.#dependencies.clock.now();
     if (won) this.#joined = { turn: isAgain ? undefined : turn, fence, at };
-    return { won, record: standing, arrivals: Number(waiters?.N), lineOut };
+    return { won, record, arrivals: Number(waiters?.N), lineOut };
   }
 
   missingMark(record: PoolRecord): 'lost' | undefined {
@@ -90,8 +90,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   async markBack({ key }: PoolRecord, ticket: string): Promise<Marked<PoolRecord>> {
     const joining = { key, name: this.#request.name, ticket, isBack: true };
-    const { won, standing } = await markJoined(this.#dependencies, joining, this.#call);
-    return { won, record: standing, arrivals: Number(standing.waiters?.N) };
+    const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
+    return { won, record, arrivals: Number(record.waiters?.N) };
   }
 
   isNext({ nextTicket }: PoolRecord, ticket: string): boolean {
@@ -100,8 +100,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   async handOff(record: PoolRecord): Promise<HandedOff<PoolRecord>> {
     const unnotified = new Set<string>();
-    const { end, granted, standing } = await advance(this.#dependencies, { record, unnotified }, this.#call);
-    return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: standing };
+    const { end, granted, record: current } = await handOff(this.#dependencies, { record, unnotified }, this.#call);
+    return { end: granted.length > 0 ? 'served' : end, served: granted, unnotified, record: current };
   }
 
   async write(record: PoolRecord, how: 'claim' | 'answer' | 'renew'): Promise<Written<PoolRecord>> {
@@ -110,11 +110,11 @@ class PermitLock implements ParkingLock<PoolRecord> {
     if (how === 'answer') return this.#answer(entry);
     const { key, ttlMs } = this.#request;
     const extending = { key, entry, claimTtlMs: how === 'claim' ? ttlMs : undefined };
-    const { won, standing } = await extend(this.#dependencies, extending, this.#call);
-    return { won, record: standing };
+    const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
+    return { won, record: current };
   }
 
-  /** A new version alone, so that no call that has seen the permit before hands it on. */
+  /** A new version alone, so that no call that has seen the permit before hands it off. */
   async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
     const { clock, ids } = this.#dependencies;
     const version = ids.uuid();
@@ -125,9 +125,9 @@ class PermitLock implements ParkingLock<PoolRecord> {
       condition: isStill(entry),
       values: { ':version': text(version) },
     };
-    const { won, standing } = await updatePool(this.#dependencies, update, this.#call);
+    const { won, record } = await updatePool(this.#dependencies, update, this.#call);
     // A try of the SDK may have landed before the one that lost.
-    return { won: won || this.#entry(standing)?.version === version, record: standing };
+    return { won: won || this.#entry(record)?.version === version, record };
   }
 
   async giveUp(record: PoolRecord): Promise<void> {
@@ -135,9 +135,9 @@ class PermitLock implements ParkingLock<PoolRecord> {
     if (!entry) return;
     const { name, id } = entry;
     const giving = { key: this.#request.key, proof: { name, id } };
-    const { standing } = await giveBack(this.#dependencies, giving, this.#call);
+    const { record: current } = await endPermit(this.#dependencies, giving, this.#call);
     // Also if the write was lost: a try without an answer may have ended the permit.
-    await giveToLine(this.#dependencies, { record: standing }, this.#call);
+    await handOffToLine(this.#dependencies, { record: current }, this.#call);
   }
 
   readonly pace: Pace<PoolRecord> = {
@@ -183,32 +183,32 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const { key, name } = this.#request;
     const before = over && this.#entry(over);
     const condition = before ? isStill(before) : all(hasNoEntry(name, 0), isNotRemembered(name));
-    const { won, standing } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
-    const isRuined = !won && this.own(standing) === undefined;
-    return { won, record: standing, isRuined, arrivals: Number(standing.waiters?.N), lineOut: standing.lineOut };
+    const { won, record } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
+    const isRuined = !won && this.own(record) === undefined;
+    return { won, record, isRuined, arrivals: Number(record.waiters?.N), lineOut: record.lineOut };
   }
 
-  async passTo(record: PoolRecord, ticket: TaskTicket): Promise<Written<PoolRecord>> {
+  async passTo(record: PoolRecord, waiter: WaitingTask): Promise<Written<PoolRecord>> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     const { key } = this.#request;
-    const { won, standing } = await passToTask(this.#dependencies, { key, entry, ticket }, this.#call);
-    return { won, record: standing };
+    const { won, record: current } = await passToTask(this.#dependencies, { key, entry, waiter }, this.#call);
+    return { won, record: current };
   }
 
   async notify(
     record: PoolRecord,
-    { task: ticket, repeated }: { task: TaskTicket; repeated: boolean },
+    { task: waiter, repeated }: { task: WaitingTask; repeated: boolean },
   ): Promise<Notified<PoolRecord>> {
     const entry = this.#entry(record);
-    if (!entry) return { outcome: 'overtaken', standing: record };
-    return tellGrant(this.#dependencies, { ticket, record, entry, repeated, isOurs: true }, this.#call);
+    if (!entry) return { outcome: 'overtaken', record };
+    return notifyPermit(this.#dependencies, { waiter, record, entry, repeated, isOurs: true }, this.#call);
   }
 
   async undelivered(record: PoolRecord): Promise<void> {
     const entry = this.#entry(record);
-    const going = entry ? [{ entry, how: 'undelivered' } as const] : [];
-    await advance(this.#dependencies, { record, going }, this.#call);
+    const ending = entry ? [{ entry, how: 'undelivered' } as const] : [];
+    await handOff(this.#dependencies, { record, ending }, this.#call);
   }
 
   async watch(record: PoolRecord, ticket: string): Promise<void> {

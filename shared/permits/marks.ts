@@ -111,7 +111,7 @@ interface Joining {
   fence?: number | undefined;
   /** Whether the call asks again, and the mark has counted its place. */
   isAgain?: boolean;
-  /** Whether the call has its place already, and only puts back a mark that is missing. */
+  /** True if the call has its waiter already, and only puts a lost mark back. */
   isBack?: boolean;
 }
 
@@ -127,9 +127,9 @@ export async function markJoined(
   const also = isBack ? isUnmarked : isNotRemembered(name);
   for (let own = hasNoEntry(name, 0); ; ) {
     const raised = await raiseMark(dependencies, { key, condition: all(own, also), ticket, fence, isAgain }, call);
-    const entry = entryOf(raised.standing, name);
-    const isMarked = isBack && raised.standing.waiters !== undefined;
-    if (raised.won || isMarked || !entry || ownOf(raised.standing, name, dependencies.clock.now())) return raised;
+    const entry = entryOf(raised.record, name);
+    const isMarked = isBack && raised.record.waiters !== undefined;
+    if (raised.won || isMarked || !entry || ownOf(raised.record, name, dependencies.clock.now())) return raised;
     own = isStill(entry);
   }
 }

@@ -1,9 +1,16 @@
 import type { Call } from '../aws/call.ts';
 import { type GrantOfRequest, type Judging, judge } from '../line/next.ts';
-import { canTellTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
+import { canNotifyTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
 import { WINDOW_MS } from '../line/times.ts';
-import { deleteTicket, isTask, PILE_IN_HAND_OFF, pileMet, type TaskTicket, type Ticket } from '../line/waiters.ts';
-import { tellGrant } from './deliver.ts';
+import {
+  deleteWaiter,
+  expiredRowLimit,
+  isTask,
+  MAX_EXPIRED_ROWS_IN_HAND_OFF,
+  type Waiter,
+  type WaitingTask,
+} from '../line/waiters.ts';
+import { notifyPermit } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { NewPermit } from './grants.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
@@ -15,12 +22,12 @@ import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
 
-/** One write grants so many permits at most: DynamoDB limits an expression to 4 KB. */
+/** One write grants up to this many permits: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;
 
 /** A ticket that receives a permit. */
 export interface Head {
-  ticket: Ticket;
+  waiter: Waiter;
   permit: NewPermit;
 }
 
@@ -34,7 +41,7 @@ export interface PoolLine {
   /** What that one asks for. */
   behind: NewPermit | undefined;
   /** The same ticket, if it does not fit. */
-  blocked?: Ticket;
+  blocked?: Waiter;
   /** Whether a task waits behind them. */
   taskWaits: boolean;
 }
@@ -42,95 +49,95 @@ export interface PoolLine {
 interface Look {
   record: PoolRecord;
   reading: LineReading;
-  going: readonly Going[];
+  ending: readonly Going[];
   /** Tickets to which this call has granted permits. */
   granted: readonly string[];
-  /** How many rows that are over this call still clears away. */
+  /** How many expired rows this call still clears away. */
   budget: { over: number };
 }
 
 /**
- * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Clears away what is over
+ * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Deletes expired rows
  * (docs/protocols/pools.md#advance).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function lookAtLine(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
-  const { record, reading, going } = look;
+export async function findNext(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
+  const { record, reading, ending } = look;
   const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
   const rows = judging(dependencies, look, call);
-  const isPile = pileMet(dependencies.clock.now(), PILE_IN_HAND_OFF);
-  let used = record.used - weightOf(going.map(({ entry }) => entry));
-  for await (const ticket of reading.rows()) {
-    const judgement = await judge(dependencies, { ticket, line: rows }, call);
+  const reachesLimit = expiredRowLimit(dependencies.clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);
+  let used = record.used - weightOf(ending.map(({ entry }) => entry));
+  for await (const waiter of reading.rows()) {
+    const judgement = await judge(dependencies, { waiter, line: rows }, call);
     if (judgement === 'undecided') line.others = true;
-    if (judgement === 'gone' || judgement === 'refused') reading.drop(ticket);
-    if (judgement === 'granted') reading.sawGranted(ticket);
-    if (isPile(ticket)) return { ...line, others: true }; // somebody may wait behind it
+    if (judgement === 'gone' || judgement === 'refused') reading.drop(waiter);
+    if (judgement === 'granted') reading.sawGranted(waiter);
+    if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
-    const permit = permitOf(ticket);
+    const permit = permitOf(waiter);
     // A second row of a request waits for the outcome of the first one, and keeps nobody out.
     if (line.heads.some((head) => head.permit.name === permit.name)) {
-      line.taskWaits ||= isTask(ticket);
+      line.taskWaits ||= isTask(waiter);
       continue;
     }
     // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
-    if (isTask(ticket) && !(await canTellTasks(dependencies)))
-      return { ...line, others: true, next: ticket.ticket, taskWaits: true };
+    if (isTask(waiter) && !(await canNotifyTasks(dependencies)))
+      return { ...line, others: true, next: waiter.ticket, taskWaits: true };
     if (used > permit.room || line.heads.length === BATCH)
       return {
         ...line,
         others: true,
-        next: ticket.ticket,
+        next: waiter.ticket,
         behind: permit,
-        ...(used > permit.room && { blocked: ticket }),
-        taskWaits: line.taskWaits || isTask(ticket) || (await reading.hasTaskBehind(ticket)),
+        ...(used > permit.room && { blocked: waiter }),
+        taskWaits: line.taskWaits || isTask(waiter) || (await reading.hasTaskBehind(waiter)),
       };
-    line.heads.push({ ticket, permit });
+    line.heads.push({ waiter, permit });
     used += permit.weight;
   }
   return line;
 }
 
 /** What a ticket asks for. A caller receives only the window, until it claims its permit. */
-function permitOf(ticket: Ticket): NewPermit {
-  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0 } = ticket;
-  const { permit = { weight: 1, limit: 1 } } = ticket;
+function permitOf(waiter: Waiter): NewPermit {
+  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0 } = waiter;
+  const { permit = { weight: 1, limit: 1 } } = waiter;
   const { limit, weight } = permit;
   const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
   return {
-    ...{ name: requestName(ticket), holder, data, limit, weight, ticket: ticket.ticket },
+    ...{ name: requestName(waiter), holder, data, limit, weight, ticket: waiter.ticket },
     ...{ execution, target, graceMs },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
-    ...(isTask(ticket) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
+    ...(isTask(waiter) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };
 }
 
 /** What the record of a pool shows about the request of each row. */
 const judging = (dependencies: PoolDependencies, look: Look, call: Call): Judging => ({
   budget: look.budget,
-  grantOf: (ticket) => grantOf(dependencies, look, ticket),
+  grantOf: (waiter) => grantOf(dependencies, look, waiter),
   lost: (how) => permitLost(look.record.key, how),
-  failOverdue: (ticket) => failOverdue(dependencies, { ticket, record: look.record }, call),
-  repeat: (ticket) => repeat(dependencies, { ticket, record: look.record }, call),
+  failOverdue: (waiter) => failOverdue(dependencies, { waiter, record: look.record }, call),
+  repeat: (waiter) => repeat(dependencies, { waiter, record: look.record }, call),
 });
 
 function grantOf(
   { clock }: PoolDependencies,
-  { record, reading, going, granted }: Look,
-  ticket: Ticket,
+  { record, reading, ending: leaving, granted }: Look,
+  waiter: Waiter,
 ): GrantOfRequest {
-  if (granted.includes(ticket.ticket)) return 'own';
-  const name = requestName(ticket);
-  const gone = going.find(({ entry }) => entry.name === name);
-  if (gone && gone.entry.ticket !== ticket.ticket) return gone.how === 'executionEnded' ? 'released' : 'none';
-  if (gone) return gone.how === 'expired' || !isTask(ticket) ? 'lapsed' : 'own';
+  if (granted.includes(waiter.ticket)) return 'own';
+  const name = requestName(waiter);
+  const gone = leaving.find(({ entry }) => entry.name === name);
+  if (gone && gone.entry.ticket !== waiter.ticket) return gone.how === 'executionEnded' ? 'released' : 'none';
+  if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const how = ending(record, name);
   const entry = entryOf(record, name);
   // Another call notifies its task, even if the permit has ended since.
-  if (entry ? entry.ticket === ticket.ticket : how && reading.wasGranted(ticket)) return 'own';
+  if (entry ? entry.ticket === waiter.ticket : how && reading.wasGranted(waiter)) return 'own';
   if (how) return how;
   if (!entry) return 'none';
-  return isShared(entry, permitOf(ticket)) && entry.expiresAt > clock.now() ? 'shared' : 'other';
+  return isShared(entry, permitOf(waiter)) && entry.expiresAt > clock.now() ? 'shared' : 'other';
 }
 
 /** Whether a row is answered with the permit that its request has by another row, or by a plain call. */
@@ -140,32 +147,32 @@ const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
 /** Notifies a task of the permit that its request has by another row, as a task that parks then. */
 async function repeat(
   dependencies: PoolDependencies,
-  { ticket, record }: { ticket: TaskTicket; record: PoolRecord },
+  { waiter, record }: { waiter: WaitingTask; record: PoolRecord },
   call: Call,
 ): Promise<Notified<unknown>['outcome']> {
-  const entry = entryOf(record, requestName(ticket));
+  const entry = entryOf(record, requestName(waiter));
   if (!entry) return 'overtaken';
-  const { outcome } = await tellGrant(dependencies, { ticket, record, entry, repeated: true, isOurs: false }, call);
-  if (outcome === 'delivered' || outcome === 'gone') await deleteTicket(dependencies, ticket, call);
+  const { outcome } = await notifyPermit(dependencies, { waiter, record, entry, repeated: true, isOurs: false }, call);
+  if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   return outcome;
 }
 
 /**
- * Ends a task whose time is over. The record that was passed may be older than its ticket, so this reads the record again, as for a lease.
+ * Ends an overdue task. The record that was passed may be older than its ticket, so this reads the record again, as for a lease.
  * @returns `overtaken`: nothing was sent, because the task has a permit that the record did not show, or its request has one by another row
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failOverdue(
   dependencies: PoolDependencies,
-  { ticket, record: seen }: { ticket: TaskTicket; record: PoolRecord },
+  { waiter, record: seen }: { waiter: WaitingTask; record: PoolRecord },
   call: Call,
 ): Promise<Delivery | 'overtaken'> {
   const { clock, clockSkewMs } = dependencies;
   const record = await readPool(dependencies, seen.key, call);
-  const asked = permitOf(ticket);
+  const asked = permitOf(waiter);
   const now = clock.now();
   const entry = entryOf(record, asked.name);
-  const isNew = entry?.ticket === ticket.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
+  const isNew = entry?.ticket === waiter.ticket && entry.fence !== entryOf(seen, asked.name)?.fence;
   if (entry && entry.expiresAt > now && (isNew || isShared(entry, asked))) return 'overtaken';
-  return failTask(dependencies, { ticket, error: poolHeld(record, { asked, now, clockSkewMs }) }, call);
+  return failTask(dependencies, { waiter, error: poolHeld(record, { asked, now, clockSkewMs }) }, call);
 }

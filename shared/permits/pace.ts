@@ -1,4 +1,4 @@
-import { betweenMs, CHANCE, FAST_MS, FRONT, NEXT_MS, OTHERS_MS, patienceMs } from '../line/pace.ts';
+import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/pace.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { PoolRecord } from './record.ts';
 
@@ -29,7 +29,7 @@ interface Sight {
 }
 
 /**
- * How long a call in line for a permit sleeps before it looks again, by its place and by how long the holders have held their permits
+ * How long a call in line for a permit sleeps before it looks again, by its position and by how long the holders have held their permits
  * (docs/protocols/pools.md#wait). Nothing but time rests on it.
  */
 export function poolPauseMs(sight: Sight, ids: Ids): number {
@@ -39,23 +39,24 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   const soonest = Math.max(between(FAST_MS), Math.min(between(NEXT_MS), heldMs));
   if (record.nextTicket === ticket) return toRoomMs > 0 ? Math.min(soonest, toRoomMs) : soonest;
   const others = between(OTHERS_MS);
-  const place = placeOf(sight);
-  if (place === undefined) return others;
+  const position = positionOf(sight);
+  if (position === undefined) return others;
   const eachMs = sinceGrants(sight) ?? (2 * heldMs + betweenMs(sight)) / Math.max(1, record.entries.length);
-  const expected = Math.round(eachMs * (place - CHANCE * Math.sqrt(place)));
-  const most = place <= FRONT ? others : Math.max(others, Math.min(Math.round(expected / 2), MAX_FAR_MS));
+  const expected = Math.round(eachMs * (position - CHANCE * Math.sqrt(position)));
+  const most =
+    position <= FAST_POLL_POSITIONS ? others : Math.max(others, Math.min(Math.round(expected / 2), MAX_FAR_MS));
   return Math.max(soonest, Math.min(expected, most));
 }
 
-/** How long a call that is not the next one leaves room to those before it, which may all be dead. */
+/** How long a call that is not the next one leaves room to those before it, which may all have exited. */
 export function poolPatienceMs(sight: Pick<Sight, 'record' | 'joined'>, ids: Ids): number {
   const { record, joined } = sight;
   const { fence = 0 } = record;
-  const rank = placeOf(sight) === undefined ? Number.POSITIVE_INFINITY : Number(joined.turn) - fence;
+  const rank = positionOf(sight) === undefined ? Number.POSITIVE_INFINITY : Number(joined.turn) - fence;
   return patienceMs(rank, ids);
 }
 
-function placeOf({ record: { fence }, joined: { turn } }: Pick<Sight, 'record' | 'joined'>): number | undefined {
+function positionOf({ record: { fence }, joined: { turn } }: Pick<Sight, 'record' | 'joined'>): number | undefined {
   if (turn === undefined || fence === undefined || turn < fence - MAX_BEHIND) return undefined;
   return Math.max(1, turn - fence);
 }
@@ -66,7 +67,7 @@ function sinceGrants({ record: { fence = 0 }, joined, now }: Sight): number | un
   return grants > 0 ? (now - joined.at) / grants : undefined;
 }
 
-/** How long the holder in the middle has held its permit. Half of its turn is over, because holders come at all times. */
+/** How long the holder in the middle has held its permit. Half of its hold time is over, because holders come at all times. */
 function heldFor({ entries }: Sight['record'], now: number): number {
   const ages = entries.map(({ acquiredAt }) => now - acquiredAt).toSorted((one, other) => one - other);
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);

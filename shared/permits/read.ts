@@ -2,8 +2,8 @@ import { GetItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import type { Place } from '../line/look.ts';
-import { lineOf } from '../line/waiters.ts';
+import type { Location } from '../line/look.ts';
+import { lineKeyOf } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { keyOf, type PoolRecord, parsePool } from './record.ts';
 import { type PoolView, poolView } from './views.ts';
@@ -17,7 +17,7 @@ interface ReadPool {
 }
 
 /** Reads the holders of a pool, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
-export function poolReader(dependencies: PoolDependencies) {
+export function lookUpPool(dependencies: PoolDependencies) {
   return async ({ key = '', waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
     const record = await readPool(dependencies, key, call);
     const view = poolView(record, dependencies.clock.now());
@@ -25,14 +25,14 @@ export function poolReader(dependencies: PoolDependencies) {
     if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/list.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
-    const asked = { key: lineOf(key), granted, limit: waiters ? limit : 0 };
+    const asked = { key: lineKeyOf(key), granted, limit: waiters ? limit : 0 };
     const line = await readWaiting(dependencies, asked, call);
     return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
   };
 }
 
 /** For line/look.ts. */
-export const placeOf = ({ poolsTable }: PoolDependencies, key: string): Place<PoolRecord> => ({
+export const locationOf = ({ poolsTable }: PoolDependencies, key: string): Location<PoolRecord> => ({
   table: poolsTable,
   key: keyOf(key),
   parse: (item) => parsePool(key, item),

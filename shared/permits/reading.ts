@@ -1,11 +1,11 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import { FIRST_PAGE } from '../line/next.ts';
-import { isTask, lineOf, type Ticket, ticketsOf } from '../line/waiters.ts';
+import { isTask, lineKeyOf, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
-/** Callers come and go, so an older reading is read anew. */
+/** Callers join and leave, so an older count is read again. */
 const MAX_AGE_MS = 250;
 
 /**
@@ -13,26 +13,26 @@ const MAX_AGE_MS = 250;
  * asks for them.
  */
 export class LineReading {
-  readonly #source: AsyncGenerator<Ticket>;
+  readonly #source: AsyncGenerator<Waiter>;
   readonly #readAt: number;
   /** The record as it was before the query, or as a write of this call has left it. */
   #mark: AttributeValue | undefined;
   readonly #fence: number | undefined;
-  #rows: Ticket[] = [];
+  #rows: Waiter[] = [];
   readonly #granted = new Set<string>();
   /** How many permits this call itself has ended that were granted since. */
   #ended = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */
   constructor(dependencies: PoolDependencies, record: PoolRecord, call: Call) {
-    this.#source = ticketsOf(dependencies, { key: lineOf(record.key), firstPage: FIRST_PAGE }, call);
+    this.#source = readWaiters(dependencies, { key: lineKeyOf(record.key), firstPage: FIRST_PAGE }, call);
     this.#readAt = dependencies.clock.now();
     this.#mark = record.waiters;
     this.#fence = record.fence;
   }
 
   /** From the oldest on. @throws HoldfastError Throttled, Unavailable */
-  async *rows(): AsyncGenerator<Ticket> {
+  async *rows(): AsyncGenerator<Waiter> {
     yield* [...this.#rows];
     for (;;) {
       const { value, done } = await this.#source.next();
@@ -43,7 +43,7 @@ export class LineReading {
   }
 
   /** Whether a task is in line behind a row, as far as the first page shows. */
-  async hasTaskBehind({ ticket }: Ticket): Promise<boolean> {
+  async hasTaskBehind({ ticket }: Waiter): Promise<boolean> {
     let read = 0;
     for await (const row of this.rows()) {
       if (isTask(row) && row.ticket > ticket) return true;
@@ -53,17 +53,17 @@ export class LineReading {
   }
 
   /** A row whose permit stands on record. */
-  sawGranted({ ticket }: Ticket): void {
+  sawGranted({ ticket }: Waiter): void {
     this.#granted.add(ticket);
   }
 
   /** Whether its permit stood there. Then another call notifies its task, also where the permit has ended by now. */
-  wasGranted({ ticket }: Ticket): boolean {
+  wasGranted({ ticket }: Waiter): boolean {
     return this.#granted.has(ticket);
   }
 
   /** A row that was deleted. */
-  drop({ ticket }: Ticket): void {
+  drop({ ticket }: Waiter): void {
     this.#rows = this.#rows.filter((row) => row.ticket !== ticket);
   }
 
@@ -77,12 +77,12 @@ export class LineReading {
     return entries.filter((entry) => this.#isLater(entry)).length + this.#ended === fence - this.#fence;
   }
 
-  /** Whether nobody has come since: no value of the mark comes twice. */
-  isWholeFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
+  /** True if no waiter has joined since: no value of the mark comes twice. */
+  isFullFor({ waiters }: Pick<PoolRecord, 'waiters'>): boolean {
     return waiters?.N === this.#mark?.N;
   }
 
-  /** This call has raised the mark by a write. Where that shows the next value, nobody else has raised it in between. */
+  /** This call has raised the mark. If the write shows the next value, no other call has raised the mark in between. */
   wrote({ waiters }: Pick<PoolRecord, 'waiters'>, ended: readonly PoolEntry[]): void {
     this.#ended += ended.filter((entry) => this.#isLater(entry)).length;
     if (this.#mark !== undefined && Number(waiters?.N) === Number(this.#mark.N) + 1) this.#mark = waiters;

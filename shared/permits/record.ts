@@ -97,8 +97,8 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   const [expiresAt, beatAt, ttlMs, acquiredAt, weight] = ['e', 'b', 't', 'a', 'w'].map((part) =>
     number(map ?? {}, part),
   );
-  const isWhole = [expiresAt, beatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
-  if (!isWhole || fence === undefined || weight === undefined) return undefined;
+  const isFull = [expiresAt, beatAt, ttlMs, acquiredAt].every((value) => value !== undefined && isInstant(value));
+  if (!isFull || fence === undefined || weight === undefined) return undefined;
   if (id === undefined || version === undefined || holder === undefined) return undefined;
   const times = { expiresAt, ttlMs, acquiredAt, beatAt } as Pick<
     PoolEntry,

@@ -10,19 +10,18 @@ import { lostReason } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
 /**
- * Gives a permit back with one conditional UpdateItem (docs/protocols/pools.md#release). A caller that does not hold it gets an answer
- * and never an error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless
- * eight other permits have ended since.
+ * Releases a permit with one conditional UpdateItem (docs/protocols/pools.md#release). A caller that does not hold it gets an answer and never an
+ * error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless eight other permits have ended since.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function permitReleaser(dependencies: PoolDependencies) {
+export function releasePermit(dependencies: PoolDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
     const proof = proofOf(leaseId);
     if (!proof) return { key, released: false, reason: 'unknown' };
-    const { won, standing, unanswered } = await giveBack(dependencies, { key, proof }, call);
-    const reason = entryOf(standing, proof.name) ? 'unknown' : lostReason(standing, proof.name);
+    const { won, record, unanswered } = await endPermit(dependencies, { key, proof }, call);
+    const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof.name);
     // An earlier try may have died before it gave the room to the line.
-    if (won || (unanswered && reason === 'released')) await giveToLine(dependencies, { record: standing }, call);
+    if (won || (unanswered && reason === 'released')) await handOffToLine(dependencies, { record }, call);
     if (won) return { key, released: true };
     return reason === 'released' ? { key, released: true } : { key, released: false, reason };
   };
@@ -30,16 +29,16 @@ export function permitReleaser(dependencies: PoolDependencies) {
 
 /**
  * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
- * @param ticket of the permit, if its task has perhaps not heard of it yet
+ * @param ticket of the permit, if its task may not have been notified yet
  */
-export async function giveToLine(
+export async function handOffToLine(
   dependencies: PoolDependencies,
   { record, ticket }: { record: PoolRecord; ticket?: string | undefined },
   call: Call,
 ): Promise<void> {
   if (record.waiters === undefined && ticket === undefined) return;
-  const { advanceAfter } = await import('./hand-off.ts');
-  await advanceAfter(dependencies, record, call);
+  const { handOffAfter } = await import('./hand-off.ts');
+  await handOffAfter(dependencies, record, call);
 }
 
 interface GivingBack {
@@ -52,7 +51,7 @@ interface GivingBack {
 }
 
 /** Ends a permit, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-export function giveBack(
+export function endPermit(
   dependencies: PoolDependencies,
   { key, proof, brokenFence, seen }: GivingBack,
   call: Call,

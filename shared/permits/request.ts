@@ -30,4 +30,4 @@ export interface Granted extends GrantedTo<PoolRecord> {
 }
 
 /** A grant, or the record that keeps the request from one. */
-export type Outcome = Granted | { won: false; standing: PoolRecord };
+export type Outcome = Granted | { won: false; record: PoolRecord };

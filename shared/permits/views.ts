@@ -9,7 +9,7 @@ import { type Asked, roomAt } from './room.ts';
 
 const modeOf = (weight: number): Mode => (weight < EXCLUSIVE_WEIGHT ? 'shared' : 'exclusive');
 
-/** What LeaseHeld tells of each holder. */
+/** What LeaseHeld says about each holder. */
 export interface HolderView {
   holder: string;
   fence: number;
@@ -38,7 +38,7 @@ export interface PermitView extends HolderView {
 /** What every reader may see of a pool. */
 export interface PoolView {
   key: string;
-  /** The weight of all holders, with those whose time is over and whose place no caller has needed. */
+  /** The weight of all holders, with expired holders whose room no caller has needed. */
   used: number;
   /** The limit that the last grant named. Null if no grant has named one. */
   limit: number | null;
@@ -100,7 +100,7 @@ export function poolView(
   return { key, used, limit: lastLimit ?? null, holders };
 }
 
-/** LeaseHeld lists so many holders. */
+/** LeaseHeld lists up to this many holders. */
 const MOST_TOLD = 10;
 
 interface Held {

@@ -11,10 +11,10 @@ import { keyOf, type PoolRecord, parsePool } from './record.ts';
 /** No permit is longer, so that TTL never deletes a record with a live holder. */
 const LONGEST_TTL_SECONDS = 86_400;
 
-/** `standing` is the record as it is now: after the write, or as it kept the write from happening. */
+/** `record` is the record as it is now: after the write, or as it kept the write from happening. */
 export interface Written {
   won: boolean;
-  standing: PoolRecord;
+  record: PoolRecord;
   /** Whether an earlier try got no answer, and so may have landed. */
   unanswered: boolean;
 }
@@ -60,6 +60,6 @@ export async function updatePool(
     const { refusedFor } = await import('./refused.ts');
     return refusedFor(dependencies, { key, cause, entry: condition.names?.['#h'] }, call);
   });
-  const standing = parsePool(key, outcome.won ? outcome.item : outcome.old);
-  return { won: outcome.won, standing, unanswered: !outcome.won && outcome.unanswered };
+  const record = parsePool(key, outcome.won ? outcome.item : outcome.old);
+  return { won: outcome.won, record, unanswered: !outcome.won && outcome.unanswered };
 }

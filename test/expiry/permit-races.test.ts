@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { PERMITS } from '../../shared/permits/expired.ts';
-import { permitHeartbeater } from '../../shared/permits/heartbeat.ts';
-import { permitReleaser } from '../../shared/permits/release.ts';
+import { extendPermit } from '../../shared/permits/heartbeat.ts';
+import { releasePermit } from '../../shared/permits/release.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
@@ -67,17 +67,17 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
   const extend = (nth: number) => async () => {
     const permit = dead[nth];
     if (!permit) return;
-    await permitHeartbeater(dependencies)(permit, call());
+    await extendPermit(dependencies)(permit, call());
     count('extended');
     held.add(permit.fence);
     if (random() < 0.3) {
       held.delete(permit.fence);
-      await permitReleaser(dependencies)(permit, call());
+      await releasePermit(dependencies)(permit, call());
       count('released');
     }
   };
   const enter = async () => {
-    const { fence } = await permitAcquirer(dependencies)({ ...asked('c'), weight: 3 }, call());
+    const { fence } = await acquirePermit(dependencies)({ ...asked('c'), weight: 3 }, call());
     held.add(fence);
     count('granted');
   };

@@ -2,7 +2,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
 import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';
@@ -377,7 +377,7 @@ describe('what an execution held that ended, after its grace', () => {
     const execution = steps.newExecution('ABORTED');
     const terms = { holder: 'wf', execution, ttlSeconds: 600, graceSeconds: 60 };
     await calls.acquire({ key: 'pool', limit: 1, ...terms });
-    await acquireOrPark(dependencies)(acquireInput().parse({ key: 'lease', ...terms }), call());
+    await acquireOrParkLease(dependencies)(acquireInput().parse({ key: 'lease', ...terms }), call());
     expect(await executionEnded(execution)).toMatchObject({ graced: 2 });
     const { expiry, cleanNow } = await reportsOver({ clock, dependencies });
     clock.advance(60_000 + SKEW_MS + 1);

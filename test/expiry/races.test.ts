@@ -8,9 +8,9 @@ import { newSegment, partKey, reportKey, type Segment } from '../../shared/expir
 import { cleaner } from '../../shared/expiry/clean.ts';
 import { cleanInput } from '../../shared/expiry/inputs.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
-import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
+import { extendLease } from '../../shared/leases/heartbeat.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient, testS3 } from '../support/emulators/aws.ts';
@@ -167,10 +167,10 @@ async function play(
 
   const acquire = (key: string) => async () => {
     const input = acquireInput().parse({ key, holder: 'new', ttlSeconds: 600 });
-    const { fence, version, leaseId } = await acquirer(leases)(input, call());
+    const { fence, version, leaseId } = await acquireLease(leases)(input, call());
     granted(key, fence, version);
     if (random() < 0.3) {
-      await releaser(leases)({ key, leaseId }, call());
+      await releaseLease(leases)({ key, leaseId }, call());
       // Unless the next holder was quicker.
       if (alive.get(key)?.mark[1] === version)
         alive.set(key, { what: key, where: places.leasesTable, mark: ['lease_id', leaseId] });
@@ -178,7 +178,7 @@ async function play(
     }
   };
   const revive = async () => {
-    const { version } = await heartbeater(leases)({ key: held, leaseId: `id ${name}` }, call());
+    const { version } = await extendLease(leases)({ key: held, leaseId: `id ${name}` }, call());
     alive.set(held, { what: held, where: places.leasesTable, mark: ['lease_version', version] });
     count('revived');
   };

@@ -1,6 +1,6 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { acquirer } from '../../shared/leases/acquire.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { seededIds } from '../support/chance/seed.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
@@ -220,7 +220,7 @@ describe('acquire with waitSeconds and fair: false', () => {
         now: clock.now,
         sleep: async (ms: number) => void times.push(ms, clock.advance(ms) ?? 0),
       };
-      const waiting = acquirer({ ...world.dependencies, clock: watched, ids: seededIds(seed) });
+      const waiting = acquireLease({ ...world.dependencies, clock: watched, ids: seededIds(seed) });
       await failure(
         waiting(acquireInput().parse({ key: 'wait-jitter', holder: 'w', waitSeconds: 2, fair: false }), call()),
       );
@@ -291,7 +291,7 @@ describe('acquire within the service, without the defaults of the schema', () =>
     const key = 'in line by default';
     await acquire({ key });
     const asked = { key, holder: 'another', ttlSeconds: 60, waitSeconds: 1 };
-    const { code, context } = await failure(acquirer(world.dependencies)(asked, call()));
+    const { code, context } = await failure(acquireLease(world.dependencies)(asked, call()));
     expect([code, context.retryWith]).toMatchObject(['LeaseHeld', { ticket: expect.any(String) }]);
   });
 });

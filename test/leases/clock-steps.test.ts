@@ -1,12 +1,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import type { Acquired } from '../../shared/line/calls.ts';
 import { durations } from '../../shared/line/calls.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { hasPermitId, hasTerms, route } from '../../shared/locks/route.ts';
-import { permitAcquirerOrParker } from '../../shared/permits/acquire-or-park.ts';
-import { permitReleaser } from '../../shared/permits/release.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
+import { releasePermit } from '../../shared/permits/release.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -54,13 +54,13 @@ const inputOfAcquire = acquireInput();
 const machine = ({ dependencies, requests }: Pick<typeof world, 'dependencies' | 'requests'>) => {
   const take = route(dependencies, {
     isForPermit: hasTerms,
-    lease: acquireOrPark,
-    permit: async () => permitAcquirerOrParker,
+    lease: acquireOrParkLease,
+    permit: async () => acquireOrParkPermit,
   });
   const giveBack = route(dependencies, {
     isForPermit: hasPermitId,
-    lease: releaser,
-    permit: async () => permitReleaser,
+    lease: releaseLease,
+    permit: async () => releasePermit,
   });
   return {
     requests,

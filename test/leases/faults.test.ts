@@ -5,7 +5,7 @@ import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { freePort } from '../../local/ports.ts';
 import { dynamodbClient } from '../../shared/aws/dynamodb.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call, type Fault, testClient } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
@@ -216,7 +216,7 @@ describe('a DynamoDB that is not there', () => {
     const dynamodb = dynamodbClient({ endpoint: await stub(() => began.resolve()), maxAttempts: 1 });
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     // Nothing else ends it.
-    const failed = failure(acquirer({ ...world.dependencies, dynamodb })(down, call()));
+    const failed = failure(acquireLease({ ...world.dependencies, dynamodb })(down, call()));
     await began.promise;
     await vi.advanceTimersByTimeAsync(2000);
     expect((await failed).code).toBe('OutcomeUnknown');
@@ -226,7 +226,7 @@ describe('a DynamoDB that is not there', () => {
     // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
     const words = 'the request socket did not establish a connection with the server within the configured timeout';
     const silent = testClient({ requestHandler: { handle: () => Promise.reject(timeoutError(words)) } });
-    const { code } = await failure(acquirer({ ...world.dependencies, dynamodb: silent })(down, call()));
+    const { code } = await failure(acquireLease({ ...world.dependencies, dynamodb: silent })(down, call()));
     expect(code).toBe('Unavailable');
     const sdk = await readFile('node_modules/@smithy/node-http-handler/dist-es/set-connection-timeout.js', 'utf8');
     expect(sdk).toContain(words);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
-import { heartbeater } from '../../shared/leases/heartbeat.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
+import { extendLease } from '../../shared/leases/heartbeat.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
@@ -73,7 +73,11 @@ async function play(key: string, seed: number, happened: Record<string, number>)
       maxWaitSeconds: 20,
       fenceRetentionSeconds: 3600,
     };
-    return { acquire: acquirer(dependencies), heartbeat: heartbeater(dependencies), release: releaser(dependencies) };
+    return {
+      acquire: acquireLease(dependencies),
+      heartbeat: extendLease(dependencies),
+      release: releaseLease(dependencies),
+    };
   };
 
   const acquire = async (holder: string) => {

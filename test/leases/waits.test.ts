@@ -1,11 +1,11 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it, vi } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
 import { countedWait } from '../../shared/line/limits/concurrent-waits.ts';
 import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { withPools } from '../../shared/permits/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { capturedLog } from '../support/stack/log.ts';
@@ -28,7 +28,7 @@ type World = Awaited<ReturnType<typeof reservedWorld>>;
 const inOwn = ({ environments }: World, at: number) => {
   const dependencies = environments[at];
   if (!dependencies) throw new Error('there are twelve');
-  return (input: object) => acquirer(dependencies)(acquireInput().parse({ holder: `h${at}`, ...input }), call());
+  return (input: object) => acquireLease(dependencies)(acquireInput().parse({ holder: `h${at}`, ...input }), call());
 };
 
 describe('where the concurrency of acquire is reserved', () => {
@@ -74,7 +74,7 @@ describe('where the concurrency of acquire is reserved', () => {
     const asking = (at: number, input: object) => {
       const dependencies = environments[at] as (typeof environments)[number];
       const asked = acquireInput().parse({ key: 'pool', holder: `h${at}`, limit: 1, fair: false, ...input });
-      return permitAcquirer(withPools(dependencies))(asked, call());
+      return acquirePermit(withPools(dependencies))(asked, call());
     };
     await asking(0, { ttlSeconds: 600 });
     const startedAt = timeline.now();

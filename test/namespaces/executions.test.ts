@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ANY_EXECUTION, isDescribed } from '../../shared/line/executions/allowed.ts';
-import { repairer } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
@@ -112,9 +112,9 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     steps.foreign.add(execution);
     const own = call({ home: 'aws:us-east-1:000000000000' });
     // Where it should be able to describe them, that is a fault which must be seen.
-    await expect(repairer(dependencies)({}, own)).rejects.toMatchObject({ code: 'Unavailable' });
+    await expect(repairLines(dependencies)({}, own)).rejects.toMatchObject({ code: 'Unavailable' });
     const narrowed = { ...dependencies, executions: { ...executions, ownAlone: false } };
-    expect(await repairer(narrowed)({}, own)).toMatchObject({ complete: true, granted: 0 });
+    expect(await repairLines(narrowed)({}, own)).toMatchObject({ complete: true, granted: 0 });
     expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
     await steps.stop();
   });

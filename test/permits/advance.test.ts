@@ -1,6 +1,6 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { permitReleaser } from '../../shared/permits/release.ts';
+import { releasePermit } from '../../shared/permits/release.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { networkError } from '../support/faults/network.ts';
@@ -605,7 +605,7 @@ describe('a task that is granted a permit', () => {
     await park({ key, holder: 'b', limit: 1 });
     const asked = [dependencies.stepFunctions, () => Promise.reject(new TypeError('a fault of our own'))];
     const stepFunctions = () => (asked.shift() ?? dependencies.stepFunctions)();
-    const broken = permitReleaser({ ...dependencies, stepFunctions });
+    const broken = releasePermit({ ...dependencies, stepFunctions });
     await expect(broken(first, call())).rejects.toThrow('a fault of our own');
     expect(await holders(key)).toEqual(['b']);
   });
@@ -622,7 +622,7 @@ it('a task that was told, and whose ticket stays, is left to the schedule, with 
   const lines: string[] = [];
   const log = vi.spyOn(process.stdout, 'write').mockImplementation((line) => lines.push(String(line)) > 0);
   const answer = await fresh
-    .permitReleaser(dependencies)(first, call())
+    .releasePermit(dependencies)(first, call())
     .finally(() => log.mockRestore());
   vi.unstubAllEnvs();
   vi.resetModules();

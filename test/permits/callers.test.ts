@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -32,7 +32,7 @@ const dieInLine = async (key: string) => {
   const [row] = await rows(key);
   await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
 };
-const withShortestPauses = permitAcquirer({
+const withShortestPauses = acquirePermit({
   ...world.dependencies,
   ids: { ...world.dependencies.ids, random: () => 0 },
 });
@@ -414,7 +414,7 @@ it('where the concurrency of acquire is reserved, callers that come back to thei
   const key = newKey();
   const quotas = { ...DEFAULT_QUOTAS, acquireConcurrency: 3 }; // one may wait, and one more in its place
   const asking = (more: object) =>
-    permitAcquirer({ ...world.dependencies, quotas })(
+    acquirePermit({ ...world.dependencies, quotas })(
       acquireInput().parse({ key, holder: 'b', limit: 1, waitSeconds: 2, ...more }),
       call(),
     );

@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
@@ -310,7 +310,7 @@ it('a call in line whose request receives a permit of another weight is refused,
 });
 
 /** Calls whose pauses are the shortest ones, and no matter of chance. */
-const withShortestPauses = permitAcquirer({
+const withShortestPauses = acquirePermit({
   ...world.dependencies,
   ids: { ...world.dependencies.ids, random: () => 0 },
 });
@@ -390,7 +390,7 @@ describe('a call that has others before it in line', () => {
 
 describe('where as many as the quota allows wait for a permit', () => {
   const QUOTA = 2;
-  const withQuota = permitAcquirer({
+  const withQuota = acquirePermit({
     ...world.dependencies,
     quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
   });

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { createTables } from '../../local/dynamodb.ts';
-import { acquirer } from '../../shared/leases/acquire.ts';
-import { executionEnder } from '../../shared/locks/execution-ended.ts';
+import { acquireLease } from '../../shared/leases/acquire.ts';
+import { endExecution } from '../../shared/locks/execution-ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
@@ -245,7 +245,7 @@ describe('the permit of an execution with a target', () => {
     await acquire({ key: 'unknown', limit: 1, execution, target });
     await acquire({ key: 'beside unknown', limit: 1, execution });
     steps.foreign.add(target);
-    const ended = executionEnder(dependencies);
+    const ended = endExecution(dependencies);
     const own = call({ home: 'aws:us-east-1:123456789012' });
     expect((await failure(ended({ execution, again: true }, own))).code).toBe('Unavailable');
     expect([await holders('unknown'), await holders('beside unknown')]).toEqual([['tester'], []]);
@@ -349,7 +349,7 @@ it('a table of pools without the index is named, and keeps no lease from being f
   const old = await poolLineWorld({ poolsTable });
   const execution = steps.newExecution();
   old.steps.executions.set(execution, 'FAILED');
-  const plain = acquirer(old.dependencies);
+  const plain = acquireLease(old.dependencies);
   await plain({ key: 'lease', holder: 'h', ttlSeconds: 60, waitSeconds: 0, execution }, call());
   await old.acquire({ key: 'permit', limit: 1, execution }); // it is stored, and found by nobody
   await expect(old.executionEnded(execution)).rejects.toMatchObject({

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
-import { lineOf } from '../../shared/line/waiters.ts';
+import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { redriveBefore } from '../support/worlds/line.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -103,7 +103,7 @@ describe('a permit with graceSeconds', () => {
     const { task } = await park({ key: 'waited for', limit: 1 });
     messages.length = 0;
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
-    expect(messages).toEqual([{ key: lineOf('waited for'), delaySeconds: 62 }]);
+    expect(messages).toEqual([{ key: lineKeyOf('waited for'), delaySeconds: 62 }]);
     clock.advance(62_000);
     await repairLine('waited for');
     expect(grantOf(task)).toMatchObject({ previous: { ended: 'expired' } });
@@ -132,7 +132,7 @@ describe('a permit with graceSeconds', () => {
       const execution = steps.newExecution();
       const first = await acquire({ key, holder: 'first', limit: 1 });
       const row = { holder: { S: 'wf' }, execution: { S: execution }, grace_seconds: { N: '900' }, weight: { N: '1' } };
-      await world.putTicket(world.callerRow(lineOf(key), 'r', { ...row, limit: { N: '1' } }));
+      await world.putTicket(world.callerRow(lineKeyOf(key), 'r', { ...row, limit: { N: '1' } }));
       await repairLine(key);
       await release(first);
       await park({ key, holder: 'wf', requestId: 'r', execution, limit: 1, ttlSeconds: 600, graceSeconds });
@@ -144,7 +144,7 @@ describe('a permit with graceSeconds', () => {
     const execution = steps.newExecution();
     const first = await acquire({ key: 'unclaimed', limit: 1, execution });
     const row = { execution: { S: execution }, grace_seconds: { N: '900' }, weight: { N: '1' }, limit: { N: '1' } };
-    await world.putTicket(world.callerRow(lineOf('unclaimed'), 'c', row));
+    await world.putTicket(world.callerRow(lineKeyOf('unclaimed'), 'c', row));
     await repairLine('unclaimed');
     await release(first);
     expect(await holdersOf('unclaimed')).toMatchObject([{ holder: 'c' }]);

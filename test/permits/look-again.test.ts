@@ -1,7 +1,7 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../shared/line/waiters.ts';
-import { permitAcquirerOrParker } from '../../shared/permits/acquire-or-park.ts';
+import { lineKeyOf } from '../../shared/line/waiters.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -30,7 +30,7 @@ const beforeTheGrant = (what: () => Promise<unknown>) => {
 /** Marks the record, and leaves nobody in line. */
 const leaveMark = async (terms: { key: string; limit: number }) => {
   const { ticket } = await park({ ...terms, holder: 'gone', weight: terms.limit });
-  const Key = { key: { S: lineOf(terms.key) }, ticket: { S: ticket } };
+  const Key = { key: { S: lineKeyOf(terms.key) }, ticket: { S: ticket } };
   await dynamodb.send(new DeleteItemCommand({ TableName: dependencies.waitersTable, Key }));
 };
 
@@ -196,7 +196,7 @@ it('a grant of the line notes who is next, by which callers pace their looks', a
 });
 
 it('a task that is parked counts, and one that has its permit at once does not', async () => {
-  const ask = permitAcquirerOrParker(dependencies);
+  const ask = acquireOrParkPermit(dependencies);
   const counted = async () => {
     const noted: unknown[] = [];
     const asked = { key: 'counted', holder: 'task', limit: 1, ttlSeconds: 600, waitSeconds: 0 };

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { deleteTicket, lineOf } from '../../shared/line/waiters.ts';
-import { repairer } from '../../shared/locks/repair.ts';
-import { advance } from '../../shared/permits/hand-off.ts';
+import { deleteWaiter, lineKeyOf } from '../../shared/line/waiters.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
+import { handOff } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -28,7 +28,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     const { fence } = await acquire({ key, holder: 'now', limit: 1, ttlSeconds: 3600 });
     const { task } = await park({ key, limit: 1, parkSeconds: 1 });
     clock.advance(1001);
-    await advance(dependencies, { record }, call());
+    await handOff(dependencies, { record }, call());
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld', cause: { key, holder: 'now', fence } });
     expect(await rows(key)).toEqual([]);
   });
@@ -43,7 +43,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     steps.onTheWay = async (action) => {
       if (action !== 'SendTaskSuccess') return;
       clock.advance(400); // by now its deadline is over
-      ends.push((await advance(dependencies, { record }, call())).end);
+      ends.push((await handOff(dependencies, { record }, call())).end);
     };
     expect(await release(before)).toMatchObject({ released: true });
     expect(ends).toEqual(['waits']);
@@ -59,7 +59,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
     await release(before);
     clock.advance(2000);
-    await advance(dependencies, { record }, call());
+    await handOff(dependencies, { record }, call());
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
     expect(await rows(key)).toEqual([]);
   });
@@ -73,7 +73,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     clock.advance(2600);
     const record = await readPool(dependencies, key, call());
     await heartbeat(grantOf(task));
-    await advance(dependencies, { record }, call());
+    await handOff(dependencies, { record }, call());
     expect([task.state, await rows(key)]).toEqual(['succeeded', []]);
     expect(await heartbeat(grantOf(task))).toMatchObject({ holder: 'tester' });
   });
@@ -144,7 +144,7 @@ describe('a run of the schedule over one line', () => {
     // Three times before the line is served, and then before each try and within it.
     let looks = 0;
     const timeLeftMs = () => (++looks === 1 || (looks % 2 === 0 && looks < 100) ? 6000 : 1000);
-    await repairer(world.dependencies)({ key: lineOf(key) }, call({ timeLeftMs }));
+    await repairLines(world.dependencies)({ key: lineKeyOf(key) }, call({ timeLeftMs }));
     expect(looks).toBe(3 + 2 * 10);
     await release(first);
   });
@@ -154,10 +154,10 @@ describe('a run of the schedule over one line', () => {
     const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     const { task } = await world.untold(first, { limit: 1, ttlSeconds: 3600 });
     clock.advance(10_000);
-    const row = (index: number) => callerRow(lineOf(key), `caller ${index + 100}`, { weight: { N: '1' } });
+    const row = (index: number) => callerRow(lineKeyOf(key), `caller ${index + 100}`, { weight: { N: '1' } });
     await putTickets(Array.from({ length: 100 }, (_, index) => row(index)));
     expect(await world.repairLine(key)).toMatchObject({ told: 0 });
-    await deleteTicket(world.dependencies, { key: lineOf(key), ticket: row(0).ticket.S }, call());
+    await deleteWaiter(world.dependencies, { key: lineKeyOf(key), ticket: row(0).ticket.S }, call());
     expect(await world.repairLine(key)).toMatchObject({ told: 1 });
     expect(grantOf(task)).toMatchObject({ holder: 'untold' });
   });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolWorld } from '../support/worlds/permits.ts';
@@ -223,7 +223,7 @@ describe('waiting', () => {
 
   it('ends with LeaseHeld when its time is over, or that of the deployment, or of the invocation', async () => {
     await acquire({ key: 'wait-long', limit: 1, ttlSeconds: 600 });
-    const asking = permitAcquirer({ ...dependencies, maxWaitSeconds: 2 });
+    const asking = acquirePermit({ ...dependencies, maxWaitSeconds: 2 });
     const waited = async (waitSeconds: number, timeLeftMs = 30_000) => {
       const from = clock.now();
       const asked = { key: 'wait-long', holder: 'b', limit: 1, ttlSeconds: 60, waitSeconds };

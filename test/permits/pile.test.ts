@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../shared/line/waiters.ts';
+import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
@@ -13,7 +13,7 @@ beforeEach(() => {
 /** Rows of callers that gave up, whose places are over from this moment on. */
 const over = (key: string, count: number) =>
   Array.from({ length: count }, (_, index) =>
-    callerRow(lineOf(key), `over ${String(index).padStart(5, '0')}`, {
+    callerRow(lineKeyOf(key), `over ${String(index).padStart(5, '0')}`, {
       deadline: { N: '1' },
       keep_until: { N: String(clock.now()) },
       weight: { N: '1' },

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
-import { permitBreaker } from '../../shared/permits/break.ts';
-import { permitHeartbeater } from '../../shared/permits/heartbeat.ts';
-import { permitReleaser } from '../../shared/permits/release.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
+import { breakPermitByFence } from '../../shared/permits/break.ts';
+import { extendPermit } from '../../shared/permits/heartbeat.ts';
+import { releasePermit } from '../../shared/permits/release.ts';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call, testClient } from '../support/emulators/aws.ts';
 import { Interleaver } from '../support/faults/interleave.ts';
@@ -72,7 +72,7 @@ async function play(key: string, seed: number, happened: Happened) {
       try {
         const sentAt = clock.now();
         const input = { key, holder: `actor-${nth}`, ttlSeconds: 2, waitSeconds: 0, ...asked };
-        const permit = await permitAcquirer(dependencies)(input, call());
+        const permit = await acquirePermit(dependencies)(input, call());
         count('granted');
         if (isExclusive) count('exclusive');
         if (permit.previous) count('tookOver');
@@ -95,7 +95,7 @@ async function play(key: string, seed: number, happened: Happened) {
   ) => {
     if (random() < 0.5) {
       const sentAt = clock.now();
-      const { remainingMs } = await permitHeartbeater(dependencies)({ key, leaseId }, call());
+      const { remainingMs } = await extendPermit(dependencies)({ key, leaseId }, call());
       // A permit that its holder let lapse, and that was revived, was not held in between.
       if (clock.now() < tenure.to) tenure.to = Math.max(tenure.to, sentAt + remainingMs);
       count('extended');
@@ -104,11 +104,11 @@ async function play(key: string, seed: number, happened: Happened) {
     if (how < 0.3) return; // leaves it to expire
     tenure.to = Math.min(tenure.to, clock.now());
     if (how < 0.4) {
-      await permitBreaker(dependencies)({ key, fence: tenure.fence }, call()).then(
+      await breakPermitByFence(dependencies)({ key, fence: tenure.fence }, call()).then(
         () => count('broken'),
         (error) => error.code === 'NotFound' || errors.push(String(error)),
       );
-    } else await permitReleaser(dependencies)({ key, leaseId }, call());
+    } else await releasePermit(dependencies)({ key, leaseId }, call());
   };
 
   const pass = async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineOf } from '../../shared/line/waiters.ts';
+import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { flagCancelled } from '../../shared/line/waiting-calls.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { permitAcquirer } from '../../shared/permits/acquire.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { post } from '../support/stack/adapters.ts';
@@ -222,7 +222,7 @@ describe('a withdrawal of a request for a permit', () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
     timeline.advance(1000);
-    const withShortestPauses = permitAcquirer({
+    const withShortestPauses = acquirePermit({
       ...world.dependencies,
       ids: { ...world.dependencies.ids, random: () => 0 },
     });
@@ -234,7 +234,7 @@ describe('a withdrawal of a request for a permit', () => {
       () =>
         later(990, async () => {
           await release(first);
-          const name = { key: lineOf(key), ticket: (await rows(key))[0]?.ticket?.S ?? '' };
+          const name = { key: lineKeyOf(key), ticket: (await rows(key))[0]?.ticket?.S ?? '' };
           expect(await flagCancelled(world.dependencies, { name }, call())).toBe(true);
         }),
     );
@@ -274,7 +274,7 @@ describe('a withdrawal of a request for a permit', () => {
             requests.faultsOf.DeleteItem = [
               async (send) => {
                 const [row] = await rows(key);
-                const name = { key: lineOf(key), ticket: row?.ticket?.S ?? '' };
+                const name = { key: lineKeyOf(key), ticket: row?.ticket?.S ?? '' };
                 await flagCancelled(world.dependencies, { name }, call());
                 requests.faultsOf.UpdateItem = [fault]; // the end of the permit
                 return send();

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
-import { ticketName, ticketsOf } from '../../shared/line/waiters.ts';
+import { newTicket, readWaiters } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { startApi } from '../support/stack/api.ts';
@@ -162,7 +162,7 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     const key = newKey();
     await acquire({ key, holder: 'first', ttlSeconds: 60 });
     const retryWith = await placeOf(key);
-    const ticket = (at: number) => ({ S: ticketName(at, 'another') });
+    const ticket = (at: number) => ({ S: newTicket(at, 'another') });
     const long = { waiters: { N: '500' }, pace_ms: { N: '20' }, ticket: ticket(0), next_ticket: ticket(1) };
     await putRaw({ ...(await rawItem(key)), ...long } as never);
     const askedAt = now();
@@ -214,7 +214,7 @@ describe('a client that waits for longer than one call may', () => {
     expect(asked.map((one) => one.ticket)).toEqual([undefined, undefined, ticket, ticket, ticket]);
     expect(new Set(asked.map((one) => one.requestId))).toEqual(new Set([requestId]));
     expect(placed).toEqual(Array.from({ length: 3 }, () => ({ place: 1, requestId, ticket })));
-    const kept = await ticketsOf(dependencies, { key: 'line' }, call()).next();
+    const kept = await readWaiters(dependencies, { key: 'line' }, call()).next();
     expect(kept.done).toBe(true);
   });
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
-import { ticketsOf } from '../../shared/line/waiters.ts';
+import { readWaiters } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { repairer } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -95,7 +95,7 @@ describe('a queue of dead tickets', () => {
           return send();
         },
       ];
-      await repairer(dependencies)({ key }, call({ timeLeftMs: () => left }));
+      await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
       expect(task.state).toBe(state);
     },
   );
@@ -345,7 +345,7 @@ describe('when the time of the invocation is nearly up', () => {
   it('a task that parks for a free lease, and cannot be told of it any more, is parked', async () => {
     const task = steps.newTask();
     const asked = acquireInput().parse({ key: 'parked late', holder: 'h', taskToken: task.token });
-    const answer = await acquireOrPark(dependencies)(asked, withTime(5000, 499));
+    const answer = await acquireOrParkLease(dependencies)(asked, withTime(5000, 499));
     expect(answer).toMatchObject({ parked: true });
     expect(steps.requests).toEqual([]);
     await repair();
@@ -537,7 +537,7 @@ it('a line is read in pages that grow, each from where the one before has ended,
   ] as const) {
     const found: string[] = [];
     const queries = await askedOf('QueryCommand', async () => {
-      const line = ticketsOf(dependencies, { key: 'paged', ...(firstPage && { firstPage }) }, call());
+      const line = readWaiters(dependencies, { key: 'paged', ...(firstPage && { firstPage }) }, call());
       for await (const { holder } of line) found.push(holder);
     });
     expect([found, queries.map(({ Limit: limit }) => limit)]).toEqual([names, limits]);
@@ -556,6 +556,6 @@ it('a row without a holder, by another hand, keeps nobody in its line from the l
   expect(await read({ key: 'odd row', waiters: true })).toMatchObject({ waiters: [{ holder: '' }, { holder: 'b' }] });
   await release(first);
   clock.advance(10_000);
-  await repairer(dependencies)({ key: 'odd row' }, call());
+  await repairLines(dependencies)({ key: 'odd row' }, call());
   expect(grantOf(task)).toMatchObject({ holder: 'b' });
 });

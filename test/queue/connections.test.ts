@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import { describeExecution } from '../../shared/line/executions/state.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -68,7 +68,7 @@ describe('a connection to Step Functions that was closed while it was idle', () 
 
 it("a message to a task is sent once, also by a client of the caller's own that tries three times", async () => {
   const client = stepFunctionsClient({ endpoint: steps.endpoint, maxAttempts: 3 });
-  const release = releaser({ ...dependencies, stepFunctions: async () => client });
+  const release = releaseLease({ ...dependencies, stepFunctions: async () => client });
   const first = await acquire({ key: 'own client' });
   const { task } = await world.park({ key: 'own client' });
   steps.requests.length = 0;

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { executionEnder } from '../../shared/locks/execution-ended.ts';
+import { endExecution } from '../../shared/locks/execution-ended.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { lambdaContext, post } from '../support/stack/adapters.ts';
@@ -179,7 +179,7 @@ describe('an execution that ends', () => {
     await acquire({ key: `lots held ${lots}`, execution });
     requests.sent.length = 0;
     const ids = { ...dependencies.ids, random: () => lots.shift() ?? 0 };
-    await executionEnder({ ...dependencies, ids })({ execution, again: false }, call());
+    await endExecution({ ...dependencies, ids })({ execution, again: false }, call());
     expect(requests.sent.filter((sent) => order.includes(sent))).toEqual(order);
   });
 
@@ -215,7 +215,7 @@ describe('an execution that ends', () => {
     const execution = steps.newExecution();
     await acquire({ key: 'no pools', execution });
     requests.sent.length = 0;
-    const ended = executionEnder({ ...world.dependencies, poolsTable: undefined });
+    const ended = endExecution({ ...world.dependencies, poolsTable: undefined });
     expect(await ended({ execution, again: false }, call())).toEqual({
       execution,
       tickets: 0,
@@ -515,7 +515,7 @@ describe('a record that names executions of other accounts', () => {
     const execution = steps.newExecution();
     await acquire({ key: 'other-account', execution, target: foreignTarget('two') });
     const as = call({ home: 'aws:us-east-1:123456789012' });
-    expect(await executionEnder(world.dependencies)({ execution, again: true }, as)).toMatchObject({ freed: 1 });
+    expect(await endExecution(world.dependencies)({ execution, again: true }, as)).toMatchObject({ freed: 1 });
   });
 
   it('is left to its expiry by the schedule, which goes on with the other keys', async () => {
@@ -539,7 +539,7 @@ describe('a record that names executions of other accounts', () => {
     await acquire({ key: 'beside-denied', execution });
     steps.foreign.add(target);
     const own = { home: 'aws:us-east-1:123456789012' };
-    const ended = executionEnder(world.dependencies);
+    const ended = endExecution(world.dependencies);
     const { code } = await failure(ended({ execution, again: true }, call(own)));
     expect(code).toBe('Unavailable');
     expect(await read({ key: 'denied' })).toMatchObject({ state: 'held' });

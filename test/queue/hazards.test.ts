@@ -1,7 +1,7 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { handOff } from '../../shared/leases/hand-off.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
-import { deleteTicket } from '../../shared/line/waiters.ts';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -610,7 +610,7 @@ describe('a call that has stood still between its look and its write', () => {
     const key = 'free again';
     await release(await acquire({ key }));
     const gone = await joinLine(key, 'gone');
-    await deleteTicket(world.dependencies, { key, ticket: gone.ticket }, call());
+    await deleteWaiter(world.dependencies, { key, ticket: gone.ticket }, call());
     let newcomer: Awaited<ReturnType<typeof joinLine>> | undefined;
     requests.faultsOf.UpdateItem = [
       async (send) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { withdrawer } from '../../shared/locks/withdraw.ts';
+import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
@@ -329,7 +329,7 @@ it('a withdrawal whose call comes in line, is granted the lease, and gives that 
 it('a withdrawal in a deployment that has no table of pools asks for no permit', async () => {
   const { poolsTable: _, ...alone } = world.dependencies;
   const asked = { key: newKey(), holder: 'nobody', requestId: 'r' };
-  expect(await withdrawer(alone)(asked, call())).toEqual({
+  expect(await withdrawOwnRequest(alone)(asked, call())).toEqual({
     ...{ key: asked.key, requestId: 'r', cancelled: false, reason: 'unknown' },
   });
 });

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, expect, it } from 'vitest';
 import type { Measure } from '../../shared/aws/call.ts';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { repairer } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -76,7 +76,7 @@ it('nothing is measured as a hand-off either where one in line takes the place o
 });
 
 it('nor where the lease had come free before anybody was in line, though a mark was left on it', async () => {
-  const enter = acquireOrPark(dependencies);
+  const enter = acquireOrParkLease(dependencies);
   for (const [freeMs, handOffs] of [
     [0, [['HandOffMs', 0]]],
     [1, []],
@@ -93,7 +93,7 @@ it('nor where the lease had come free before anybody was in line, though a mark 
 
 it('a task that is parked counts, and one that has its lease at once does not', async () => {
   const key = randomUUID();
-  const enter = acquireOrPark(dependencies);
+  const enter = acquireOrParkLease(dependencies);
   const ask = (as: ReturnType<typeof call>) =>
     enter(acquireInput().parse({ key, holder: 'task', taskToken: steps.newTask().token }), as);
   const first = measuring();
@@ -116,7 +116,7 @@ it('a task that is not told, or is told again, measures nothing', async () => {
   expect(task.state).toBe('waiting');
   const again = measuring();
   const taskToken = steps.newTask().token;
-  await acquireOrPark(dependencies)(acquireInput().parse({ ...asked, taskToken }), again.as);
+  await acquireOrParkLease(dependencies)(acquireInput().parse({ ...asked, taskToken }), again.as);
   expect(again.noted).toEqual([]);
   expect(steps.tasks.get(taskToken)).toMatchObject({ output: { repeated: true, previous: { ended: 'released' } } });
 });
@@ -124,7 +124,7 @@ it('a task that is not told, or is told again, measures nothing', async () => {
 it('the scheduled repair measures the line of all keys, and that of a single key does not', async () => {
   const own = await queueWorld();
   try {
-    const run = repairer(own.dependencies);
+    const run = repairLines(own.dependencies);
     const empty = measuring();
     await run({}, empty.as);
     expect(empty.noted).toEqual([
@@ -149,7 +149,7 @@ it('the scheduled repair measures the line of all keys, and that of a single key
     // The oldest counts, whichever key the run comes to last: it begins behind a place in the table.
     for (const place of [old, young]) {
       const begun = measuring();
-      await repairer({ ...own.dependencies, ids: { ...own.dependencies.ids, uuid: () => place } })({}, begun.as);
+      await repairLines({ ...own.dependencies, ids: { ...own.dependencies.ids, uuid: () => place } })({}, begun.as);
       expect(begun.noted).toEqual(both.noted);
     }
     const single = measuring();

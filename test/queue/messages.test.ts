@@ -1,11 +1,11 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Call } from '../../shared/aws/call.ts';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
-import { releaser } from '../../shared/leases/release.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { releaseLease } from '../../shared/leases/release.ts';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
-import { lineOf, ticketName } from '../../shared/line/waiters.ts';
+import { lineKeyOf, newTicket } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { repairer } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -251,7 +251,7 @@ describe('a message', () => {
     messages.length = 0;
     const left = [5000, 5000]; // at its beginning, and before its key
     const late = call({ timeLeftMs: () => left.shift() ?? 1999 });
-    await repairer(world.dependencies)({ key: 'left free', fence: first.fence }, late);
+    await repairLines(world.dependencies)({ key: 'left free', fence: first.fence }, late);
     expect(task.state).toBe('waiting');
     expect(messages).toEqual([]);
   });
@@ -275,22 +275,22 @@ describe('a deployment that sends no messages', () => {
     const task = steps.newTask();
     clock.advance(1);
     const asked = acquireInput().parse({ key, holder: 'task', taskToken: task.token });
-    expect(await acquireOrPark(quiet)(asked, call())).toMatchObject({ parked: true });
-    expect(await releaser(quiet)({ key, leaseId }, call())).toEqual({ key, released: true });
+    expect(await acquireOrParkLease(quiet)(asked, call())).toMatchObject({ parked: true });
+    expect(await releaseLease(quiet)({ key, leaseId }, call())).toEqual({ key, released: true });
     expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller' }, claim_ttl_ms: { N: '10000' } });
   });
 
   it('grants a caller a permit in front of a task', async () => {
-    const [key, now] = [lineOf('without messages'), clock.now()];
+    const [key, now] = [lineKeyOf('without messages'), clock.now()];
     const asked = { holder: { S: 'h' }, ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } };
     const times = { parked_at: { N: String(now) }, deadline: { N: String(now + 60_000) } };
     const rows = [{ keep_until: { N: String(now + 65_000) } }, { task_token: { S: steps.newTask().token } }];
     for (const [at, row] of rows.entries()) {
-      const ticket = { S: ticketName(now + at, `ticket-${at}`) };
+      const ticket = { S: newTicket(now + at, `ticket-${at}`) };
       await world.putTicket({ key: { S: key }, ticket, request_id: { S: `r${at}` }, ...asked, ...times, ...row });
     }
     const quiet = { ...world.dependencies, repairLater: undefined };
-    expect(await repairer(quiet)({ key }, call())).toMatchObject({ granted: 1 });
+    expect(await repairLines(quiet)({ key }, call())).toMatchObject({ granted: 1 });
     expect(await world.rows(key)).toHaveLength(2);
   });
 });

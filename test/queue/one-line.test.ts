@@ -1,6 +1,6 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { deleteTicket } from '../../shared/line/waiters.ts';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -30,7 +30,7 @@ it('a call whose waiter is gone does not put back the mark', async () => {
     () => failure(waits(key, { waitSeconds: 2 })),
     () =>
       timeline.later(500, async () => {
-        await deleteTicket(dependencies, { key, ticket: await onlyTicket(key) }, call());
+        await deleteWaiter(dependencies, { key, ticket: await onlyTicket(key) }, call());
         const update = { TableName: table, Key: { key: { S: key } }, UpdateExpression: 'REMOVE waiters' };
         await dynamodb.send(new UpdateItemCommand(update));
       }),

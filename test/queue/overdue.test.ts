@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
 import { handOff } from '../../shared/leases/hand-off.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
-import { repairer } from '../../shared/locks/repair.ts';
+import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -227,7 +227,7 @@ describe('the schedule', () => {
     await release(first);
     clock.advance(10_000);
     const left = [5000, 5000]; // at its beginning, and before its key
-    await repairer(dependencies)({ key }, call({ timeLeftMs: () => left.shift() ?? 1999 }));
+    await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left.shift() ?? 1999 }));
     expect(await rows(key)).toHaveLength(1);
     expect(await rawItem(key)).not.toHaveProperty('lease_version');
     expect(await repairKey(key)).toMatchObject({ granted: 1 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { paceAfter, pauseMs } from '../../shared/leases/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
 import { shortName } from '../../shared/line/pace.ts';
-import { ticketName } from '../../shared/line/waiters.ts';
+import { newTicket } from '../../shared/line/waiters.ts';
 import { seededIds, testSeed } from '../support/chance/seed.ts';
 import { Timeline } from '../support/time/timeline.ts';
 
@@ -51,7 +51,7 @@ class Key {
   async turns(count: number, holdMs: number, ids: ReturnType<typeof seededIds>): Promise<void> {
     for (let turn = 0; turn < count; turn++) {
       await this.request(() => undefined); // the plain acquire that loses
-      const ticket = ticketName(Math.floor(this.timeline.now()), ids.uuid());
+      const ticket = newTicket(Math.floor(this.timeline.now()), ids.uuid());
       await this.request(() => {
         this.line = [...this.line, ticket].sort();
       });

@@ -1,8 +1,8 @@
 import { BatchWriteItemCommand, type ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { permitAcquirerOrParker } from '../../shared/permits/acquire-or-park.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
 import { withPools } from '../../shared/permits/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -17,7 +17,7 @@ const input = acquireInput();
 async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {}) {
   const world = await queueWorld({ quotas: { waitersPerKey, waitersPerNamespace } });
   worlds.push(world);
-  const enter = acquireOrPark(world.dependencies);
+  const enter = acquireOrParkLease(world.dependencies);
   /** A task of a namespace. The key is as it is stored. */
   const park = (key: string, namespace: string | undefined) => {
     world.clock.advance(1);
@@ -92,7 +92,7 @@ describe('the quota of a key', () => {
 
   it('refuses a call that waits for a permit, which counts the line once and leaves nothing', async () => {
     const { dependencies, requests, rows, steps } = await crowdedWorld({ waitersPerKey: 1 });
-    const enter = permitAcquirerOrParker(withPools(dependencies));
+    const enter = acquireOrParkPermit(withPools(dependencies));
     const ask = (more: object) => enter(input.parse({ key: 'p', holder: 'h', limit: 1, ...more }), call());
     await ask({});
     await ask({ taskToken: steps.newTask().token });

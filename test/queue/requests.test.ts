@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrPark } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
@@ -466,7 +466,7 @@ describe('a request of a task', () => {
       const key = await unclaimed();
       const task = steps.newTask();
       const parking = acquireInput().parse({ key, ...asked, taskToken: task.token });
-      const parked = await acquireOrPark(world.dependencies)(parking, call({ timeLeftMs: () => 499 }));
+      const parked = await acquireOrParkLease(world.dependencies)(parking, call({ timeLeftMs: () => 499 }));
       expect(parked).toMatchObject({ parked: true });
       expect(task.state).toBe('waiting');
       timeline.advance(10_000);

@@ -3,7 +3,7 @@ import { liftFences } from '../../deployment/lift-fences.ts';
 import { renew } from '../../shared/leases/marks.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Leased } from '../../shared/leases/record.ts';
-import { deleteTicket } from '../../shared/line/waiters.ts';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -88,7 +88,7 @@ it('a call that stood still does not clear the mark that began again on a lease 
   const key = 'held, and marked again';
   const first = await acquire({ key, ttlSeconds: 2 });
   const gone = await joinLine(key, 'gone');
-  await deleteTicket(world.dependencies, { key, ticket: gone.ticket }, call());
+  await deleteWaiter(world.dependencies, { key, ticket: gone.ticket }, call());
   clock.advance(2000 + 501);
   requests.faultsOf.UpdateItem = [
     async (send) => {

@@ -1,5 +1,5 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
-import { nameOfLine, poolOfLine } from '../../shared/line/waiters.ts';
+import { keyOfLine, poolOfLine } from '../../shared/line/waiters.ts';
 import { requestName } from '../../shared/permits/names.ts';
 import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/permits/record.ts';
 
@@ -40,7 +40,7 @@ export function effectOf(command: string, input: Input): ({ key: string } & What
   const { TableName: table = '', Item: item, Key: name, ExpressionAttributeValues: values = {} } = input;
   const line = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
   if (line === undefined) return undefined;
-  const key = nameOfLine(line);
+  const key = keyOfLine(line);
   const what = table.includes('-waiters-')
     ? onWaiters(command, input, values)
     : table.includes('-leases-')

@@ -6,8 +6,8 @@ export const ATTACKS: Mutation[] = [
     name: 'one key that fails stops the clean-up after an execution',
     changes: [
       change(
-        'await leaveKey(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));',
-        'await leaveKey(dependencies, { ...leaving, key, tickets }, call);',
+        'await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));',
+        'await endInLease(dependencies, { ...leaving, key, tickets }, call);',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
@@ -65,7 +65,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'another caller ends the first acquire of a request by sending it before',
-    changes: [change('if (isOwnOf(standing, request) &&', 'if (standing.requestId === request.requestId &&')],
+    changes: [change('if (isOwnOf(record, request) &&', 'if (record.requestId === request.requestId &&')],
     test: {
       file: 'test/leases/principals.test.ts',
       name: 'by another caller do not end the first acquire of their own caller',
@@ -98,7 +98,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'the schedule looks once at a key that a client of another kind holds',
-    changes: [change('return isForeign(standing) && hasYoungTicket', 'return !standing && hasYoungTicket')],
+    changes: [change('return isForeign(current) && hasYoungWaiter', 'return !current && hasYoungWaiter')],
     test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
   },
   {

@@ -483,7 +483,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a ticket goes although its task could not be told of the grant',
     changes: [
-      change("if (notified.outcome === 'delivered') await deleteTicket", 'if (notified.outcome) await deleteTicket'),
+      change("if (notified.outcome === 'delivered') await deleteWaiter", 'if (notified.outcome) await deleteWaiter'),
     ],
     test: {
       file: 'test/queue/hazards.test.ts',
@@ -590,8 +590,10 @@ export const MUTATIONS: Mutation[] = [
     promise: NONE_FORGOTTEN,
     changes: [
       change(
-        'await putTicket(dependencies, ticket, call);\n  const outcome = await enter(dependencies, { lock, ticket }, call);',
-        "const outcome = await enter(dependencies, { lock, ticket }, call);\n  if (outcome === 'waits') await putTicket(dependencies, ticket, call);",
+        `await putWaiter(dependencies, waiter, call);
+  const outcome = await enter(dependencies, { lock, waiter }, call);`,
+        `const outcome = await enter(dependencies, { lock, waiter }, call);
+  if (outcome === 'waits') await putWaiter(dependencies, waiter, call);`,
       ),
     ],
     only: 'queue',
@@ -601,8 +603,9 @@ export const MUTATIONS: Mutation[] = [
     name: 'a ticket goes before its task is told',
     changes: [
       change(
-        'const notified = await notifyGranted(dependencies, grant, call);',
-        'await deleteTicket(dependencies, ticket, call);\n  const notified = await notifyGranted(dependencies, grant, call);',
+        'const notified = await notifyLease(dependencies, grant, call);',
+        `await deleteWaiter(dependencies, ticket, call);
+  const notified = await notifyLease(dependencies, grant, call);`,
       ),
     ],
     test: {
@@ -748,8 +751,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'the mark of a lease that stays held is known by its count',
     changes: [
       change(
-        'const condition = all(grantUnchanged(record), queueUnchanged(record));',
-        'const condition = queueUnchanged(record);',
+        'const condition = all(grantUnchanged(record), lineUnchanged(record));',
+        'const condition = lineUnchanged(record);',
       ),
     ],
     test: {
@@ -805,11 +808,11 @@ export const MUTATIONS: Mutation[] = [
     name: 'the mark of a queue is cleared though somebody came',
     changes: [
       change(
-        'const condition = all(grantUnchanged(record), queueUnchanged(record));',
+        'const condition = all(grantUnchanged(record), lineUnchanged(record));',
         'const condition = grantUnchanged(record);',
       ),
       change(
-        'undecided ? grantUnchanged(from) : all(grantUnchanged(from), queueUnchanged(from));',
+        'undecided ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));',
         'grantUnchanged(from);',
       ),
     ],

@@ -3,8 +3,8 @@ import { type Change, change, type Mutation } from './mutation.ts';
 
 const PAST_LIMIT = 'nobody is granted a permit past its limit';
 
-const TAKES_PLACE =
-  'const { ticket, again } = await takePlace(dependencies, { ...joining, asked: lock.asked }, call);\n  ';
+const TAKES_PLACE = `const { ticket, again } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
+  `;
 
 const byHistory = (name: string, [promise, seed]: [promise: string, seed: number], ...changes: Change[]): Mutation => ({
   ...{ name, promise, changes, only: 'pools', seed },
@@ -23,12 +23,12 @@ export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['duplicates', 'is that of the task which comes, whole'],
-    change('wholeTtlMs: isUnclaimed ? ticket.ttlSeconds * 1000 : undefined', 'wholeTtlMs: undefined'),
+    change('fullTtlMs: isUnclaimed ? waiter.ttlSeconds * 1000 : undefined', 'fullTtlMs: undefined'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
     ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
-    change('k: text(ticket.ticket),', 'l: text(ticket.ticket),'),
+    change('k: text(waiter.ticket),', 'l: text(waiter.ticket),'),
   ),
   byHistory(
     'the weight in use is not in the condition of a permit',
@@ -164,8 +164,10 @@ export const POOLS: Mutation[] = [
     'a task that is tried again under its lease leaves that to the ticket of the older try',
     'is notified by the schedule if a call has the grant',
     change(
-      'const set: Item = {\n    ticket: text(ticket.ticket),',
-      'const set: Item = {\n    ...(isUnclaimed && { ticket: text(ticket.ticket) }),',
+      `const set: Item = {
+    ticket: text(waiter.ticket),`,
+      `const set: Item = {
+    ...(isUnclaimed && { waiter: text(waiter.waiter) }),`,
     ),
   ),
   byTask(
@@ -184,7 +186,7 @@ export const POOLS: Mutation[] = [
   byTask(
     'a task whose grant got no answer is said to wait no more',
     'says that the task waits if it was granted at once',
-    change("if (unnotified?.has(ticket.ticket)) return 'waits';", ''),
+    change("if (unnotified?.has(waiter.ticket)) return 'waits';", ''),
   ),
   byTask(
     'no message looks at the end of the holders of a pool',
@@ -199,7 +201,7 @@ export const POOLS: Mutation[] = [
   byTask(
     'a hand-off of a pool sends a message only if a task is next',
     'has a message look after the window of a caller',
-    change(' || (await reading.hasTaskBehind(ticket))', ''),
+    change(' || (await reading.hasTaskBehind(waiter))', ''),
   ),
   byTest(
     'a hand-off of a pool does not note how many have left the line',
@@ -316,16 +318,17 @@ export const POOLS: Mutation[] = [
     'a caller that did not claim its permit keeps its place',
     ['callers', 'and die in line leave their turn to the next one after the window'],
     change(
-      "if (gone) return gone.how === 'expired' || !isTask(ticket) ?",
-      "if (gone) return gone.how === 'expired' && isTask(ticket) ?",
+      "if (gone) return gone.how === 'expired' || !isTask(waiter) ?",
+      "if (gone) return gone.how === 'expired' && isTask(waiter) ?",
     ),
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
     ['places', 'one of which was granted before its call claims it'],
     change(
-      'line.taskWaits ||= isTask(ticket);\n      continue;',
-      'return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };',
+      `line.taskWaits ||= isTask(waiter);
+      continue;`,
+      'return { ...line, others: true, next: waiter.waiter, behind: permit, taskWaits: isTask(waiter) };',
     ),
   ),
   byTest(
@@ -375,7 +378,7 @@ export const POOLS: Mutation[] = [
     name: 'the repair never looks at the first in line that does not fit',
     changes: [
       {
-        search: 'if (blocked && (await dropDeadTask(dependencies, { ticket: blocked, questions }, call))) continue;',
+        search: 'if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;',
         replace: '',
       },
     ],
@@ -387,7 +390,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a withdrawal that may have ended a permit says that there was none',
     ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
-    change('if (inDoubt && !hasPlace &&', 'if (inDoubt && hasPlace &&'),
+    change('if (inDoubt && !hadWaiter &&', 'if (inDoubt && hadWaiter &&'),
   ),
   byTest(
     'the end of an execution forgets the requests of its permits',
@@ -401,7 +404,7 @@ export const POOLS: Mutation[] = [
   ),
   {
     name: 'a cancellation leaves those behind the waiter to the schedule',
-    changes: [change('await lock.giveToLine(record);', '')],
+    changes: [change('await lock.handOffToLine(record);', '')],
     test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a task that an operator cancels' },
   },
   {

@@ -80,7 +80,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'record.fence === undefined && !canBeHad(record, dependencies)) return false;',
       },
       {
-        search: 'if (fence !== undefined && standing.fence === fence) await',
+        search: 'if (fence !== undefined && current.fence === fence) await',
         replace: 'if (fence !== undefined) await',
       },
     ],
@@ -121,8 +121,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'an overdue task is refused that another call has just granted the lease',
     changes: [
       {
-        search: 'record.ticket === ticket.ticket && record.fence !== seen.fence) return',
-        replace: 'record.ticket === ticket.ticket && record.fence === undefined) return',
+        search: 'record.ticket === waiter.ticket && record.fence !== seen.fence) return',
+        replace: 'record.ticket === waiter.ticket && record.fence === undefined) return',
       },
     ],
     test: { file: 'test/queue/overdue.test.ts', name: 'leaves it alone where it has just received the lease' },
@@ -247,8 +247,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair deletes a pile by one request for each row at once',
     changes: [
       {
-        search: 'if (going.length === AT_ONCE) await endAll();',
-        replace: 'if (going.length === -1) await endAll();',
+        search: 'if (ending.length === AT_ONCE) await endAll();',
+        replace: 'if (ending.length === -1) await endAll();',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
@@ -280,8 +280,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look reads past any pile',
     changes: [
       {
-        search: 'const isPile = pileMet(clock.now(), PILE_IN_HAND_OFF);',
-        replace: 'const isPile = pileMet(clock.now(), Number.POSITIVE_INFINITY);',
+        search: 'const reachesLimit = expiredRowLimit(clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);',
+        replace: 'const reachesLimit = expiredRowLimit(clock.now(), Number.POSITIVE_INFINITY);',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
@@ -290,8 +290,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look that stopped at a pile counts the line as whole',
     changes: [
       {
-        search: '      isWhole = false;\n      break;',
-        replace: '      isWhole = stops;\n      break;',
+        search: `      isFull = false;
+      break;`,
+        replace: `      isFull = stops;
+      break;`,
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'behind the first in line: the lease goes to that one' },
@@ -310,8 +312,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'rows of callers that keep their places make a pile',
     changes: [
       {
-        search: '!isTask(ticket) && ticket.keepUntil <= now && ++over',
-        replace: '!isTask(ticket) && ticket.deadline <= now && ++over',
+        search: '!isTask(waiter) && waiter.keepUntil <= now && ++over',
+        replace: '!isTask(waiter) && waiter.deadline <= now && ++over',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'of callers that keep their places is none' },
@@ -330,8 +332,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a reader counts past any pile',
     changes: [
       {
-        search: 'if (isPile(ticket)) return;',
-        replace: 'if (isPile(ticket)) continue;',
+        search: 'if (reachesLimit(waiter)) return;',
+        replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'ends the count of those who wait' },
@@ -340,8 +342,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair takes a line for empty that begins with a pile',
     changes: [
       {
-        search: 'if (isPile(ticket)) return true;',
-        replace: 'if (isPile(ticket)) return false;',
+        search: 'if (reachesLimit(waiter)) return true;',
+        replace: 'if (reachesLimit(waiter)) return false;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
@@ -350,8 +352,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair asks past any pile whether somebody waits',
     changes: [
       {
-        search: 'if (isPile(ticket)) return true;',
-        replace: 'if (isPile(ticket)) continue;',
+        search: 'if (reachesLimit(waiter)) return true;',
+        replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
@@ -360,8 +362,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look at the line of a pool reads past any pile',
     changes: [
       {
-        search: 'if (isPile(ticket)) return { ...line, others: true };',
-        replace: 'if (isPile(ticket)) continue;',
+        search: 'if (reachesLimit(waiter)) return { ...line, others: true };',
+        replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
     test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
@@ -370,8 +372,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a look that stopped at a pile takes the line of a pool for empty',
     changes: [
       {
-        search: 'if (isPile(ticket)) return { ...line, others: true };',
-        replace: 'if (isPile(ticket)) return line;',
+        search: 'if (reachesLimit(waiter)) return { ...line, others: true };',
+        replace: 'if (reachesLimit(waiter)) return line;',
       },
     ],
     test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
@@ -400,8 +402,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a release grants a task the lease that this process cannot tell the task of',
     changes: [
       {
-        search: '!(await canTellTasks(dependencies)) ? UNREAD : line',
-        replace: '!(await canTellTasks(dependencies)) ? line : line',
+        search: '!(await canNotifyTasks(dependencies)) ? UNREAD : line',
+        replace: '!(await canNotifyTasks(dependencies)) ? line : line',
       },
     ],
     test: { file: 'test/client/direct.test.ts', name: 'gives back a lease with a task in line' },

@@ -43,8 +43,10 @@ export const QUEUE_LINE: Mutation[] = [
     'an unclaimed grant that a task takes over stays that of the call’s ticket',
     [
       change(
-        'const set: Item = {\n    ticket: text(ticket.ticket),',
-        'const set: Item = {\n    answered_by: text(ticket.ticket),',
+        `const set: Item = {
+    ticket: text(waiter.ticket),`,
+        `const set: Item = {
+    answered_by: text(waiter.ticket),`,
       ),
     ],
     ...['is that of the task which comes, though nobody can tell it at once: the schedule does', REQUESTS],
@@ -79,8 +81,8 @@ export const QUEUE_LINE: Mutation[] = [
     [
       change('condition: isStillHeld(record), values, version }', 'condition: isHeld, values, version }'),
       change(
-        'import { grantUnchanged, isStillHeld, isUnmarked, queueUnchanged } from',
-        'import { grantUnchanged, isHeld, isStillHeld, isUnmarked, queueUnchanged } from',
+        'import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from',
+        'import { grantUnchanged, isHeld, isStillHeld, isUnmarked, lineUnchanged } from',
       ),
     ],
     'that comes when another has the lease is none: the call is told so',
@@ -122,7 +124,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a caller that has left is granted the lease',
-    [change("if (isCancelled || isOverdue(ticket, now)) return 'passed';", "if (isCancelled) return 'passed';")],
+    [change("if (isCancelled || isOverdue(waiter, now)) return 'passed';", "if (isCancelled) return 'passed';")],
     'is no place for another: a crowd that has left costs the next one nothing',
   ),
   shown(
@@ -132,25 +134,25 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the schedule puts a mark back for an overdue task',
-    [change('!isOverdue(ticket, now) && !isGranted(ticket)', '!isGranted(ticket)')],
+    [change('!isOverdue(waiter, now) && !isGranted(waiter)', '!isGranted(waiter)')],
     ...['gets no mark back from the schedule', 'test/queue/overdue.test.ts'],
   ),
   shown(
     'an overdue task is refused in the name of its own request, which has the lease',
-    [change('isRepeatable(record, ticket, now) &&', 'isRepeatable(record, ticket, now) && ticket.deadline > now &&')],
+    [change('isRepeatable(record, waiter, now) &&', 'isRepeatable(record, waiter, now) && waiter.deadline > now &&')],
     ...['that holds the lease notifies its second task', 'test/queue/second-ticket.test.ts'],
   ),
   shown(
     'a process without a client of Step Functions fails at an overdue task',
-    [change("if (!(await canTellTasks(dependencies))) return 'passed';", '')],
+    [change("if (!(await canNotifyTasks(dependencies))) return 'passed';", '')],
     ...['does not keep the lease from a caller whose process has no client', 'test/queue/overdue.test.ts'],
   ),
   shown(
     'a request that gave its lease back is granted another one by the line',
     [
       change(
-        '(isOwnOf(record, ticket) && !FORGOTTEN.has(ending))',
-        '(isOwnOf(record, ticket) && FORGOTTEN.size === 0)',
+        '(isOwnOf(record, waiter) && !FORGOTTEN.has(ending))',
+        '(isOwnOf(record, waiter) && FORGOTTEN.size === 0)',
       ),
     ],
     ...['that had the lease and gave it back is granted no second lease', 'test/queue/second-ticket.test.ts'],
@@ -185,7 +187,7 @@ export const QUEUE_LINE: Mutation[] = [
     'the holder before is never a task whose execution ended before its ticket was deleted',
     [
       change(
-        "? 'perhapsUnheard' : 'executionEnded'",
+        "? 'perhapsUnnotified'\n      : 'executionEnded'",
         "? 'undelivered' : 'executionEnded'",
         'shared/leases/execution-ended.ts',
       ),
@@ -274,7 +276,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a quick release passes over its own ticket',
-    [change('if (ticket.ticket === own || (isTask', 'if ((ticket.ticket === own && read < 0) || (isTask')],
+    [change('if (waiter.ticket === own || (isTask', 'if ((waiter.waiter === own && read < 0) || (isTask')],
     'a ticket that is still there: its task is not granted the lease a second time',
     QUICK,
   ),
@@ -282,8 +284,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a quick release grants the lease to a task that is overdue',
     [
       change(
-        '(isTask(ticket) && isOverdue(ticket, clock.now()))) return undefined',
-        '(isTask(ticket) && isOverdue(ticket, 0))) return undefined',
+        '(isTask(waiter) && isOverdue(waiter, clock.now()))) return undefined',
+        '(isTask(waiter) && isOverdue(waiter, 0))) return undefined',
       ),
     ],
     'a task that is overdue: it is told so, and the next one has the lease',
@@ -315,7 +317,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a call that lost one place of its request gives back the lease of the other',
-    [change('if (row === grant.ticket) await lock.giveUp(standing);', 'await lock.giveUp(standing);')],
+    [change('if (row === grant.ticket) await lock.giveUp(record);', 'await lock.giveUp(record);')],
     'and loses its own place right then: it leaves the lease to the other call',
     REQUESTS,
   ),

@@ -38,8 +38,10 @@ export const QUEUE_WAITS: Mutation[] = [
     name: 'a quick release passes over the first in line',
     changes: [
       change(
-        'const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
-        'const [next, oldest = next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
+        `const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
+  const isFull`,
+        `const [next, oldest = next] = firstOf(waiting, clock.now() + clockSkewMs);
+  const isFull`,
       ),
     ],
     promise: 'nobody in line is overtaken',
@@ -50,7 +52,7 @@ export const QUEUE_WAITS: Mutation[] = [
     name: 'tasks go before callers',
     changes: [
       change(
-        'if (waiting.every((ticket) => !isTask(ticket))) return',
+        'if (waiting.every((waiter) => !isTask(waiter))) return',
         'if (waiting.some(isTask)) return [waiting.find(isTask), waiting.find((one) => !isTask(one))];\n  if (waiting) return',
       ),
     ],
@@ -140,7 +142,7 @@ export const QUEUE_WAITS: Mutation[] = [
         'if (isTask(row) || !isOwnOf(row, asker)) continue;',
         'if (isTask(row) || row.requestId !== asker.requestId) continue;',
       ),
-      change('asker ? isTicketOf(asker) : isThere', 'asker ? isThere : isThere'),
+      change('asker ? isWaiterOf(asker) : isThere', 'asker ? isThere : isThere'),
     ],
     CALLERS,
     'reaches only requests of its own caller and holder',
@@ -161,8 +163,8 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call that was withdrawn comes back by asking again',
     [
       change(
-        'const isSameRequest = all(isTicketOf(asker), isNotCancelled, ...',
-        'const isSameRequest = all(isTicketOf(asker), ...',
+        'const isSameRequest = all(isWaiterOf(asker), isNotCancelled, ...',
+        'const isSameRequest = all(isWaiterOf(asker), ...',
       ),
     ],
     CALLERS,
@@ -194,7 +196,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a hand-off takes its own grant for that of another once its holder has gone on',
-    [change('written.standing.leaseId === leaseId &&', "written.standing.leaseId === '' &&")],
+    [change('written.record.leaseId === leaseId &&', "written.record.leaseId === '' &&")],
     'test/queue/landed.test.ts',
     'to a caller that has claimed it since: the lease was broken',
   ),
@@ -211,7 +213,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
-    [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) isUntold = true;", '')],
+    [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;", '')],
     'test/queue/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
   ),
@@ -219,8 +221,10 @@ export const QUEUE_WAITS: Mutation[] = [
     'a quick release grants the lease to a caller that may be leaving in front of a task',
     [
       change(
-        'const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);\n  const isWhole',
-        'const [oldest, next] = firstOf(waiting, clock.now() + 0 * clockSkewMs);\n  const isWhole',
+        `const [oldest, next] = firstOf(waiting, clock.now() + clockSkewMs);
+  const isFull`,
+        `const [oldest, next] = firstOf(waiting, clock.now() + 0 * clockSkewMs);
+  const isFull`,
       ),
     ],
     QUICK,
@@ -252,7 +256,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a withdrawal takes a lease that another gave back for its own',
-    [change('&& standing.leaseId === leaseId) return', "&& leaseId !== '') return")],
+    [change('&& current.leaseId === leaseId) return', "&& leaseId !== '') return")],
     REQUESTS,
     'by a release, and another has come and gone since: there is nothing to withdraw',
   ),
@@ -305,13 +309,13 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a task that took LeaseHeld is named as the holder before',
-    [change("endedBefore(from, isUntold ? 'undelivered' : how,", 'endedBefore(from, how,')],
+    [change("endedBefore(from, expiredUnnotified ? 'undelivered' : how,", 'endedBefore(from, how,')],
     UNDELIVERED,
     'never held: the next in line learns of the holder before it',
   ),
   shown(
     'a hand-off that begins again forgets that the task was never told',
-    [change('isUntold ||= line.isUntold;', 'isUntold = line.isUntold;')],
+    [change('expiredUnnotified ||= line.expiredUnnotified;', 'expiredUnnotified = line.expiredUnnotified;')],
     UNDELIVERED,
     'never held, also where a caller joins while the lease is handed on',
   ),
@@ -396,7 +400,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'the end of a grant with an empty line forgets a try without an answer',
-    [change('return { won, standing, unanswered: outcome.unanswered };', 'return { won, standing };')],
+    [change('return { won, record, unanswered: outcome.unanswered };', 'return { won, record };')],
     LANDED,
     'by a release whose answer was lost, and another has the lease since',
   ),

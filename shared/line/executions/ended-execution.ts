@@ -3,7 +3,7 @@ import type { End } from './state.ts';
 /** What the end of an execution has done. */
 export interface ExecutionEnded {
   execution: string;
-  /** Tickets that were taken out of their queues. */
+  /** Tickets that were taken out of their lines. */
   tickets: number;
   /** Leases and permits that ended here. */
   freed: number;
@@ -14,7 +14,7 @@ export interface ExecutionEnded {
 }
 
 /** An execution that has ended, and the key or pool that it leaves. */
-export interface Leaving {
+export interface EndedExecution {
   key: string;
   execution: string;
   /** The names of the execution's tickets that were in the index. */

@@ -5,7 +5,7 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { lineOf } from '../waiters.ts';
+import { lineKeyOf } from '../waiters.ts';
 
 const INDEX = 'by-execution';
 
@@ -36,7 +36,7 @@ export async function keysOf(
           failed(error);
           return [];
         });
-  const items = [...tickets, ...leases, ...pools.map((row) => ({ key: text(lineOf(row.key?.S ?? '')) }) as Item)];
+  const items = [...tickets, ...leases, ...pools.map((row) => ({ key: text(lineKeyOf(row.key?.S ?? '')) }) as Item)];
   const keys = Map.groupBy(items, ({ key }) => key?.S ?? '');
   return new Map([...keys].map(([key, found]) => [key, found.flatMap(({ ticket }) => ticket?.S ?? [])]));
 }

@@ -6,9 +6,9 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { ANY_EXECUTION, isDescribed } from './allowed.ts';
 
 /**
- * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions tells us nothing
- * about it, because it belongs to another account or region, to an Express workflow, or to a state machine that the deployment may not
- * describe. Records of earlier versions and of other clients may name such executions.
+ * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions says nothing about it, because it belongs
+ * to another account or region, to an Express workflow, or to a state machine that the deployment may not describe. Records of earlier versions and
+ * of other clients may name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
@@ -19,7 +19,7 @@ interface Described {
   state: ExecutionState;
   /** Whether the execution had ended before and was redriven. */
   redriven: boolean;
-  /** Undefined if Step Functions tells nothing about the execution. */
+  /** Undefined if Step Functions says nothing about the execution. */
   status?: string | undefined;
   /** Epoch milliseconds. */
   stoppedAt?: number | undefined;

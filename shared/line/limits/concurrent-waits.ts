@@ -19,7 +19,7 @@ import type { LeaseDependencies } from '../dependencies.ts';
 const KEY = 'holdfast:waits';
 
 const BUCKET_MS = 5000;
-/** A write removes so many buckets of the past, and begins a record anew that is older than these. So the record stays small. */
+/** A write removes up to this many buckets of the past, and replaces a record that is older than these. So the record stays small. */
 const CLEARED = 12;
 const TTL_SECONDS = 86_400;
 /** How long an environment that met the limit lets no call wait, without a look: callers that come back at once must not keep the record busy. */
@@ -31,7 +31,7 @@ const ASK_AGAIN_MS = [1000, 3000] as const;
 interface Waiting<Result> {
   /** The latest end of the wait, in epoch milliseconds. */
   deadline: number;
-  /** Whether it has kept a place in line, and so comes before new calls. */
+  /** True if the call has kept its position, and so comes before new calls. */
   isBack: boolean;
   /** How many environments are reserved for acquire. */
   concurrency: number;
@@ -125,7 +125,7 @@ async function count(dependencies: LeaseDependencies, bucket: number, call: Call
     const write = { command, operation: writing(`table ${table}`), landsOnce: true };
     const counted = await conditionalWrite(dynamodb, write, call);
     if (counted.won) return sum(counted.item ?? {}, present);
-    if (await beginAnew(dependencies, { bucket, old: counted.old }, call)) return 1;
+    if (await beginAgain(dependencies, { bucket, old: counted.old }, call)) return 1;
   }
 }
 
@@ -136,7 +136,7 @@ const sum = (item: Item, present: number): number =>
   }, 0);
 
 /** If no call has waited for a minute, everything in the record is over. */
-async function beginAnew(
+async function beginAgain(
   { dynamodb, clock, table }: LeaseDependencies,
   { bucket, old }: { bucket: number; old: Item | undefined },
   call: Call,

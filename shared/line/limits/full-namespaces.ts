@@ -7,7 +7,7 @@ import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { namespaceOfName } from '../../namespace.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { nameOfLine } from '../waiters.ts';
+import { keyOfLine } from '../waiters.ts';
 import { DEFAULT_QUOTAS } from './quotas.ts';
 
 // The quota of tickets in a namespace (docs/protocols/queue.md#limits). The repair counts, and writes down which namespaces are full. Calls that
@@ -48,16 +48,16 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   const { namespace } = call;
   if (namespace === undefined) return;
   const now = dependencies.clock.now();
-  let standing = known.get(dependencies);
-  if (standing === undefined || now - standing.askedAt >= ASK_EVERY_MS || now < standing.askedAt) {
-    standing = { askedAt: now, ...(await ask(dependencies, call)) };
-    known.set(dependencies, standing);
+  let record = known.get(dependencies);
+  if (record === undefined || now - record.askedAt >= ASK_EVERY_MS || now < record.askedAt) {
+    record = { askedAt: now, ...(await ask(dependencies, call)) };
+    known.set(dependencies, record);
   }
   // A count from the future, by a clock that was wrong, is no count either.
-  if (!standing.full.has(namespace) || Math.abs(now - standing.countedAt) >= VALID_MS) return;
+  if (!record.full.has(namespace) || Math.abs(now - record.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
   throw new HoldfastError('QueueFull', `at least ${limit} tasks and callers of the namespace wait`, {
-    ...{ key: nameOfLine(key), quota: 'maxWaitersPerNamespace', limit },
+    ...{ key: keyOfLine(key), quota: 'maxWaitersPerNamespace', limit },
     retryAfterMs: ASK_EVERY_MS,
   });
 }
@@ -84,21 +84,21 @@ export class Fullness {
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {
-    const namespace = namespaceOfName(nameOfLine(key));
+    const namespace = namespaceOfName(keyOfLine(key));
     if (namespace === undefined || this.#counted) return;
     const keys = (this.#keys.get(namespace) ?? 0) + 1;
     this.#keys.set(namespace, keys);
     const { waitersPerKey, waitersPerNamespace } = this.#dependencies.quotas ?? DEFAULT_QUOTAS;
     if (keys * waitersPerKey * BEYOND_QUOTA < waitersPerNamespace) return;
     this.#counted = true;
-    const counts = await countTickets(this.#dependencies, call);
+    const counts = await countWaiters(this.#dependencies, call);
     const full = [...counts].filter(([, count]) => count >= waitersPerNamespace).map(([name]) => name);
     await write(this.#dependencies, full.slice(0, MAX_NAMESPACES), call);
   }
 }
 
 /** A lower bound, because a count that must end early misses some. */
-async function countTickets({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
+async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call: Call): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   let from: Item | undefined;
   const until = call.timeLeftMs() / 2;
@@ -111,7 +111,7 @@ async function countTickets({ dynamodb, waitersTable }: LeaseDependencies, call:
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     for (const { key } of page.Items ?? []) {
-      const namespace = namespaceOfName(nameOfLine(key?.S ?? ''));
+      const namespace = namespaceOfName(keyOfLine(key?.S ?? ''));
       if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
     }
     from = page.LastEvaluatedKey;

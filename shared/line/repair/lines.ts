@@ -9,10 +9,10 @@ import { AFTER_ALL_TICKETS, parkedAtOf } from '../waiters.ts';
 const MAX_PAGE = 32;
 
 /**
- * Reads the oldest row of each key and jumps over the others, so that a long queue costs no more than a short one. While the pages show one row of each key,
- * they grow, so that many short queues do not cost a request each.
+ * Reads the oldest row of each key and jumps over the others, so that a long line costs no more than a short one. While the pages show one row of
+ * each key, they grow, so that many short lines do not cost a request each.
  */
-export async function* keysWithTickets(
+export async function* keysWithWaiters(
   { dynamodb, ids, waitersTable }: LeaseDependencies,
   call: Call,
 ): AsyncGenerator<{ key: string; parkedAt: number }> {

@@ -2,7 +2,15 @@ import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Delivery } from '../notify.ts';
-import { isOverdue, isTask, isWaiting, pileMet, type TaskTicket, type Ticket, ticketsOf } from '../waiters.ts';
+import {
+  expiredRowLimit,
+  isOverdue,
+  isTask,
+  isWaiting,
+  readWaiters,
+  type Waiter,
+  type WaitingTask,
+} from '../waiters.ts';
 import { deleteOver } from '../waiting-calls.ts';
 
 // What the repair does with the rows of a line, whatever it is for.
@@ -11,8 +19,8 @@ import { deleteOver } from '../waiting-calls.ts';
 const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that nobody can ever notify
- * (Step Functions may lack the use of a KMS key, for instance) would keep that grant for ever.
+ * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that nobody can ever notify (Step
+ * Functions may lack the use of a KMS key, for instance) would keep that grant permanently.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
@@ -30,10 +38,11 @@ export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, 
   acquiredAt + NOTIFIED_AFTER_MS <= now;
 
 /** Whether the repair still notifies a task. If not, its grant ends at its expiry. */
-export const isStillTold = (ticket: TaskTicket, now: number): boolean => ticket.deadline + MAX_PAST_DEADLINE_MS > now;
+export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
+  waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Overdue {
-  fail(ticket: TaskTicket): Promise<Delivery | 'overtaken'>;
+  fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
 }
@@ -41,31 +50,31 @@ interface Overdue {
 interface Rows {
   /** The key of the line. */
   key: string;
-  isGranted(ticket: Ticket): boolean;
+  isGranted(waiter: Waiter): boolean;
 }
 
 /**
  * Whether the line needs its mark. Rows of callers that have left do not count, nor do overdue tasks, which can be granted nothing, nor rows of
- * requests that have their grant. Waiters may be behind a pile of rows that are over.
+ * requests that have their grant. Waiters may be behind too many expired rows.
  * @throws HoldfastError Throttled, Unavailable
  */
-export async function isSomebodyWaiting(
+export async function isAnyWaiting(
   dependencies: LeaseDependencies,
   { key, isGranted }: Rows,
   call: Call,
 ): Promise<boolean> {
-  const isPile = pileMet(dependencies.clock.now());
-  for await (const ticket of ticketsOf(dependencies, { key, firstPage: 10 }, call)) {
+  const reachesLimit = expiredRowLimit(dependencies.clock.now());
+  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
-    if (isWaiting(ticket, now) && !isOverdue(ticket, now) && !isGranted(ticket)) return true;
-    if (isPile(ticket)) return true;
+    if (isWaiting(waiter, now) && !isOverdue(waiter, now) && !isGranted(waiter)) return true;
+    if (reachesLimit(waiter)) return true;
   }
   return false;
 }
 
 /**
- * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would wait for ever. Rows of callers
- * go once they are over.
+ * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would never end. Rows of callers go once
+ * they are over.
  * @returns how many tasks Step Functions gave no answer about
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -81,18 +90,18 @@ export async function failAllOverdue(
     ExpressionAttributeValues: { ':now': integer(clock.now()) },
   };
   let [met, unanswered] = [0, 0];
-  const going: Ticket[] = [];
-  const end = async (row: Ticket) => {
+  const ending: Waiter[] = [];
+  const end = async (row: Waiter) => {
     if (!isTask(row)) await deleteOver(dependencies, row, call);
     else if ((await fail(row)) === 'unanswered') unanswered++;
   };
-  const endAll = () => Promise.all(going.splice(0).map(end));
-  for await (const ticket of ticketsOf(dependencies, overdue, call)) {
-    const isKept = !isTask(ticket) && ticket.keepUntil > clock.now();
-    if (isKept || isGranted(ticket)) continue;
+  const endAll = () => Promise.all(ending.splice(0).map(end));
+  for await (const waiter of readWaiters(dependencies, overdue, call)) {
+    const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
+    if (isKept || isGranted(waiter)) continue;
     if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;
-    going.push(ticket);
-    if (going.length === AT_ONCE) await endAll();
+    ending.push(waiter);
+    if (ending.length === AT_ONCE) await endAll();
   }
   await endAll();
   return unanswered;

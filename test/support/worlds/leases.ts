@@ -9,15 +9,15 @@ import { readLeases } from '../../../functions/leases/read.ts';
 import { release } from '../../../functions/leases/release.ts';
 import { repairQueues } from '../../../functions/leases/repair.ts';
 import { withdraw } from '../../../functions/leases/withdraw.ts';
-import { acquirer } from '../../../shared/leases/acquire.ts';
-import { breaker } from '../../../shared/leases/break.ts';
-import { heartbeater } from '../../../shared/leases/heartbeat.ts';
-import { reader } from '../../../shared/leases/read.ts';
-import { releaser } from '../../../shared/leases/release.ts';
+import { acquireLease } from '../../../shared/leases/acquire.ts';
+import { breakLeaseByFence } from '../../../shared/leases/break.ts';
+import { extendLease } from '../../../shared/leases/heartbeat.ts';
+import { lookUpLeases } from '../../../shared/leases/read.ts';
+import { releaseLease } from '../../../shared/leases/release.ts';
 import type { LeaseDependencies, RepairMessage } from '../../../shared/line/dependencies.ts';
 import { once } from '../../../shared/locks/environment.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { withdrawer } from '../../../shared/locks/withdraw.ts';
+import { withdrawOwnRequest } from '../../../shared/locks/withdraw.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -66,12 +66,12 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
   };
   const { table } = dependencies;
-  const acquired = documented('acquire', acquirer(dependencies));
-  const heartbeaten = documented('heartbeat', heartbeater(dependencies));
-  const released = documented('release', releaser(dependencies));
-  const broken = documented('breakLease', breaker(dependencies));
-  const read = documented('readLeases', reader(dependencies));
-  const withdrawn = documented('withdraw', withdrawer(dependencies));
+  const acquired = documented('acquire', acquireLease(dependencies));
+  const heartbeaten = documented('heartbeat', extendLease(dependencies));
+  const released = documented('release', releaseLease(dependencies));
+  const broken = documented('breakLease', breakLeaseByFence(dependencies));
+  const read = documented('readLeases', lookUpLeases(dependencies));
+  const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 
   return {
     clock,

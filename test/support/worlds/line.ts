@@ -7,17 +7,17 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
-import { acquireOrPark } from '../../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../../shared/leases/acquire-or-park.ts';
+import { cancelLeaseWaiter } from '../../../shared/leases/cancel.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
-import { canceller } from '../../../shared/leases/cancel.ts';
 import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';
 import type { Parked } from '../../../shared/line/calls.ts';
 import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
 import { join } from '../../../shared/line/join.ts';
-import { executionEnder } from '../../../shared/locks/execution-ended.ts';
+import { endExecution } from '../../../shared/locks/execution-ended.ts';
 import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
-import { repairer } from '../../../shared/locks/repair.ts';
+import { repairLines } from '../../../shared/locks/repair.ts';
 import type { Clock } from '../../../shared/surroundings/clock.ts';
 import { call, type Requests } from '../emulators/aws.ts';
 import { startStepFunctions, type Task } from '../emulators/step-functions.ts';
@@ -44,10 +44,10 @@ export async function queueWorld(overrides: Overrides = {}) {
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
   const moving: Overrides['clock'] = overrides.clock ?? clock;
-  const enter = documented('acquire', acquireOrPark(dependencies));
-  const repaired = repairer(dependencies);
-  const ended = executionEnder(dependencies);
-  const cancelled = documented('cancelWaiter', canceller(dependencies));
+  const enter = documented('acquire', acquireOrParkLease(dependencies));
+  const repaired = repairLines(dependencies);
+  const ended = endExecution(dependencies);
+  const cancelled = documented('cancelWaiter', cancelLeaseWaiter(dependencies));
 
   return {
     ...world,

@@ -1,14 +1,14 @@
 import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Parked } from '../../../shared/line/calls.ts';
-import { lineOf } from '../../../shared/line/waiters.ts';
+import { lineKeyOf } from '../../../shared/line/waiters.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { permitAcquirerOrParker } from '../../../shared/permits/acquire-or-park.ts';
-import { permitBreaker } from '../../../shared/permits/break.ts';
+import { acquireOrParkPermit } from '../../../shared/permits/acquire-or-park.ts';
+import { breakPermitByFence } from '../../../shared/permits/break.ts';
+import { cancelPermitWaiter } from '../../../shared/permits/cancel.ts';
 import { withPools } from '../../../shared/permits/dependencies.ts';
-import { permitHeartbeater } from '../../../shared/permits/heartbeat.ts';
-import { permitCanceller } from '../../../shared/permits/cancel.ts';
-import { poolReader } from '../../../shared/permits/read.ts';
-import { permitReleaser } from '../../../shared/permits/release.ts';
+import { extendPermit } from '../../../shared/permits/heartbeat.ts';
+import { lookUpPool } from '../../../shared/permits/read.ts';
+import { releasePermit } from '../../../shared/permits/release.ts';
 import { call } from '../emulators/aws.ts';
 import type { Task } from '../emulators/step-functions.ts';
 import { documented } from '../stack/contract.ts';
@@ -27,12 +27,12 @@ export async function poolLineWorld(overrides: Overrides = {}) {
   const world = await queueWorld(overrides);
   const { clock, dynamodb, requests, steps } = world;
   const dependencies = withPools(world.dependencies);
-  const entered = documented('acquire', permitAcquirerOrParker(dependencies));
-  const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
-  const released = documented('release', permitReleaser(dependencies));
-  const broken = documented('breakLease', permitBreaker(dependencies));
-  const cancelled = documented('cancelWaiter', permitCanceller(dependencies));
-  const read = documented('readLeases', poolReader(dependencies));
+  const entered = documented('acquire', acquireOrParkPermit(dependencies));
+  const heartbeaten = documented('heartbeat', extendPermit(dependencies));
+  const released = documented('release', releasePermit(dependencies));
+  const broken = documented('breakLease', breakPermitByFence(dependencies));
+  const cancelled = documented('cancelWaiter', cancelPermitWaiter(dependencies));
+  const read = documented('readLeases', lookUpPool(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
   /** A task of its own each time, a millisecond after the one before. */
   const park = async (input: object, task: Task = steps.newTask()) => {
@@ -55,8 +55,8 @@ export async function poolLineWorld(overrides: Overrides = {}) {
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
     read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
-    repairLine: (key: string) => world.repairKey(lineOf(key)),
-    rows: (key: string) => world.rows(lineOf(key)),
+    repairLine: (key: string) => world.repairKey(lineKeyOf(key)),
+    rows: (key: string) => world.rows(lineKeyOf(key)),
     ...rawPools(dynamodb, dependencies.poolsTable),
     /** A task that receives the permit of `first` from the line, and has not heard of it. */
     untold: async (first: Proof, terms: object) => {
@@ -74,7 +74,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
       dynamodb.send(
         new UpdateItemCommand({
           TableName: dependencies.waitersTable,
-          Key: { key: { S: lineOf(key) }, ticket: { S: ticket } },
+          Key: { key: { S: lineKeyOf(key) }, ticket: { S: ticket } },
           UpdateExpression: 'SET deadline = :deadline, keep_until = :keep',
           ExpressionAttributeValues: { ':deadline': { N: `${deadline}` }, ':keep': { N: `${deadline + 5000}` } },
         }),

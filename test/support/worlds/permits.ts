@@ -6,12 +6,12 @@ import {
   PutItemCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
-import { permitAcquirer } from '../../../shared/permits/acquire.ts';
-import { permitBreaker } from '../../../shared/permits/break.ts';
+import { acquirePermit } from '../../../shared/permits/acquire.ts';
+import { breakPermitByFence } from '../../../shared/permits/break.ts';
 import type { PoolDependencies } from '../../../shared/permits/dependencies.ts';
-import { permitHeartbeater } from '../../../shared/permits/heartbeat.ts';
-import { poolReader } from '../../../shared/permits/read.ts';
-import { permitReleaser } from '../../../shared/permits/release.ts';
+import { extendPermit } from '../../../shared/permits/heartbeat.ts';
+import { lookUpPool } from '../../../shared/permits/read.ts';
+import { releasePermit } from '../../../shared/permits/release.ts';
 import { seededIds, testSeed } from '../chance/seed.ts';
 import { call, newTable, testClient, watch } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
@@ -38,11 +38,11 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
     poolsTable: await newTable('pools'),
     ...overrides,
   };
-  const acquired = documented('acquire', permitAcquirer(dependencies));
-  const heartbeaten = documented('heartbeat', permitHeartbeater(dependencies));
-  const released = documented('release', permitReleaser(dependencies));
-  const broken = documented('breakLease', permitBreaker(dependencies));
-  const read = documented('readLeases', poolReader(dependencies));
+  const acquired = documented('acquire', acquirePermit(dependencies));
+  const heartbeaten = documented('heartbeat', extendPermit(dependencies));
+  const released = documented('release', releasePermit(dependencies));
+  const broken = documented('breakLease', breakPermitByFence(dependencies));
+  const read = documented('readLeases', lookUpPool(dependencies));
 
   return {
     clock,

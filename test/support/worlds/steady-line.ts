@@ -1,4 +1,4 @@
-import { acquirer } from '../../../shared/leases/acquire.ts';
+import { acquireLease } from '../../../shared/leases/acquire.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
 import { call } from '../emulators/aws.ts';
 import { Timeline } from '../time/timeline.ts';
@@ -14,7 +14,7 @@ export async function steadyLineWorld() {
   const steady = (key: string, more: object = {}, chance = 0) => {
     const dependencies = { ...world.dependencies, ids: { ...world.dependencies.ids, random: () => chance } };
     const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
-    return acquirer(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
+    return acquireLease(dependencies)(inputOfAcquire.parse({ ...asked, ...more }), call());
   };
   return {
     ...world,
