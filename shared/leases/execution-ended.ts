@@ -41,8 +41,8 @@ export async function leaveLease(dependencies: LeaseDependencies, leaving: Leavi
 }
 
 /**
- * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
- * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
+ * Whether perhaps no task and no call was notified of the grant, whose ticket was still there, or that its caller has not claimed. The schedule deletes the
+ * ticket of a task that it tells LeaseHeld. So the same may be true of a grant that is over and that answered no call.
  */
 async function mayBeUnheard(
   dependencies: LeaseDependencies,
@@ -60,7 +60,7 @@ async function mayBeUnheard(
 
 interface Held extends Reported, Pick<Leaving, 'key' | 'until'> {
   /**
-   * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
+   * Those of the execution that were still there. Perhaps no task or call was notified of a grant to one of them, and none can use it any more. A
    * redriven execution may ask again with the same request id, so the record forgets that id.
    */
   tickets: readonly string[];
