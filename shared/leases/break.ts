@@ -114,7 +114,7 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  const ended = { ticket: { key, ticket }, error: leaseLost(key, 'broken', undefined) };
+  const ended = { waiter: { key, ticket }, error: leaseLost(key, 'broken', undefined) };
   const delivery = await endUnnotified(dependencies, ended, call);
   return delivery === 'delivered';
 }

@@ -99,7 +99,7 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  const ended = { ticket: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') };
+  const ended = { waiter: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') };
   const delivery = await endUnnotified(dependencies, ended, call);
   return delivery === 'delivered';
 }
