@@ -1,4 +1,4 @@
-import type { cancelLeaseWaiter } from '../../shared/leases/in-line/cancel.ts';
+import type { cancelLeaseWaiter } from '../../shared/leases/cancel.ts';
 import type { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { cancelLeaseWaiter } from '../../shared/leases/in-line/cancel.ts';
+import { cancelLeaseWaiter } from '../../shared/leases/cancel.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { cancelInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
@@ -13,7 +13,7 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
     run: route(dependencies, {
       isForPermit: namesPool,
       lease: cancelLeaseWaiter,
-      permit: async () => (await import('../../shared/permits/in-line/cancel.ts')).cancelPermitWaiter,
+      permit: async () => (await import('../../shared/permits/cancel.ts')).cancelPermitWaiter,
     }),
     logged: ['key', 'ticket', 'cancelled'],
   });

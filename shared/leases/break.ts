@@ -114,7 +114,9 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  return endUnnotified(dependencies, { waiter: { key, ticket }, error: leaseLost(key, 'broken', undefined) }, call);
+  const ended = { waiter: { key, ticket }, error: leaseLost(key, 'broken', undefined) };
+  const delivery = await endUnnotified(dependencies, ended, call);
+  return delivery === 'delivered';
 }
 
 function isBroken(record: LeaseRecord, fence: number): boolean {

@@ -4,13 +4,13 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ended } from '../line/ended.ts';
 import { MAX_GONE, MAX_OVER } from '../line/next.ts';
-import { canNotifyTasks, endTask, NOTIFY_MS } from '../line/notify.ts';
+import { canNotifyTasks, NOTIFY_MS } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
+import { tellBroken } from '../line/unnotified.ts';
 import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
 import { grantUnchanged, lineUnchanged } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
 import { endLease } from './end.ts';
-import { repairAtTheEnd } from './in-line/watch.ts';
 import { clearMark } from './marks.ts';
 import {
   type Ending,
@@ -26,6 +26,7 @@ import { type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endsAt, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
 import { leaseLost } from './views.ts';
+import { repairAtTheEnd } from './watch.ts';
 import type { Written } from './write.ts';
 
 export interface HandedOff {
@@ -158,9 +159,9 @@ async function endUndelivered(dependencies: LeaseDependencies, record: LeaseReco
 }
 
 /**
- * Ends the task of a broken grant if its ticket is still there, because the task may not have been notified yet. A holder that released its lease had
- * been notified.
- * @throws HoldfastError Unavailable if Step Functions gave no answer: the task would never end
+ * Ends the task of a broken grant if its ticket is still there, because the task may not have been notified yet. A holder that released its
+ * lease had been notified.
+ * If the task cannot be notified, its ticket stays.
  */
 export async function settleWaiter(
   dependencies: LeaseDependencies,
@@ -170,7 +171,7 @@ export async function settleWaiter(
   if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getWaiter(dependencies, { key, ticket }, call);
   if (row && isTask(row))
-    await endTask(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call);
+    await tellBroken(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call);
   else if (row) await deleteWaiter(dependencies, row, call);
 }
 

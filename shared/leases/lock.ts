@@ -10,14 +10,14 @@ import { grantUnchanged, isHeldByAnother, isOfAnother } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
 import type { GrantRequest } from './grant.ts';
 import { handOff } from './hand-off.ts';
-import { leasePatienceMs, pauseMs } from './in-line/pace.ts';
-import { repairAtTheEnd } from './in-line/watch.ts';
 import { answer, claimFull, correctLineOut, mark, markAgain, passToTask, renew } from './marks.ts';
+import { leasePatienceMs, pauseMs } from './pace.ts';
 import { locationOf, readRecord } from './read-record.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { releaseLease } from './release.ts';
 import { endReason, endsAt, grantedIn, isLeased, isOver, takeoverAt } from './rules.ts';
 import { leaseHeld, leaseLost } from './views.ts';
+import { repairAtTheEnd } from './watch.ts';
 
 /** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
 const CROWD_MS = 25;

@@ -5,7 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
-import { paceAfter } from './in-line/pace.ts';
+import { paceAfter } from './pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';

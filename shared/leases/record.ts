@@ -30,6 +30,8 @@ export interface LeaseRecord {
   brokenAt?: number | undefined;
   /** The expiry that a broken lease had. */
   brokenUntil?: number | undefined;
+  /** The lease id of the last grant that an operator broke, if the line has granted the lease since. */
+  brokenLease?: string | undefined;
   heartbeatAt?: number | undefined;
   /** Whether an operator has marked the grant as ending (`ending_at`): no call extends it, and it stays until its holder releases it or its ttl ends. */
   hasEndMark?: boolean;
@@ -96,6 +98,7 @@ export function parseRecord(item: Item): LeaseRecord {
     releasedAt: number(item, 'released_at'),
     brokenAt: number(item, 'broken_at'),
     brokenUntil: number(item, 'broken_until'),
+    brokenLease: item.broken_lease?.S,
     heartbeatAt: number(item, 'heartbeat_at'),
     hasEndMark: item.ending_at !== undefined,
     endedByExecution: item.ended_by !== undefined,

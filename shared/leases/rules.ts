@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors.ts';
 import type { LostReason } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Acquisition, isOwnOf } from '../line/request.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { Leased, LeaseRecord } from './record.ts';
@@ -38,6 +39,12 @@ export function takeoverAt(record: LeaseRecord, clockSkewMs: number): number {
   return endsAt(record) + clockSkewMs + strictlyAfter;
 }
 
+/** Whether another caller may take the lease, or the line may grant it. */
+export const canBeHad = (
+  record: LeaseRecord,
+  { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
+): boolean => !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
+
 /** Whether the current grant answers this request, so that a retry after a lost answer never locks its own caller out. */
 export function isRepeatable(record: LeaseRecord, asker: Acquisition, now: number): record is Leased {
   return isOwnOf(record, asker) && isLeased(record) && endsAt(record) > now;
@@ -53,6 +60,7 @@ export function stateOf(record: LeaseRecord | undefined, now: number): LeaseStat
 export function lostReason(record: LeaseRecord | undefined, leaseId: string): LostReason {
   if (!record) return 'unknown';
   if (record.leaseId === leaseId) return endReason(record);
+  if (record.brokenLease === leaseId) return 'broken';
   return record.leaseId !== undefined || isLeased(record) ? 'taken' : 'unknown';
 }
 

@@ -12,7 +12,7 @@ import { type Grant, grantItem, newGrant } from './grant.ts';
 import { isCounter, keeping, MARK_ATTRIBUTES } from './marks.ts';
 import type { Ending, Line, NextInLine } from './next.ts';
 import type { LeaseRecord } from './record.ts';
-import { isLeased } from './rules.ts';
+import { isEnding, isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /** The hints name up to this many waiters. */
@@ -67,11 +67,23 @@ export async function transfer(
     ...(wasHeld && { turn_ms: integer(Math.max(0, grant.acquiredAt - Number(from.acquiredAt))) }),
   };
   const answered = waiter.ticket === own && { answered_at: integer(grant.acquiredAt) };
-  const set = { ...grantItem(grant), ...answered, ...(previous && endedItem(previous)), ...(others && hints) };
+  const set = {
+    ...grantItem(grant),
+    ...answered,
+    ...brokenItem({ from, how }),
+    ...(previous && endedItem(previous)),
+    ...(others && hints),
+  };
   const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
   const condition = all(unchanged, isBelow(grant.fence));
   return landed(grant, await updateLease(dependencies, { key, version, ...update, condition }, call));
 }
+
+/** So that its former holder learns that an operator broke the lease. It stays until a plain acquire, or the next break. */
+const brokenItem = ({ from, how }: Pick<Transfer, 'from' | 'how'>): Item => {
+  const isBroken = how === 'broken' || from.brokenAt !== undefined || isEnding(from);
+  return isBroken && from.leaseId !== undefined ? { broken_lease: text(from.leaseId) } : {};
+};
 
 /** A grant keeps its lease id for as long as it is on record. */
 const landed = ({ leaseId }: Grant, written: Written): Transferred => ({

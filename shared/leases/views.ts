@@ -19,7 +19,7 @@ export interface LeaseView {
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
-  /** Whether that execution has ended, and the lease goes on as an ordinary lease (in-line/grace.ts). */
+  /** Whether that execution has ended, and the lease goes on as an ordinary lease (grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;

@@ -10,44 +10,51 @@ export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
-/** What a ticket has been granted: a caller's grant is `unclaimed` at first. */
-export type GrantOfWaiter = 'none' | 'unclaimed' | 'whole';
+/** The lock that the waiter waits for. */
+interface CancelLock<Rec> {
+  /** A consistent read. */
+  read(): Promise<Rec>;
+  /** What the ticket was granted: until its call claims it, such a grant has the ttl that the call asked for. */
+  grantOf(record: Rec): { claimTtlMs?: number | undefined } | undefined;
+  /** Serves those behind the waiter. */
+  handOffToLine(record: Rec): Promise<void>;
+}
 
-interface Cancelling {
+interface Cancelling<Rec> {
   /** The key under which the ticket stands. */
   line: string;
   ticket: string;
-  /** By a consistent read of the record. */
-  granted(): Promise<GrantOfWaiter>;
+  lock: CancelLock<Rec>;
 }
 
 /**
- * Takes a task or a call out of a line, by its ticket. The task or call fails with LeaseLost and the reason `cancelled`
- * (docs/protocols/queue.md#cancel).
+ * Takes a task or a call out of a line, by its ticket, and serves those behind it (docs/protocols/queue.md#cancel). The task or call fails with
+ * LeaseLost and the reason `cancelled`.
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
-export async function cancelByTicket(
+export async function cancelByTicket<Rec>(
   dependencies: LeaseDependencies,
-  { line, ticket, granted }: Cancelling,
+  { line, ticket, lock }: Cancelling<Rec>,
   call: Call,
 ): Promise<Cancelled> {
   const key = keyOfLine(line);
   const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
-  const isGranted = async () => (await granted()) !== 'none';
   const row = await getWaiter(dependencies, { key: line, ticket }, call);
-  if (row && !isTask(row)) {
-    if (!(await flagCancelled(dependencies, { name: row }, call))) return not((await isGranted()) ? 'granted' : 'gone');
-    // The call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
-    return (await granted()) === 'whole' ? not('granted') : { key, ticket, cancelled: true };
-  }
-  if (await isGranted()) return not('granted');
+  const isFlagged = row && !isTask(row) && (await flagCancelled(dependencies, { name: row }, call));
+  const record = await lock.read();
+  const grant = lock.grantOf(record);
+  // A call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
+  if (grant && !(isFlagged && grant.claimTtlMs !== undefined)) return not('granted');
   if (!row) return not('unknown');
-  const error = withdrawn(line);
-  const delivery = await failTask(dependencies, { waiter: row, error }, call);
-  if (delivery === 'unanswered')
-    throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
-      retryAfterMs: 1000,
-    });
-  if (delivery === 'delivered') return { key, ticket, cancelled: true };
-  return not((await isGranted()) ? 'granted' : 'gone');
+  if (!isTask(row) && !isFlagged) return not('gone');
+  if (isTask(row)) {
+    const delivery = await failTask(dependencies, { waiter: row, error: withdrawn(line) }, call);
+    if (delivery === 'unanswered')
+      throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
+        retryAfterMs: 1000,
+      });
+    if (delivery === 'gone') return not(lock.grantOf(await lock.read()) ? 'granted' : 'gone');
+  }
+  await lock.handOffToLine(record);
+  return { key, ticket, cancelled: true };
 }

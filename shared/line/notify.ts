@@ -1,4 +1,4 @@
-import { SendTaskFailureCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
+import { SendTaskFailureCommand, type SendTaskHeartbeatCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
 import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../aws/call.ts';
 import { attempt } from '../aws/send.ts';
@@ -90,7 +90,7 @@ export async function deliver<Current>(
       const told = durations({ since: waiter.parkedAt, expiresAt: grant.expiresAt, now });
       const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
       const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
-      const outcome = await send(
+      const outcome = await sendToTask(
         dependencies,
         new SendTaskSuccessCommand({ taskToken: waiter.taskToken, output }),
         call,
@@ -123,7 +123,7 @@ export async function notifyFailed(
   const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
   const cause = JSON.stringify({ ...error.problem(waiter.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: waiter.taskToken, error: error.code, cause });
-  const outcome = await send(dependencies, command, call);
+  const outcome = await sendToTask(dependencies, command, call);
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
@@ -159,13 +159,13 @@ export async function endTask(
   return delivery;
 }
 
-async function send(
+/** A single try, whatever client a caller of directTransport passes (aws/step-functions.ts). `throttled`: the message was not delivered. */
+export async function sendToTask(
   { stepFunctions }: LeaseDependencies,
-  command: SendTaskSuccessCommand | SendTaskFailureCommand,
+  command: SendTaskSuccessCommand | SendTaskFailureCommand | SendTaskHeartbeatCommand,
   call: Call,
 ): Promise<Delivery | 'throttled'> {
   let tries = 0;
-  // One try, whatever client a caller of directTransport passes (aws/step-functions.ts).
   const tried = await attempt(await stepFunctions(), { command, tooLate: () => tries++ > 0 }, call);
   if ('output' in tried) return 'delivered';
   if (GONE.has(tried.error.name)) return 'gone';

@@ -1,49 +1,20 @@
 import type { Call } from '../aws/call.ts';
-import { notifyLease } from '../leases/deliver.ts';
-import { handOff } from '../leases/hand-off.ts';
-import { repairAgainAtTheEnd } from '../leases/in-line/watch.ts';
-import { markAgain } from '../leases/marks.ts';
-import { failOverdue } from '../leases/next.ts';
-import { readRecord } from '../leases/read-record.ts';
-import type { LeaseRecord } from '../leases/record.ts';
-import { isEnding, isLeased, takeoverAt } from '../leases/rules.ts';
-import { leaseLost } from '../leases/views.ts';
+import { repairLease, repairLeaseAgain } from '../leases/repair.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { newQuestions, type Questions } from '../line/executions/questions.ts';
-import { findEnd } from '../line/executions/state.ts';
+import { newQuestions } from '../line/executions/questions.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
 import { keysWithWaiters } from '../line/repair/lines.ts';
-import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { endUnnotified } from '../line/unnotified.ts';
-import {
-  deleteWaiter,
-  getWaiter,
-  isTask,
-  poolOfLine,
-  readWaiters,
-  type Waiter,
-  type WaitingTask,
-} from '../line/waiters.ts';
-import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
-import { endDeadHolder } from './dead-holders.ts';
-import { releaseHeldByEnded } from './execution-ended.ts';
+import type { Counts, Looking } from '../line/repair/looking.ts';
+import { LAST_KEY_MS } from '../line/repair/overdue.ts';
+import { poolOfLine } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
 
-export interface Repaired {
+export interface Repaired extends Counts {
   /** Keys that have a line. */
   keys: number;
-  /** Tasks and callers that received a lease whose holder had disappeared. */
-  granted: number;
-  /** Tasks that were notified of a grant on record. */
-  told: number;
-  /** Tasks about which Step Functions gave no answer. The next run tries again. */
-  unanswered: number;
   /** Whether the run saw all keys. The next run sees the rest. */
   complete: boolean;
 }
-
-/** One run does no more for one key, because one line of tasks that are gone must not delay the other keys. */
-const MAX_HAND_OFFS = 10;
 
 /**
  * A foreign client does not hand its lease off, so the next caller takes it. While such a client holds a key with young tickets, the run goes on and
@@ -51,7 +22,6 @@ const MAX_HAND_OFFS = 10;
  * keep the function running.
  */
 const LOOK_AGAIN_MS = 5000;
-const YOUNG_MS = 600_000;
 
 /** A run mostly waits for DynamoDB, so it works on this many keys at once. */
 const KEYS_AT_ONCE = 8;
@@ -142,9 +112,7 @@ async function watch(
       if (call.timeLeftMs() < LAST_KEY_MS) return false;
       const own = { ...repaired, granted: 0 };
       try {
-        const record = await readRecord(dependencies, key, call);
-        const current = await handOffOrMark(dependencies, { record, repaired: own }, call);
-        if (isForeign(current)) still.push(key);
+        if (await repairLeaseAgain(dependencies, { key, repaired: own }, call)) still.push(key);
       } catch (error) {
         failures.push(error);
         still.push(key);
@@ -156,113 +124,18 @@ async function watch(
   }
 }
 
-/** Leased by a client that writes the Rust crate's attributes alone. */
-const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.leaseId === undefined;
-
-/** One key, and what the run has done and may still do. */
-interface Looking {
-  key: string;
-  fence: number | undefined;
-  repaired: Repaired;
-  spareMs: number;
-  questions: Questions;
-}
-
 /** @returns whether to look at the key again in this run */
 async function repairKey(
   dependencies: LeaseDependencies,
-  { key, fence, repaired, spareMs, questions }: Looking,
+  looking: Looking & { fence: number | undefined },
   call: Call,
 ): Promise<boolean> {
-  const pool = poolOfLine(key);
-  if (pool !== undefined) {
-    const [{ withPools }, { repairPoolLine }] = [
-      await import('../permits/dependencies.ts'),
-      await import('../permits/in-line/repair.ts'),
-    ];
-    await repairPoolLine(withPools(dependencies), { key: pool, repaired, spareMs, questions }, call);
-    return false;
-  }
-  const record = await readRecord(dependencies, key, call);
-  // The grant that the message is about has ended. Another one that stands has messages of its own.
-  if (fence !== undefined && record.fence !== fence && !canBeHad(dependencies, record)) return false;
-  const isGranted = ({ ticket }: Waiter) => ticket === record.ticket;
-  const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail, spareMs }, call);
-  const current = await handOffOrMark(dependencies, { record, repaired }, call);
-  await notifyLate(dependencies, { record: current, repaired }, call);
-  if (fence !== undefined && current.fence === fence) await repairAgainAtTheEnd(dependencies, current, call);
-  repaired.granted += await endDeadHolder(dependencies, { record: current, questions }, call);
-  return isForeign(current) && hasYoungWaiter(dependencies, key, call);
-}
-
-async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
-  const newestFirst = readWaiters(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
-  const { value: newest } = await newestFirst.next();
-  return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
-}
-
-/** The lease as it was last seen, and what the run has done so far. */
-interface Repair {
-  record: LeaseRecord;
-  repaired: Repaired;
-}
-
-/**
- * Hands on a lease that is free or expired, and puts a lost mark back on one that runs.
- * @returns the record as it was last seen
- */
-async function handOffOrMark(
-  dependencies: LeaseDependencies,
-  { record: seen, repaired }: Repair,
-  call: Call,
-): Promise<LeaseRecord> {
-  const { key } = seen;
-  let record = seen;
-  for (let tries = 0; canBeHad(dependencies, record); record = await readRecord(dependencies, key, call)) {
-    const ending = isLeased(record) ? 'expired' : 'free';
-    const { end, record: current } = await handOff(dependencies, { record, ending }, call);
-    if (end === 'granted') repaired.granted++;
-    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return current;
-  }
-  if (record.waiters !== undefined || !(await isAnyWaiting(dependencies, { key, isGranted: () => false }, call)))
-    return record;
-  return (await markAgain(dependencies, { record }, call)).record;
-}
-
-const canBeHad = ({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): boolean =>
-  !isLeased(record) || takeoverAt(record, clockSkewMs) <= clock.now();
-
-/** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
-async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
-  const { key, ticket } = record;
-  if (!isLeased(record) || ticket === undefined || !isLate(record, dependencies.clock.now())) return;
-  const row = await getWaiter(dependencies, { key, ticket }, call);
-  if (row && !isTask(row)) {
-    // The grant was claimed, and its call died before it deleted the row.
-    if (record.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, row, call);
-    return;
-  }
-  if (!row || !isStillNotified(row, dependencies.clock.now())) return;
-  if (isEnding(record)) {
-    // The break that marked it died before it looked at the ticket.
-    if (!(await endUnnotified(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call))) return;
-    const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
-    if (end === 'granted') repaired.granted++;
-    return;
-  }
-  const grant = { waiter: row, record, repeated: false, isOurs: false };
-  const { outcome, record: current } = await notifyLease(dependencies, grant, call);
-  if (outcome === 'overtaken') return;
-  if (outcome === 'unanswered') {
-    repaired.unanswered++;
-    return;
-  }
-  await deleteWaiter(dependencies, row, call);
-  if (outcome === 'delivered') repaired.told++;
-  // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
-  const { execution } = current;
-  if (outcome === 'delivered' || execution === undefined) return;
-  const found = await findEnd(dependencies, { execution, orMissing: true }, call);
-  if (found) repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);
+  const pool = poolOfLine(looking.key);
+  if (pool === undefined) return repairLease(dependencies, looking, call);
+  const [{ withPools }, { repairPoolLine }] = [
+    await import('../permits/dependencies.ts'),
+    await import('../permits/repair.ts'),
+  ];
+  await repairPoolLine(withPools(dependencies), { ...looking, key: pool }, call);
+  return false;
 }

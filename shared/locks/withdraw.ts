@@ -1,16 +1,7 @@
 import type { Call } from '../aws/call.ts';
-import { all } from '../aws/condition.ts';
-import { outcomeUnknown, writing } from '../aws/send.ts';
-import { isStillHeld, isUnmarked } from '../leases/conditions.ts';
-import { endLease } from '../leases/end.ts';
-import { handOff } from '../leases/hand-off.ts';
-import { readRecord } from '../leases/read-record.ts';
-import { type Leased, parseRecord } from '../leases/record.ts';
-import { isLeased } from '../leases/rules.ts';
+import { withdrawLease } from '../leases/withdraw.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isOwnOf } from '../line/request.ts';
-import { type Asker, flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
-import { withdrawWaiter } from '../line/withdraw.ts';
+import type { Withdrawer } from '../line/waiting-calls.ts';
 import type { WithdrawInput } from './inputs.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
@@ -29,18 +20,9 @@ export function withdrawOwnRequest(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
     const asker = { key, requestId, holder, ticket, principal: call.principal };
     const cancelled =
-      (await withdrawFromLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
+      (await withdrawLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
-}
-
-async function withdrawFromLease(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
-  const { seen, flagged } = await flagOwnWaiters(dependencies, asker, call);
-  // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
-  const end = await endGrant(dependencies, { asker, seen }, call);
-  if (end === 'inDoubt' && !flagged)
-    throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: asker.key });
-  return end === 'ended' || flagged;
 }
 
 /** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
@@ -48,48 +30,7 @@ async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdraw
   if (dependencies.poolsTable === undefined) return false;
   const [{ withPools }, { withdrawPermitRequest }] = [
     await import('../permits/dependencies.ts'),
-    await import('../permits/in-line/withdraw.ts'),
+    await import('../permits/withdraw.ts'),
   ];
   return withdrawPermitRequest(withPools(dependencies), asker, call);
-}
-
-interface Withdrawing {
-  asker: Asker;
-  /** The tickets of the request that were there. */
-  seen: ReadonlySet<string>;
-}
-
-/**
- * `ended`: a grant of the request, or the waiter that received it. `inDoubt`: a write without an answer may have ended the grant, and the lease has
- * moved on since.
- */
-type GrantEnd = 'ended' | 'none' | 'inDoubt';
-
-async function endGrant(dependencies: LeaseDependencies, { asker, seen }: Withdrawing, call: Call): Promise<GrantEnd> {
-  const { key } = asker;
-  let otherwise: GrantEnd = 'none';
-  for (;;) {
-    const record = await readRecord(dependencies, key, call);
-    if (!isLeased(record) || !isOwnOf(record, asker)) return otherwise;
-    const { ticket } = record;
-    if (ticket !== undefined && !seen.has(ticket) && (await withdrawWaiter(dependencies, { asker, ticket }, call)))
-      otherwise = 'ended';
-    const end = await endCurrent(dependencies, record, call);
-    if (end === 'ended') return end;
-    if (end === 'inDoubt' && otherwise === 'none') otherwise = end;
-  }
-}
-
-/** @returns `none` if the lease has changed */
-async function endCurrent(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
-  const { key, leaseId } = record;
-  const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
-  if (outcome.won) return 'ended';
-  const current = outcome.old ? parseRecord(outcome.old) : { key };
-  // A try of the SDK may have landed before the one that lost.
-  if (!isLeased(current) && current.leaseId === leaseId) return 'ended';
-  if (current.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'none';
-  const handed = await handOff(dependencies, { record: current, ending: 'released' }, call);
-  if (handed.end !== 'overtaken') return 'ended';
-  return outcome.unanswered || handed.unanswered ? 'inDoubt' : 'none';
 }

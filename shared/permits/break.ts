@@ -99,11 +99,9 @@ async function endUnnotifiedTask(
   call: Call,
 ): Promise<boolean> {
   const { endUnnotified } = await import('../line/unnotified.ts');
-  return endUnnotified(
-    dependencies,
-    { waiter: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') },
-    call,
-  );
+  const ended = { waiter: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') };
+  const delivery = await endUnnotified(dependencies, ended, call);
+  return delivery === 'delivered';
 }
 
 function brokenView(

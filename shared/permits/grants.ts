@@ -16,6 +16,7 @@ import {
 import type { PoolDependencies } from './dependencies.ts';
 import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
 import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { remember } from './ring.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -49,6 +50,8 @@ interface Grants {
   permits: readonly NewPermit[];
   /** The expired entries whose places they take. */
   ended: readonly PoolEntry[];
+  /** Those of their requests that the record remembers. */
+  remembered?: readonly string[];
   /** Epoch milliseconds. */
   now: number;
   /** Undefined for a request that was in no line. */
@@ -84,7 +87,7 @@ interface LineLeft {
  */
 export async function grantPermits(
   dependencies: PoolDependencies,
-  { key, permits, ended, now, line }: Grants,
+  { key, permits, ended, remembered = [], now, line }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const freed = weightOf(ended);
@@ -94,6 +97,7 @@ export async function grantPermits(
   const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
   const entries = permits.map((permit, nth) => entryOfNew(dependencies, { permit, nth, now }));
   const mark = markAfter(line, permits.length);
+  const ring = ringAfter(remembered);
   const written = await updatePool(
     dependencies,
     {
@@ -105,6 +109,7 @@ export async function grantPermits(
         '#used = if_not_exists(#used, :zero) + :weight',
         ...(limit === null ? [] : ['#last_limit = :limit']),
         ...mark.set,
+        ...ring.set,
       ],
       remove: [...removed(ended, except), ...mark.remove],
       condition: all(
@@ -122,6 +127,7 @@ export async function grantPermits(
         '#used': 'used',
         ...(limit !== null && { '#last_limit': 'last_limit' }),
         ...mark.names,
+        ...ring.names,
       },
       values: {
         ...Object.assign({}, ...entries.map(({ values }) => values)),
@@ -130,6 +136,7 @@ export async function grantPermits(
         ':weight': integer(weight - freed),
         ...(limit !== null && { ':limit': integer(limit) }),
         ...mark.values,
+        ...ring.values,
       },
     },
     call,
@@ -172,20 +179,23 @@ function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> &
 interface Ending {
   key: string;
   ended: readonly PoolEntry[];
+  /** Those of their requests that the record remembers. */
+  remembered?: readonly string[];
   now: number;
   /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
   unmark?: Pick<PoolRecord, 'waiters'> | undefined;
 }
 
 /**
- * Ends permits, and grants none. Their requests are not remembered.
+ * Ends permits, and grants none.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function endPermits(
   dependencies: PoolDependencies,
-  { key, ended, now, unmark }: Ending,
+  { key, ended, remembered = [], now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {
+  const ring = ringAfter(remembered);
   const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
   const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark)] : [])];
   return updatePool(
@@ -193,15 +203,18 @@ export function endPermits(
     {
       key,
       now,
-      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : [])],
+      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : []), ...ring.set],
       remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
       condition: all(first, ...conditions),
-      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names) },
-      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)) },
+      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names), ...ring.names },
+      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)), ...ring.values },
     },
     call,
   );
 }
+
+const ringAfter = (remembered: readonly string[]): Partial<Mark> & Pick<Mark, 'set'> =>
+  remembered.length > 0 ? remember(remembered) : { set: [] };
 
 /** @param except those whose entries are written again */
 const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>

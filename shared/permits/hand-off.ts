@@ -3,13 +3,13 @@ import { HoldfastError } from '../errors.ts';
 import { MAX_GONE, MAX_OVER } from '../line/next.ts';
 import { repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, isTask, lineKeyOf } from '../line/waiters.ts';
+import { deleteWaiter, isTask, lineKeyOf, type Waiter } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
 import { notifyPermit } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits } from './grants.ts';
 import { findNext, type Head, type PoolLine } from './next.ts';
-import { type Going, previousOf } from './previous.ts';
+import { type Going, previousOf, rememberedOf } from './previous.ts';
 import { LineReading } from './reading.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
 import type { Written } from './write.ts';
@@ -22,6 +22,8 @@ export interface HandedOff {
    * that are gone, or had too little time, and others are in line.
    */
   end: 'empty' | 'waits' | 'left';
+  /** The first in line, if this call has seen that it does not fit. */
+  blocked?: Waiter | undefined;
   /** The record as it was last seen. */
   record: PoolRecord;
 }
@@ -73,7 +75,7 @@ export async function handOff(
     const needed = line.others || line.heads.length > 0 ? ending : ending.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
     if (line.heads.length === 0 && needed.length === 0 && (!clears || current.waiters === undefined))
-      return { granted, end: clears ? 'empty' : 'waits', record: current };
+      return { granted, end: clears ? 'empty' : 'waits', record: current, blocked: line.blocked };
     const written = await write(
       dependencies,
       { record: current, ending: needed, line, clears, now: clock.now() },
@@ -100,7 +102,7 @@ export async function handOff(
     // A call that has ended anything looks again, because another may have joined before that, and found no room. So does a call that finds room
     // behind its own grants: others who have ended permits leave it to this one.
     if (needed.length === 0 && line.behind && current.used > line.behind.room)
-      return { granted, end: 'waits', record: current };
+      return { granted, end: 'waits', record: current, blocked: line.blocked };
   }
 }
 
@@ -147,14 +149,19 @@ async function write(
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   const ended = ending.map(({ entry }) => entry);
+  const remembered = rememberedOf(ending);
   const [head] = heads;
   if (!head) {
-    const written = await endPermits(dependencies, { key, ended, now, unmark: clears ? record : undefined }, call);
+    const written = await endPermits(
+      dependencies,
+      { key, ended, remembered, now, unmark: clears ? record : undefined },
+      call,
+    );
     return { ...written, versions: new Map() };
   }
   const previous = previousOf(ending, now);
   const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
-  const granting = { key, permits, ended, now, line: { seen: record, others, next } };
+  const granting = { key, permits, ended, remembered, now, line: { seen: record, others, next } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }
@@ -210,10 +217,11 @@ async function leave(
   { granted, record, ending }: Current & { granted: string[] },
   call: Call,
 ): Promise<HandedOff> {
-  const ended = ending.flatMap(({ entry, how }) => (how === 'expired' ? [] : [entry]));
+  const ends = ending.filter(({ how }) => how !== 'expired');
+  const ended = ends.map(({ entry }) => entry);
   if (ended.length === 0) return { granted, end: 'left', record };
   const now = dependencies.clock.now();
-  const written = await endPermits(dependencies, { key: record.key, ended, now }, call);
+  const written = await endPermits(dependencies, { key: record.key, ended, remembered: rememberedOf(ends), now }, call);
   return { granted, end: 'left', record: written.record };
 }
 

@@ -40,6 +40,8 @@ export interface PoolLine {
   next: string | undefined;
   /** What that one asks for. */
   behind: NewPermit | undefined;
+  /** The same ticket, if it does not fit. */
+  blocked?: Waiter;
   /** Whether a task waits behind them. */
   taskWaits: boolean;
 }
@@ -87,6 +89,7 @@ export async function findNext(dependencies: PoolDependencies, look: Look, call:
         others: true,
         next: waiter.ticket,
         behind: permit,
+        ...(used > permit.room && { blocked: waiter }),
         taskWaits: line.taskWaits || isTask(waiter) || (await reading.hasTaskBehind(waiter)),
       };
     line.heads.push({ waiter, permit });
@@ -126,7 +129,7 @@ function grantOf(
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
   const gone = leaving.find(({ entry }) => entry.name === name);
-  if (gone && gone.entry.ticket !== waiter.ticket) return 'none'; // a request whose permit ends here is not remembered
+  if (gone && gone.entry.ticket !== waiter.ticket) return gone.how === 'executionEnded' ? 'released' : 'none';
   if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const how = ending(record, name);
   const entry = entryOf(record, name);

@@ -57,7 +57,7 @@ export function endPermit(
   call: Call,
 ): Promise<Written> {
   const { name } = proof;
-  const { set, names, values } = remember(name, brokenFence);
+  const { set, names, values } = remember([name], brokenFence);
   return updatePool(
     dependencies,
     {

@@ -5,18 +5,19 @@ import { RING } from './names.ts';
 /** No name of a request, and no fence. */
 const NONE = '-';
 
-const slots = (parts: (slot: number) => [released: string, broken: string]): string[] =>
-  Array.from({ length: RING }, (_, slot) => parts(slot)).flat();
+const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
 
-/** DynamoDB computes every value from the record as it was before the write. */
-const SHIFTED = slots((slot) => [
-  slot === 0 ? '#r0 = :name' : `#r${slot} = if_not_exists(#r${slot - 1}, :none)`,
-  slot === 0 ? '#b0 = :broken' : `#b${slot} = if_not_exists(#b${slot - 1}, :none)`,
-]);
+/** Those before them go on by so many slots. DynamoDB computes every value from the record as it was before the write. */
+const shifted = (count: number): string[] =>
+  SLOTS.flatMap((slot) =>
+    slot < count
+      ? [`#r${slot} = :name${slot}`, `#b${slot} = :broken`]
+      : ['r', 'b'].map((kind) => `#${kind}${slot} = if_not_exists(#${kind}${slot - count}, :none)`),
+  );
 
-const NAMES = Object.fromEntries(slots((slot) => [`r${slot}`, `b${slot}`]).map((name) => [`#${name}`, name]));
+const NAMES = Object.fromEntries(SLOTS.flatMap((slot) => [`r${slot}`, `b${slot}`]).map((name) => [`#${name}`, name]));
 
-/** The part of a write that ends a permit. */
+/** The part of a write that ends permits. */
 interface Remembering {
   set: string[];
   names: Record<string, string>;
@@ -24,15 +25,16 @@ interface Remembering {
 }
 
 /**
- * Remembers the request of a permit that ends (docs/protocols/pools.md#release). Those before it go one slot on, and the record forgets the oldest.
+ * Remembers the requests of permits that end (docs/protocols/pools.md#release). Those before them go on, and the record forgets the oldest.
+ * @param requests at most as many as the record remembers
  * @param brokenFence of the permit that an operator breaks
  */
-export const remember = (name: string, brokenFence?: number): Remembering => ({
-  set: SHIFTED,
+export const remember = (requests: readonly string[], brokenFence?: number): Remembering => ({
+  set: shifted(requests.length),
   names: NAMES,
   values: {
-    ':name': text(name),
-    ':none': text(NONE),
+    ...Object.fromEntries(requests.toReversed().map((name, slot) => [`:name${slot}`, text(name)])),
+    ...(requests.length < RING && { ':none': text(NONE) }),
     ':broken': brokenFence === undefined ? text(NONE) : integer(brokenFence),
   },
 });

@@ -28,7 +28,7 @@ export interface PermitView extends HolderView {
   ttlSeconds: number;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
-  /** Whether that execution has ended, and the permit goes on as an ordinary permit (in-line/grace.ts). */
+  /** Whether that execution has ended, and the permit goes on as an ordinary permit (grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;

@@ -70,7 +70,7 @@ describe('functions', () => {
         else expect(statement.Resource).toEqual(table);
         // Only a task's token names it, and IAM does not see that.
         if (statement.Resource === '*')
-          expect(['states:SendTaskSuccess', 'states:SendTaskFailure']).toEqual(
+          expect(['states:SendTaskSuccess', 'states:SendTaskFailure', 'states:SendTaskHeartbeat']).toEqual(
             expect.arrayContaining(statement.Action),
           );
       }

@@ -68,6 +68,19 @@ it('tasks and a caller in line, through their functions', async () => {
   tasks.steps.stop();
 });
 
+it('a dead task that is first in line, and does not fit, leaves the line to a caller by a run of the schedule, through its function', async () => {
+  const { handlers, steps, clock: time } = await queueWorld();
+  const key = 'dead first';
+  await post(handlers.acquire, { key, holder: 'reader', mode: 'shared', ttlSeconds: 600 });
+  const writer = steps.newTask();
+  await throughTask(handlers.acquire, { key, holder: 'writer', mode: 'exclusive', taskToken: writer.token });
+  writer.state = 'timedOut';
+  time.advance(60_000);
+  expect((await throughTask(handlers.repairQueues, {})).outcome).toBe('ok');
+  expect((await post(handlers.acquire, { key, holder: 'another reader', mode: 'shared' })).status).toBe(201);
+  steps.stop();
+});
+
 it('a release ends an overdue task in line by what the pool is then, through its function', async () => {
   const { handlers, steps, clock: time } = await queueWorld();
   const [key, limit] = ['overdue', 2];

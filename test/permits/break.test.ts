@@ -181,7 +181,7 @@ describe('a break that waits, of a permit whose task was never notified', () => 
     const next = await park({ key, holder: 'next', ...terms });
     const fence = await untoldFence(key);
     steps.faults.SendTaskFailure = ['refused'];
-    expect(await failure(breakPermit({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+    expect(await breakPermit({ key, fence, wait: true })).toMatchObject({ broken: true, ended: false });
     expect(await breakPermit({ key, fence, wait: true })).toMatchObject({ ended: true, holder: 'untold' });
     expect(task).toMatchObject(brokenTask);
     expect(next.task.output).toMatchObject({ holder: 'next', used: 1 });
@@ -194,10 +194,21 @@ describe('a break that waits, of a permit whose task was never notified', () => 
     const next = await park({ key, holder: 'next', ...terms });
     steps.faults.SendTaskFailure = ['refused'];
     const fence = await untoldFence(key);
-    expect(await failure(breakPermit({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+    expect(await breakPermit({ key, fence, wait: true })).toMatchObject({ broken: true, ended: false });
     clock.advance(10_001);
     await repairLine(key);
     expect(task).toMatchObject(brokenTask);
     expect(next.task.output).toMatchObject({ holder: 'next', used: 1 });
   });
+});
+
+it('a break at once of a permit whose task cannot be notified ends the permit, and the next in line has it', async () => {
+  const key = 'cannot be notified';
+  const terms = { limit: 1, ttlSeconds: 60 };
+  const { task } = await untold(await acquire({ key, ...terms }), terms);
+  const next = await park({ key, holder: 'next', ...terms });
+  steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
+  expect(await breakPermit({ key, fence: await untoldFence(key) })).toMatchObject({ broken: true, ended: true });
+  expect([task.state, next.task.output]).toMatchObject(['waiting', { holder: 'next' }]);
+  steps.faults = {};
 });

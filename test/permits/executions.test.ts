@@ -146,15 +146,39 @@ describe('an execution that ends', () => {
     expect(await holders(key)).toEqual(['h']);
   });
 
-  it('and was redriven: its request may ask again', async () => {
+  it('is remembered by its request, which gets no other permit: a redriven execution asks by another one', async () => {
     const execution = steps.newExecution();
     const asked = { key: 'asks again', holder: 'h', limit: 1, requestId: 'r', execution };
     const before = await acquire(asked);
     await executionEnded(execution);
-    const after = await acquire(asked);
+    const released = { code: 'LeaseLost', context: { reason: 'released' } };
+    expect(await failure(acquire(asked))).toMatchObject(released);
+    expect(await failure(heartbeat(before))).toMatchObject(released);
+    const after = await acquire({ ...asked, requestId: 'r-1' });
     expect(after).toMatchObject({ repeated: false, holder: 'h' });
     expect(after.fence).toBeGreaterThan(before.fence);
-    expect(await failure(heartbeat(before))).toMatchObject({ code: 'LeaseLost', context: { reason: 'unknown' } });
+  });
+
+  it('is remembered by up to eight requests, also in the write that grants their places', async () => {
+    const execution = steps.newExecution();
+    const asked = (nth: number) => ({ key: 'eight', holder: 'h', limit: 9, requestId: `r${nth}`, execution });
+    for (let nth = 0; nth < 9; nth++) await acquire(asked(nth));
+    const { task } = await park({ key: 'eight', holder: 'next', limit: 9, weight: 9 });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 9 });
+    expect(grantOf(task)).toMatchObject({ holder: 'next', used: 9, previous: { ended: 'executionEnded' } });
+    const codes: unknown[] = [];
+    for (let nth = 0; nth < 9; nth++) codes.push((await failure(acquire(asked(nth)))).code);
+    expect(codes.toSorted()).toEqual(['LeaseHeld', ...Array(8).fill('LeaseLost')]);
+  });
+
+  it('is forgotten by the request of a permit that its task may never have heard of', async () => {
+    const execution = steps.newExecution('RUNNING');
+    const key = 'unheard';
+    const asked = { key, holder: 'h', limit: 1, requestId: 'r', execution };
+    await world.untold(await acquire({ key, limit: 1 }), asked);
+    steps.executions.set(execution, 'FAILED');
+    expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+    expect(await acquire(asked)).toMatchObject({ repeated: false });
   });
 
   it('frees no permit that went to another since, nor one that its holder keeps alive under a new version', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { poolPatienceMs, poolPauseMs } from '../../shared/permits/in-line/pace.ts';
+import { poolPatienceMs, poolPauseMs } from '../../shared/permits/pace.ts';
 import type { PoolEntry } from '../../shared/permits/record.ts';
 
 const NOW = 1_000_000;

@@ -139,6 +139,22 @@ describe('a withdrawal of a request for a permit', () => {
     expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
   });
 
+  it('is in doubt if its write got no answer, and eight other permits have ended since: OutcomeUnknown, and not that there was none', async () => {
+    const key = newKey();
+    await acquire({ key, holder: 'b', requestId: 'w16', limit: 20 }, owner);
+    const others: Awaited<ReturnType<typeof acquire>>[] = [];
+    for (let nth = 0; nth < 8; nth++) others.push(await acquire({ key, holder: `other ${nth}`, limit: 20 }));
+    const allEnd = async () => {
+      for (const other of others) await release(other);
+    };
+    requests.faultsOf.UpdateItem = ['lostReply', precededBy(allEnd)];
+    expect(await failure(withdraw({ key, requestId: 'w16', holder: 'b' }, owner))).toMatchObject({
+      code: 'OutcomeUnknown',
+      context: { key },
+    });
+    expect(await withdraw({ key, requestId: 'w16', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
+  });
+
   it('lets those in at once that wait behind a call that is dead', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 2 });

@@ -84,6 +84,17 @@ describe('the functions', () => {
     expect(task.error).toBe('LeaseLost');
   });
 
+  it('cancelWaiter, of the next one for a lease that came free without a look at the line: those behind have their turn', async () => {
+    const { lambdaContext } = await import('../support/stack/adapters.ts');
+    const first = await throughTask(acquire, { key: 'cancel-next', holder: 'first' });
+    const next = await park({ key: 'cancel-next' });
+    const behind = await park({ key: 'cancel-next', holder: 'behind' });
+    await throughTask(release, { key: 'cancel-next', leaseId: first.body.leaseId }, lambdaContext(1900));
+    expect(next.task.state).toBe('waiting');
+    await post(cancelWaiter, { key: 'cancel-next', ticket: next.ticket });
+    expect(grantOf(behind.task)).toMatchObject({ holder: 'behind' });
+  });
+
   it('repairQueues, as the schedule calls it: tells, hands on, ends the overdue', async () => {
     const first = await throughTask(acquire, { key: 'repair', holder: 'first' });
     const execution = executionOf('repair');

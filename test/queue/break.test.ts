@@ -136,11 +136,11 @@ describe('a break that waits ends at once the grant of which no holder works', (
     expect(await breakLease({ key, fence: await fenceOf(key), wait: true })).toMatchObject({ ended: false });
   });
 
-  it('and answers Unavailable if Step Functions gives no answer: a repeat ends the grant', async () => {
+  it('but stays if Step Functions gives no answer: a repeat ends the grant', async () => {
     const key = 'unanswered';
     const { task, fence } = await unnotified(key);
     steps.faults.SendTaskFailure = ['refused'];
-    expect(await failure(breakLease({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+    expect(await breakLease({ key, fence, wait: true })).toMatchObject({ broken: true, ended: false });
     expect(await breakLease({ key, fence, wait: true })).toMatchObject({ ended: true });
     expect(task).toMatchObject(brokenTask);
   });
@@ -152,7 +152,7 @@ describe('a mark whose break died before it looked at the ticket of the grant', 
     const { task, fence } = await unnotified(key);
     const next = await park({ key, holder: 'next' });
     steps.faults.SendTaskFailure = ['refused'];
-    expect(await failure(breakLease({ key, fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
+    expect(await breakLease({ key, fence, wait: true })).toMatchObject({ broken: true, ended: false });
     clock.advance(10_001);
     await repair();
     expect(task).toMatchObject(brokenTask);
@@ -201,5 +201,62 @@ describe('the request whose lease is ending', () => {
     );
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
     expect(grant).toMatchObject({ holder: 'worker', ending: true });
+  });
+});
+
+describe('a break of a lease whose task cannot be notified', () => {
+  it('ends the lease at once, the next in line has it, and the task keeps its place as one that never had the lease', async () => {
+    const key = 'cannot be notified';
+    const { task, fence } = await unnotified(key);
+    const next = await park({ key, holder: 'next' });
+    steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+    expect([task.state, next.task.output]).toMatchObject(['waiting', { holder: 'next' }]);
+    steps.faults = {};
+    await release(grantOf(next.task));
+    await repair();
+    expect(grantOf(task)).toMatchObject({ holder: 'task' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('answers the same to a repeat, which sends again', async () => {
+    const key = 'sent again';
+    const { task, fence } = await unnotified(key);
+    steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+    steps.faults = {};
+    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+    expect(task).toMatchObject(brokenTask);
+    expect(await rows(key)).toEqual([]);
+  });
+});
+
+describe('a holder whose lease an operator broke, and that learns of it after a waiter has taken the key', () => {
+  const broken = { code: 'LeaseLost', context: { reason: 'broken' } };
+
+  it.each([false, true])(
+    'sees the reason broken, and so after further hand-offs: a task waited, wait is %s',
+    async (wait) => {
+      const key = `reason ${wait}`;
+      const first = await acquire({ key, holder: 'first', ttlSeconds: 2 });
+      const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
+      await breakLease({ key, fence: first.fence, wait });
+      if (wait) clock.advance(3000);
+      if (wait) await repair();
+      expect(await failure(heartbeat(first))).toMatchObject(broken);
+      await release(grantOf(one.task));
+      expect(grantOf(two.task)).toMatchObject({ holder: 'two' });
+      expect(await failure(heartbeat(first))).toMatchObject(broken);
+      expect(await release(first)).toEqual({ key, released: false, reason: 'broken' });
+      expect(await release(grantOf(one.task))).toMatchObject({ released: false, reason: 'taken' });
+    },
+  );
+
+  it('sees it also if the waiter came after the break', async () => {
+    const key = 'reason of a free lease';
+    const first = await acquire({ key, holder: 'first' });
+    await breakLease({ key, fence: first.fence });
+    await park({ key, holder: 'next' });
+    expect(await failure(heartbeat(first))).toMatchObject(broken);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { paceAfter, pauseMs } from '../../shared/leases/in-line/pace.ts';
+import { paceAfter, pauseMs } from '../../shared/leases/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
 import { shortName } from '../../shared/line/pace.ts';
 import { newTicket } from '../../shared/line/waiters.ts';

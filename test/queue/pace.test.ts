@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { leasePatienceMs, paceAfter, pauseMs } from '../../shared/leases/in-line/pace.ts';
+import { leasePatienceMs, paceAfter, pauseMs } from '../../shared/leases/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
 import { meanOf, shortName } from '../../shared/line/pace.ts';
 

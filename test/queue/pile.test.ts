@@ -74,19 +74,25 @@ describe('a pile of rows of callers that are over', () => {
     expect(await rows(key)).toHaveLength(50);
   });
 
-  it('does not share the bound of overdue tasks: a hundred of those end, and all rows go', async () => {
-    const key = 'beside tasks';
+  it.each([
+    ['with 20000 of 40,000 ms left', 20_000, 0],
+    ['with 19999 of 40,000 ms left', 19_999, 13],
+  ])('is ended together with overdue tasks, as long as half of the run is left: %s', async (_, leftMs, rest) => {
+    const key = `beside tasks ${leftMs}`;
     await acquire({ key, ttlSeconds: 600 });
-    const { keep_until: _, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
-    const tasks = Array.from({ length: 103 }, (_, index) => ({
+    const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
+    const tasks = Array.from({ length: 3 }, (_row, index) => ({
       ...task,
-      ticket: { S: `000000000000001-over 00050-${String(index).padStart(3, '0')}` }, // among those rows
+      ticket: { S: `000000000000001-over 00050-${index}` }, // among those rows
       task_token: { S: `token-none-${index}` },
+      request_id: { S: `task ${index}` },
     }));
     await putTickets([...tasks, ...over(key, 110)]);
+    let looks = 0;
+    await repairWith(call({ timeLeftMs: () => (looks++ < 2 ? 40_000 : leftMs) }));
+    expect(await rows(key)).toHaveLength(rest);
     await repair();
-    const left = await rows(key);
-    expect(left.map((row) => 'task_token' in row)).toEqual([true, true, true]);
+    expect(await rows(key)).toEqual([]);
   });
 
   it('of 818 rows: a release passes them, and grants the lease to the task behind', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 
+import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -79,5 +80,43 @@ describe('a withdrawal that names the ticket of its call', () => {
     const asked = { key, holder: 'heavy', requestId: 'r', ticket };
     expect(await pools.withdraw(asked)).toMatchObject({ cancelled: true });
     expect(task.state).toBe('succeeded');
+  });
+});
+
+describe('a free lease whose holder had no time to look at the line', () => {
+  const late = call({ timeLeftMs: () => 1000 });
+
+  it('goes to the task behind a call that withdraws', async () => {
+    const key = 'free, withdrawn';
+    const first = await acquire({ key });
+    await joinLine(key, 'r');
+    const { task } = await park({ key, holder: 'task' });
+    await release(first, late);
+    expect(task.state).toBe('waiting');
+    expect(await withdraw({ key, holder: 'caller', requestId: 'r' })).toMatchObject({ cancelled: true });
+    expect(world.grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it.each(['task', 'call'])('goes to the task behind a %s that an operator cancels', async (kind) => {
+    const key = `free, cancelled ${kind}`;
+    const first = await acquire({ key });
+    if (kind === 'call') await joinLine(key, 'r');
+    else await park({ key, holder: 'cancelled' });
+    const [row] = await rows(key);
+    const { task } = await park({ key, holder: 'task' });
+    await release(first, late);
+    expect(await world.cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+    expect(world.grantOf(task)).toMatchObject({ holder: 'task' });
+  });
+
+  it('loses its mark if the only call in line withdraws', async () => {
+    const key = 'free, alone';
+    const first = await acquire({ key });
+    await joinLine(key, 'r');
+    await release(first, late);
+    expect(await rawItem(key)).toHaveProperty('waiters');
+    await withdraw({ key, holder: 'caller', requestId: 'r' });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });
 });

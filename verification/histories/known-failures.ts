@@ -1,6 +1,3 @@
-import { MANY_TOLD_IN_TIME } from './capabilities/bounds.model.ts';
-import { DEAD_TASK_COSTS_NOTHING } from './capabilities/free.model.ts';
-import { WITHDRAWAL_TOLD } from './capabilities/pools.record.ts';
 import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
 
@@ -16,27 +13,6 @@ interface KnownFailure {
 
 /** Histories that break these promises do not fail. Whatever else they break is a failure. */
 export const KNOWN_FAILURES: readonly KnownFailure[] = [
-  {
-    failure:
-      'A dead task that is first in the line of a pool, and does not fit, stops the line until its `parkSeconds` are over.',
-    promise: DEAD_TASK_COSTS_NOTHING,
-    courses: ['a task that waits to be alone is dead, in front of readers that fit'],
-  },
-  {
-    failure:
-      'If the deadlines of more than a hundred tasks of one key pass together, a hundred of them are notified each minute.',
-    promise: MANY_TOLD_IN_TIME,
-    courses: [
-      'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
-      'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
-    ],
-  },
-  {
-    failure:
-      'A withdrawal that has ended a permit, and whose first answer from DynamoDB was lost, answers `cancelled: false` if eight more permits end before its next try.',
-    promise: WITHDRAWAL_TOLD,
-    courses: ['a caller withdraws, the answer to the write is lost, and eight other permits end before the next try'],
-  },
   {
     failure:
       'A task that names its `execution` cannot wait for a permit of a key of more than 1,010 bytes: it receives `Unavailable`.',

@@ -85,6 +85,8 @@ export class StepFunctionsModel {
         return this.#tell(input.taskToken, { outcome: 'ok', body: JSON.parse(input.output ?? '') });
       case 'SendTaskFailure':
         return this.#tell(input.taskToken, { outcome: input.error ?? '', body: JSON.parse(input.cause ?? '{}') });
+      case 'SendTaskHeartbeat':
+        return this.#tell(input.taskToken, undefined);
       case 'DescribeExecution': {
         const execution = this.#executions.get(input.executionArn ?? '');
         if (!execution) return refusal('ExecutionDoesNotExist');
@@ -102,15 +104,18 @@ export class StepFunctionsModel {
     }
   }
 
-  #tell(token: string | undefined, result: TaskResult): { statusCode: number; answer: object } {
+  /** @param result undefined for a heartbeat */
+  #tell(token: string | undefined, result: TaskResult | undefined): { statusCode: number; answer: object } {
     const task = this.#tasks.get(token ?? '');
     if (!task) return refusal('InvalidToken');
     if (task.unreachable === 'denied') return refusal('KmsAccessDeniedException');
     if (task.unreachable) return { ...refusal('InternalServerError'), statusCode: 500 };
     const isOver = this.#executions.get(task.execution)?.status !== 'RUNNING';
     if (task.state !== 'waiting') return refusal(isOver ? 'TaskDoesNotExist' : 'TaskTimedOut');
-    task.state = 'told';
-    task.told(result);
+    if (result) {
+      task.state = 'told';
+      task.told(result);
+    }
     return { statusCode: 200, answer: {} };
   }
 }

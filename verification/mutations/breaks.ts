@@ -43,7 +43,7 @@ export const BREAKS: Mutation[] = [
   shown(
     'a break that waits ends the lease of a task that was notified',
     ['queue', 'but waits for a task that was notified'],
-    change("=== 'delivered'", "!== 'unanswered'", 'shared/line/unnotified.ts'),
+    change("return delivery === 'delivered';", "return delivery !== 'unanswered';", 'shared/leases/break.ts'),
   ),
   shown(
     'the schedule renews a grant that is ending',

@@ -33,7 +33,7 @@ export const EXECUTIONS: Mutation[] = [
     change(
       'const condition = all(isStillHeld(record), isOfExecution(execution));',
       'const condition = all(isOfExecution(execution), isOfExecution(execution));',
-      'shared/leases/in-line/grace.ts',
+      'shared/leases/grace.ts',
     ),
   ),
   shown(
@@ -42,7 +42,7 @@ export const EXECUTIONS: Mutation[] = [
     change(
       'condition: isStill(entry),',
       "condition: { ...isStill(entry), expression: '#h.v = :seen OR attribute_exists(#h.v)' },",
-      'shared/permits/in-line/grace.ts',
+      'shared/permits/grace.ts',
     ),
   ),
   shown(

@@ -249,11 +249,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'the schedule does not put back the mark of a pool',
     ['park', 'of a call that died after its row: the schedule marks the record and grants'],
-    change(
-      'if (record.waiters === undefined &&',
-      'if (record.waiters !== undefined &&',
-      'shared/permits/in-line/repair.ts',
-    ),
+    change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it received while it looked at the line',
@@ -302,7 +298,7 @@ export const POOLS: Mutation[] = [
     change(
       'const end = await endOf(dependencies, held, call);',
       "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
-      'shared/permits/in-line/execution-ended.ts',
+      'shared/permits/execution-ended.ts',
     ),
   ),
   byTest(
@@ -365,4 +361,60 @@ export const POOLS: Mutation[] = [
     ['advance', 'to a caller that passed a removed mark grants no more than the limit has left'],
     change('Math.min(least, room - before)', 'Math.min(least, room)'),
   ),
+  {
+    name: 'the repair takes a task for dead that Step Functions gives no answer about',
+    changes: [
+      {
+        search: "if ((await sendToTask(dependencies, command, call)) !== 'gone') return false;",
+        replace: "if ((await sendToTask(dependencies, command, call)) === 'delivered') return false;",
+      },
+    ],
+    test: {
+      file: 'test/permits/dead-head.test.ts',
+      name: 'keeps its place if the answer about its heartbeat is refused',
+    },
+  },
+  {
+    name: 'the repair never looks at the first in line that does not fit',
+    changes: [
+      {
+        search: 'if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;',
+        replace: '',
+      },
+    ],
+    test: {
+      file: 'test/permits/dead-head.test.ts',
+      name: 'loses its place within two minutes after its token has died: whose execution goes on',
+    },
+  },
+  byTest(
+    'a withdrawal that may have ended a permit says that there was none',
+    ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
+    change('if (inDoubt && !hadWaiter &&', 'if (inDoubt && hadWaiter &&'),
+  ),
+  byTest(
+    'the end of an execution forgets the requests of its permits',
+    ['executions', 'is remembered by its request, which gets no other permit'],
+    change("how === 'executionEnded' ? [entry.name] : []", "how === 'executionEnded' ? [] : []"),
+  ),
+  byTest(
+    'the end of an execution remembers the request of a permit that its task may never have heard of',
+    ['executions', 'is forgotten by the request of a permit that its task may never have heard of'],
+    change('return row ? isTask(row) : tickets.includes(ticket);', 'return row ? false : tickets.includes(ticket);'),
+  ),
+  {
+    name: 'a cancellation leaves those behind the waiter to the schedule',
+    changes: [change('await lock.handOffToLine(record);', '')],
+    test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a task that an operator cancels' },
+  },
+  {
+    name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
+    changes: [change("if (end !== 'ended' && flagged) await", "if (end === 'ended' && flagged) await")],
+    test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a call that withdraws' },
+  },
+  {
+    name: 'the former holder of a broken lease is told that it was taken',
+    changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
+    test: { file: 'test/queue/break.test.ts', name: 'sees it also if the waiter came after the break' },
+  },
 ];

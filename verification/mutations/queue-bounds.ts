@@ -76,8 +76,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a message about a grant that has ended goes on with the one that stands',
     changes: [
       {
-        search: 'record.fence !== fence && !canBeHad(dependencies, record)) return false;',
-        replace: 'record.fence === undefined && !canBeHad(dependencies, record)) return false;',
+        search: 'record.fence !== fence && !canBeHad(record, dependencies)) return false;',
+        replace: 'record.fence === undefined && !canBeHad(record, dependencies)) return false;',
       },
       {
         search: 'if (fence !== undefined && current.fence === fence) await',
@@ -100,7 +100,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the event of an end believes what Step Functions said before the record was read',
     changes: [
       {
-        file: 'shared/locks/execution-ended.ts',
+        file: 'shared/leases/execution-ended.ts',
         search: 'const end = await endOf(dependencies, held, call);',
         replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },
@@ -207,8 +207,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair leaves what a hundred callers and more left to the next runs',
     changes: [
       {
-        search: 'if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;',
-        replace: 'if (over++ >= MIN_OVER) break;',
+        search: 'if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;',
+        replace: 'if (met++ >= MIN_GOING) break;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
@@ -217,8 +217,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair clears a pile for one key as long as its run lasts',
     changes: [
       {
-        search: 'if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;',
-        replace: 'if (over++ >= MIN_OVER && call.timeLeftMs() < 0) break;',
+        search: 'if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;',
+        replace: 'if (met++ >= MIN_GOING && call.timeLeftMs() < 0) break;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'with 19999 of 40,000 ms left' },
@@ -227,8 +227,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair clears no row of a caller with half of its run over',
     changes: [
       {
-        search: 'if (over++ >= MIN_OVER && call',
-        replace: 'if (over++ >= 0 && call',
+        search: 'if (met++ >= MIN_GOING && call',
+        replace: 'if (met++ >= 0 && call',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
@@ -247,31 +247,24 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair deletes a pile by one request for each row at once',
     changes: [
       {
-        search: 'if (ending.length === DELETES_AT_ONCE) await clear();',
-        replace: 'if (ending.length === -1) await clear();',
+        search: 'if (ending.length === AT_ONCE) await endAll();',
+        replace: 'if (ending.length === -1) await endAll();',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
   },
   {
-    name: 'overdue tasks and rows of callers share a bound',
+    name: 'one run ends no more than a hundred overdue tasks of a key',
     changes: [
       {
-        search: 'if (tries++ < MAX_OVERDUE && (await',
-        replace: 'if (over++ < MAX_OVERDUE && (await',
+        search: "else if ((await fail(row)) === 'unanswered') unanswered++;",
+        replace: "else if (met <= MIN_GOING && (await fail(row)) === 'unanswered') unanswered++;",
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'does not share the bound of overdue tasks' },
-  },
-  {
-    name: 'one run ends any number of overdue tasks of a key',
-    changes: [
-      {
-        search: 'if (tries++ < MAX_OVERDUE && (await',
-        replace: 'if (tries++ >= 0 && (await',
-      },
-    ],
-    test: { file: 'test/queue/pile.test.ts', name: 'does not share the bound of overdue tasks' },
+    test: {
+      file: 'test/queue/bounds.test.ts',
+      name: 'of overdue ones costs a hand-off ten messages, and the schedule ends the rest',
+    },
   },
   {
     name: 'a look that stopped at a pile takes the line for empty',

@@ -185,7 +185,13 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the holder before is never a task whose execution ended before its ticket was deleted',
-    [change("? 'perhapsUnnotified'\n      : 'executionEnded'", "? 'undelivered' : 'executionEnded'")],
+    [
+      change(
+        "? 'perhapsUnnotified'\n      : 'executionEnded'",
+        "? 'undelivered' : 'executionEnded'",
+        'shared/leases/execution-ended.ts',
+      ),
+    ],
     'and the event of its end ends its execution: `previous` names it all the same to',
     'test/queue/undelivered.test.ts',
   ),
@@ -199,8 +205,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a withdrawal does not read the record',
     [
       change(
-        'const end = await endGrant(dependencies, { asker, seen }, call);',
-        "const end = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : 'none';",
+        'const { end, record } = await endGrant(dependencies, { asker, seen }, call);',
+        "const { end, record } = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : { end: 'none' as GrantEnd, record: asker as LeaseRecord };",
       ),
     ],
     'ends a grant, claimed or not, and hands it on',

@@ -9,7 +9,6 @@ import {
   isWaiting,
   readWaiters,
   type Waiter,
-  type WaitingCall,
   type WaitingTask,
 } from '../waiters.ts';
 import { deleteOver } from '../waiting-calls.ts';
@@ -28,14 +27,11 @@ const MAX_PAST_DEADLINE_MS = 180_000;
 /** As a rule, one key takes no longer. */
 export const LAST_KEY_MS = 5000;
 
-/** The most tasks that one run ends for one key: one line of tasks that are gone must not delay the other keys. */
-const MAX_OVERDUE = 100;
-
-/** The run deletes at least this many rows of callers, and more only while it has time to spare. */
-const MIN_OVER = 100;
+/** So many rows of one key go in any case, and more only while the run has time to spare: a long line must not cost the other keys their turn. */
+const MIN_GOING = 100;
 
 /** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
-const DELETES_AT_ONCE = 5;
+const AT_ONCE = 5;
 
 /** Whether the task of a grant, whose ticket is still there, should know of it by now. */
 export const isLate = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }, now: number): boolean =>
@@ -47,7 +43,7 @@ export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
 
 interface Overdue {
   fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
-  /** With less time left than this, expired rows are left to the next run. */
+  /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
 }
 
@@ -93,20 +89,20 @@ export async function failAllOverdue(
     FilterExpression: 'deadline <= :now',
     ExpressionAttributeValues: { ':now': integer(clock.now()) },
   };
-  let [tries, over, unanswered] = [0, 0, 0];
-  const ending: WaitingCall[] = [];
-  const clear = () => Promise.all(ending.splice(0).map((row) => deleteOver(dependencies, row, call)));
+  let [met, unanswered] = [0, 0];
+  const ending: Waiter[] = [];
+  const end = async (row: Waiter) => {
+    if (!isTask(row)) await deleteOver(dependencies, row, call);
+    else if ((await fail(row)) === 'unanswered') unanswered++;
+  };
+  const endAll = () => Promise.all(ending.splice(0).map(end));
   for await (const waiter of readWaiters(dependencies, overdue, call)) {
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
-    if (isTask(waiter)) {
-      if (tries++ < MAX_OVERDUE && (await fail(waiter)) === 'unanswered') unanswered++;
-      continue;
-    }
-    if (over++ >= MIN_OVER && call.timeLeftMs() < spareMs) break;
+    if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;
     ending.push(waiter);
-    if (ending.length === DELETES_AT_ONCE) await clear();
+    if (ending.length === AT_ONCE) await endAll();
   }
-  await clear();
+  await endAll();
   return unanswered;
 }

@@ -122,6 +122,8 @@ function act(double: StepFunctions, action: string, input: Record<string, string
       return finish(double, input.taskToken, (task) => {
         Object.assign(task, { state: 'failed', error: input.error, cause: JSON.parse(input.cause ?? '{}') });
       });
+    case 'SendTaskHeartbeat':
+      return finish(double, input.taskToken, () => {});
     case 'DescribeExecution': {
       const executionArn = input.executionArn ?? '';
       if (executionArn.split(':')[5] !== 'execution') return refusal('InvalidArn'); // as of an Express workflow

@@ -8,8 +8,8 @@ import {
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { acquireOrParkLease } from '../../../shared/leases/acquire-or-park.ts';
+import { cancelLeaseWaiter } from '../../../shared/leases/cancel.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
-import { cancelLeaseWaiter } from '../../../shared/leases/in-line/cancel.ts';
 import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';
 import type { Parked } from '../../../shared/line/calls.ts';

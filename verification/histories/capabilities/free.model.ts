@@ -10,7 +10,7 @@ import { nameOf, stateAt, weightOf, writesOn } from './pools.record.ts';
 
 const FREE_IS_HAD = 'any caller takes a free lease with its first call';
 const ROOM_BESIDE_LINE = 'a plain caller is refused only if a caller or task waits';
-export const DEAD_TASK_COSTS_NOTHING = 'a dead task costs the line minutes at most';
+const DEAD_TASK_COSTS_NOTHING = 'a dead task costs the line minutes at most';
 
 /** A caller that has left keeps its place for this long. */
 const KEEPS_PLACE_MS = 5000;

@@ -198,7 +198,7 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
   });
 }
 
-export const WITHDRAWAL_TOLD = 'a withdrawal that ended a permit does not say that it found none';
+const WITHDRAWAL_TOLD = 'a withdrawal that ended a permit does not say that it found none';
 
 export function withdrawalTold(history: readonly Entry[], key: string): Violation[] {
   return writesOn(history, key).flatMap((write) => {

@@ -69,12 +69,12 @@ export const TASK_COURSES: Course[] = [
     check: (history, facts) => roomBesideLine(history, POOL, facts),
   },
   {
-    name: 'more tasks wait for a lease than one run of the schedule ends, and have one deadline',
+    name: 'more tasks wait for a lease than a run of the schedule ends in any case, and have one deadline',
     play: (stage) => manyOverdue(stage, LEASE, {}),
     check: (history, facts) => toldInTime(history, LEASE, facts),
   },
   {
-    name: 'more tasks wait for a permit than one run of the schedule ends, and have one deadline',
+    name: 'more tasks wait for a permit than a run of the schedule ends in any case, and have one deadline',
     play: (stage) => manyOverdue(stage, POOL, ONE),
     check: (history, facts) => toldInTime(history, POOL, facts),
   },

@@ -1,13 +1,13 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all } from '../../aws/condition.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import type { EndingGrant } from '../../line/executions/grace.ts';
-import { isOfExecution, isStillHeld } from '../conditions.ts';
-import type { Leased } from '../record.ts';
-import { endsAt } from '../rules.ts';
-import { updateLease } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { EndingGrant } from '../line/executions/grace.ts';
+import { isOfExecution, isStillHeld } from './conditions.ts';
+import type { Leased } from './record.ts';
+import { endsAt } from './rules.ts';
 import { repairAtTheEnd } from './watch.ts';
+import { updateLease } from './write.ts';
 
 /**
  * Lets a lease go on until then, as an ordinary lease that no end of an execution ends any more. The beat stays as it is, so that a late duplicate of

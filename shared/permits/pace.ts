@@ -1,6 +1,6 @@
-import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../../line/pace.ts';
-import type { Ids } from '../../surroundings/ids.ts';
-import type { PoolRecord } from '../record.ts';
+import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/pace.ts';
+import type { Ids } from '../surroundings/ids.ts';
+import type { PoolRecord } from './record.ts';
 
 /** The first arrival notes a fence that it saw a few requests before. A place that is further behind is that of another line. */
 const MAX_BEHIND = 16;

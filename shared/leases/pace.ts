@@ -7,10 +7,10 @@ import {
   OTHERS_MS,
   patienceMs,
   shortName,
-} from '../../line/pace.ts';
-import type { Ids } from '../../surroundings/ids.ts';
-import type { LeaseRecord } from '../record.ts';
-import { isLeased } from '../rules.ts';
+} from '../line/pace.ts';
+import type { Ids } from '../surroundings/ids.ts';
+import type { LeaseRecord } from './record.ts';
+import { isLeased } from './rules.ts';
 
 const SHORT_TURN_MS = 50;
 const MAX_NEXT_MS = 250;

@@ -1,12 +1,13 @@
-import type { Call } from '../../aws/call.ts';
-import { lineKeyOf } from '../../line/waiters.ts';
-import { flagOwnWaiters, type Withdrawer } from '../../line/waiting-calls.ts';
-import { withdrawWaiter } from '../../line/withdraw.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { requestName } from '../names.ts';
-import { readPool } from '../read.ts';
-import { ending, entryOf } from '../record.ts';
-import { endPermit, handOffToLine } from '../release.ts';
+import type { Call } from '../aws/call.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
+import { lineKeyOf } from '../line/waiters.ts';
+import { flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
+import { withdrawWaiter } from '../line/withdraw.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { requestName } from './names.ts';
+import { readPool } from './read.ts';
+import { ending, entryOf } from './record.ts';
+import { endPermit, handOffToLine } from './release.ts';
 
 /**
  * Withdraws a request of the caller's own: the calls that wait for a permit, or the permit (docs/protocols/pools.md#withdraw).
@@ -21,12 +22,15 @@ export async function withdrawPermitRequest(
 ): Promise<boolean> {
   const asker = { ...asked, key: lineKeyOf(key) };
   const { seen, flagged } = await flagOwnWaiters(dependencies, asker, call);
-  let hadWaiter = flagged;
+  let [hadWaiter, inDoubt] = [flagged, false];
   const name = requestName(asked);
   // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
   for (let record = await readPool(dependencies, key, call); ; ) {
     const entry = entryOf(record, name);
     if (!entry) {
+      // A try without an answer may have ended the permit, and eight others have ended since.
+      if (inDoubt && !hadWaiter && ending(record, name) === undefined)
+        throw outcomeUnknown(writing(`table ${dependencies.poolsTable}`), undefined, { key });
       // Those behind it in line may fit by now.
       if (flagged) await handOffToLine(dependencies, { record }, call);
       return hadWaiter;
@@ -40,6 +44,7 @@ export async function withdrawPermitRequest(
       await handOffToLine(dependencies, { record: current, ticket }, call);
       return true;
     }
+    inDoubt ||= unanswered;
     record = current;
   }
 }

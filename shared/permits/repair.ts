@@ -1,33 +1,28 @@
-import type { Call } from '../../aws/call.ts';
-import { endDeadHolders, type Questions } from '../../line/executions/questions.ts';
-import { type Found, findEnd } from '../../line/executions/state.ts';
-import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../../line/repair/overdue.ts';
-import { endUnnotified } from '../../line/unnotified.ts';
-import { deleteWaiter, isTask, lineKeyOf, readWaiters, type Waiter, type WaitingTask } from '../../line/waiters.ts';
-import { deleteUnlessWithdrawn } from '../../line/waiting-calls.ts';
-import { isUnmarked } from '../conditions.ts';
-import { notifyPermit } from '../deliver.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { handOff } from '../hand-off.ts';
-import { raiseMark } from '../marks.ts';
-import { requestName } from '../names.ts';
-import { failOverdue } from '../next.ts';
-import { readPool } from '../read.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from '../record.ts';
-import { endPermit, handOffToLine } from '../release.ts';
-import { permitLost } from '../views.ts';
+import type { Call } from '../aws/call.ts';
+import { endDeadHolders } from '../line/executions/questions.ts';
+import { type Found, findEnd } from '../line/executions/state.ts';
+import { dropDeadTask } from '../line/repair/dead-task.ts';
+import type { Counts, Looking } from '../line/repair/looking.ts';
+import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
+import { endUnnotified } from '../line/unnotified.ts';
+import { deleteWaiter, isTask, lineKeyOf, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
+import { isUnmarked } from './conditions.ts';
+import { notifyPermit } from './deliver.ts';
+import type { PoolDependencies } from './dependencies.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
+import { handOff } from './hand-off.ts';
+import { raiseMark } from './marks.ts';
+import { requestName } from './names.ts';
+import { failOverdue } from './next.ts';
+import { readPool } from './read.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { endPermit, handOffToLine } from './release.ts';
+import { permitLost } from './views.ts';
 
 /** The most that one run does for one pool. */
 const MAX_ADVANCES = 10;
 const MAX_LATE = 100;
-
-/** What the run has done so far (locks/repair.ts). */
-interface Counts {
-  granted: number;
-  told: number;
-  unanswered: number;
-}
 
 interface Repair {
   record: PoolRecord;
@@ -40,7 +35,7 @@ interface Repair {
  */
 export async function repairPoolLine(
   dependencies: PoolDependencies,
-  { key, repaired, spareMs, questions }: { key: string; repaired: Counts; spareMs: number; questions: Questions },
+  { key, repaired, spareMs, questions }: Looking,
   call: Call,
 ): Promise<void> {
   let record = await readPool(dependencies, key, call);
@@ -53,9 +48,10 @@ export async function repairPoolLine(
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
   await notifyLate(dependencies, { record, repaired }, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
-    const { granted, end, record: current } = await handOff(dependencies, { record }, call);
+    const { granted, end, record: current, blocked } = await handOff(dependencies, { record }, call);
     repaired.granted += granted.length;
     record = current;
+    if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
   if (record.waiters === undefined) return;
@@ -86,7 +82,7 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     }
     if (!isStillNotified(waiter, clock.now())) continue;
     if (entry.isEnding) {
-      await endMarked(dependencies, { key: record.key, entry, waiter }, call);
+      await endMarked(dependencies, { record, entry, waiter, repaired }, call);
       continue;
     }
     const grant = { waiter, record, entry, repeated: false, isOurs: false };
@@ -97,17 +93,29 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
     // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
     if (outcome !== 'gone' || entry.execution === undefined) continue;
     const found = await findEnd(dependencies, { execution: entry.execution, orMissing: true }, call);
-    if (found) repaired.granted += await endPermitsOfEnded(dependencies, { ...found, key: record.key }, call);
+    if (found)
+      repaired.granted += await endPermitsOfEnded(
+        dependencies,
+        { ...found, key: record.key, ticket: waiter.ticket },
+        call,
+      );
   }
+}
+
+interface Marked {
+  entry: PoolEntry;
+  waiter: WaitingTask;
 }
 
 /** The break that marked the permit died before it looked at the ticket. If the task takes the message, no holder works under the permit. */
 async function endMarked(
   dependencies: PoolDependencies,
-  { key, entry: { name, id, version, fence }, waiter }: { key: string; entry: PoolEntry; waiter: WaitingTask },
+  { record: { key }, entry: { name, id, version, fence }, waiter, repaired }: Repair & Marked,
   call: Call,
 ): Promise<void> {
-  if (!(await endUnnotified(dependencies, { waiter, error: permitLost(key, 'broken') }, call))) return;
+  const delivery = await endUnnotified(dependencies, { waiter, error: permitLost(key, 'broken') }, call);
+  if (delivery === 'unanswered') repaired.unanswered++;
+  if (delivery !== 'delivered') return;
   const ends = { key, proof: { name, id }, brokenFence: fence, seen: version };
   const { won, record } = await endPermit(dependencies, ends, call);
   if (won) await handOffToLine(dependencies, { record }, call);

@@ -1,14 +1,14 @@
-import { integer, text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { repairAfter } from '../../line/repair/later.ts';
-import { lineKeyOf } from '../../line/waiters.ts';
-import { isStill } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { entryOf, type PoolEntry } from '../record.ts';
-import { updatePool } from '../write.ts';
+import { integer, text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { repairAfter } from '../line/repair/later.ts';
+import { lineKeyOf } from '../line/waiters.ts';
+import { isStill } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { entryOf, type PoolEntry } from './record.ts';
+import { updatePool } from './write.ts';
 
 /**
- * Lets a permit go on until then, as a lease does (leases/in-line/grace.ts).
+ * Lets a permit go on until then, as a lease does (leases/grace.ts).
  * @returns false if the permit has changed since it was read
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -1,13 +1,13 @@
-import { integer } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import { all, type Condition } from '../../aws/condition.ts';
-import type { LeaseDependencies } from '../../line/dependencies.ts';
-import { delayUntil } from '../../line/repair/later.ts';
-import { isOverdue, isTask, readWaiters } from '../../line/waiters.ts';
-import { isHeld } from '../conditions.ts';
-import type { LeaseRecord } from '../record.ts';
-import { isLeased, takeoverAt } from '../rules.ts';
-import { updateLease } from '../write.ts';
+import { integer } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all, type Condition } from '../aws/condition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { delayUntil } from '../line/repair/later.ts';
+import { isOverdue, isTask, readWaiters } from '../line/waiters.ts';
+import { isHeld } from './conditions.ts';
+import type { LeaseRecord } from './record.ts';
+import { isLeased, takeoverAt } from './rules.ts';
+import { updateLease } from './write.ts';
 
 /** While a holder extends its lease, its line is looked at no more often. */
 const AGAIN_AFTER_SECONDS = 10;

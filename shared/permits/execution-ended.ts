@@ -1,7 +1,7 @@
-import { text } from '../../aws/attributes.ts';
-import type { Call } from '../../aws/call.ts';
-import type { EndedExecution } from '../../line/executions/ended-execution.ts';
-import { graceEnd } from '../../line/executions/grace.ts';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import type { EndedExecution } from '../line/executions/ended-execution.ts';
+import { graceEnd } from '../line/executions/grace.ts';
 import {
   type End,
   endOf,
@@ -10,17 +10,18 @@ import {
   type Reported,
   type Work,
   workOf,
-} from '../../line/executions/state.ts';
-import { deleteWaiter, lineKeyOf } from '../../line/waiters.ts';
-import { isStill } from '../conditions.ts';
-import type { PoolDependencies } from '../dependencies.ts';
-import { forgetExecution, noteExecution } from '../execution-rows.ts';
-import { handOff, MOST_GOING } from '../hand-off.ts';
-import { readPool } from '../read.ts';
-import type { PoolEntry, PoolRecord } from '../record.ts';
-import { handOffToLine } from '../release.ts';
-import { updatePool } from '../write.ts';
+} from '../line/executions/state.ts';
+import { deleteWaiter, getWaiter, isTask, lineKeyOf } from '../line/waiters.ts';
+import { isStill } from './conditions.ts';
+import type { PoolDependencies } from './dependencies.ts';
+import { forgetExecution, noteExecution } from './execution-rows.ts';
 import { giveGrace } from './grace.ts';
+import { handOff, MOST_GOING } from './hand-off.ts';
+import type { Going } from './previous.ts';
+import { readPool } from './read.ts';
+import type { PoolEntry, PoolRecord } from './record.ts';
+import { handOffToLine } from './release.ts';
+import { updatePool } from './write.ts';
 
 /**
  * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).
@@ -51,7 +52,10 @@ export async function endInPool(dependencies: PoolDependencies, leaving: EndedEx
   await forget();
 }
 
-type Held = Reported & Pick<EndedExecution, 'key' | 'until'>;
+interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
+  /** Those of the execution that were still there. Perhaps no task or call was notified of a permit to one of them. */
+  tickets: readonly string[];
+}
 
 interface Ended {
   /** Permits that ended. */
@@ -90,14 +94,14 @@ async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Ca
       if (outcome === 'passed') ended.kept++;
       // It ended before it had the permit, and its own event found nothing.
       if (outcome === 'ended')
-        count(await endPermitsOf(dependencies, { key, execution: target, settled, until }, call));
+        count(await endPermitsOf(dependencies, { key, execution: target, settled, until, tickets: [] }, call));
     }
     if (running.length > 0) continue;
     const { ending, graced } = await giveGraces(dependencies, { record, over }, call);
     count({ graced });
     if (ending.length < over.length) continue;
     if (over.length === 0) return { ...ended, kept: ended.kept + unknown.length };
-    count(await endAll(dependencies, { record, over: ending }, call));
+    count(await endAll(dependencies, { record, over: ending, tickets: held.tickets }, call));
   }
 }
 
@@ -147,13 +151,30 @@ async function byTarget(
   return sorted;
 }
 
-/** Ends as many as one write ends. @returns how many have ended, and how many in line were given their room */
+/** Whether perhaps no task or call was notified of the permit, as for a lease (leases/execution-ended.ts). */
+async function mayBeUnnotified(
+  dependencies: PoolDependencies,
+  { key, entry, tickets }: { key: string; entry: PoolEntry; tickets: readonly string[] },
+  call: Call,
+): Promise<boolean> {
+  const { ticket, claimTtlMs, expiresAt } = entry;
+  if (ticket === undefined) return false;
+  if (claimTtlMs !== undefined || expiresAt <= dependencies.clock.now()) return true;
+  const row = await getWaiter(dependencies, { key: lineKeyOf(key), ticket }, call);
+  return row ? isTask(row) : tickets.includes(ticket);
+}
+
+/** Ends as many as one write ends, and remembers. @returns how many have ended, and how many in line were given their room */
 async function endAll(
   dependencies: PoolDependencies,
-  { record, over }: { record: PoolRecord; over: readonly PoolEntry[] },
+  { record, over, tickets }: { record: PoolRecord; over: readonly PoolEntry[]; tickets: readonly string[] },
   call: Call,
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
-  const ending = over.slice(0, MOST_GOING).map((entry) => ({ entry, how: 'executionEnded' as const }));
+  const ending: Going[] = [];
+  for (const entry of over.slice(0, MOST_GOING)) {
+    const isUnnotified = await mayBeUnnotified(dependencies, { key: record.key, entry, tickets }, call);
+    ending.push({ entry, how: isUnnotified ? 'perhapsUnnotified' : 'executionEnded' });
+  }
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
   const left = new Set(current.entries.map(({ id }) => id));
   return { freed: ending.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
@@ -195,15 +216,16 @@ async function passToTarget(
 
 /**
  * Ends the permits as a pass would that an execution holds which has ended. No event has told this call of that end.
- * @param found as `findEnd` tells
+ * @param found as `findEnd` tells. `ticket`: that of a permit, if it was still there
  * @returns how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endPermitsOfEnded(
   dependencies: PoolDependencies,
-  found: Found & { key: string },
+  { ticket, ...found }: Found & { key: string; ticket?: string },
   call: Call,
 ): Promise<number> {
-  const { granted } = await endPermitsOf(dependencies, found, call);
+  const tickets = ticket === undefined ? [] : [ticket];
+  const { granted } = await endPermitsOf(dependencies, { ...found, tickets }, call);
   return granted;
 }

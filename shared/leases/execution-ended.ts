@@ -1,0 +1,198 @@
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { all } from '../aws/condition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { EndedExecution } from '../line/executions/ended-execution.ts';
+import { graceEnd } from '../line/executions/grace.ts';
+import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
+import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
+import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { isOfExecution, isStillHeld, isUnmarked } from './conditions.ts';
+import { endLease } from './end.ts';
+import { endingOf, giveGrace } from './grace.ts';
+import { handOff } from './hand-off.ts';
+import { endedBefore } from './previous.ts';
+import { readRecord } from './read-record.ts';
+import { type Leased, type LeaseRecord, parseRecord } from './record.ts';
+import { endsAt, isLeased } from './rules.ts';
+import { updateLease } from './write.ts';
+
+/**
+ * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/queue.md#end-of-an-execution).
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function leaveLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+  const { key, tickets, ended } = leaving;
+  if (tickets.length > 0 && (await leaving.end()) === undefined) return;
+  const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
+  // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
+  const granted = tickets.filter((ticket) => ticket === record?.ticket);
+  const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
+  const endWaiting = async (ticket: string) => {
+    await deleteWaiter(dependencies, { key, ticket }, call);
+    ended.tickets++;
+  };
+  for (const ticket of waiting) await endWaiting(ticket);
+  const { outcome } = await releaseHeldBy(dependencies, leaving, call);
+  if (outcome === 'spared') return;
+  for (const ticket of granted) await endWaiting(ticket);
+  if (outcome === 'freed' || outcome === 'graced') ended[outcome]++;
+  else if (outcome !== 'other') ended.kept++;
+}
+
+/**
+<<<<<<< HEAD
+ * True if the grant may never have been delivered: its waiter, a task or a caller that has not claimed it, was still there. The schedule deletes the
+ * ticket of a task that it sends LeaseHeld. So a grant that has expired and that answered no call may never have been delivered, either.
+||||||| 6cf1757
+ * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
+ * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
+=======
+ * Whether perhaps no task and no call was notified of the grant, whose ticket was still there, or that its caller has not claimed. The schedule deletes the
+ * ticket of a task that it tells LeaseHeld. So the same may be true of a grant that is over and that answered no call.
+>>>>>>> h9
+ */
+async function mayBeUnnotified(
+  dependencies: LeaseDependencies,
+  { record, tickets }: { record: Leased } & Pick<Held, 'tickets'>,
+  call: Call,
+): Promise<boolean> {
+  const { key, ticket, claimTtlMs, answeredAt } = record;
+  if (ticket === undefined || answeredAt !== undefined) return false;
+  if (endsAt(record) <= dependencies.clock.now()) return true;
+  if (!tickets.includes(ticket)) return false;
+  if (claimTtlMs !== undefined) return true;
+  const row = await getWaiter(dependencies, { key, ticket }, call);
+  return row === undefined || isTask(row);
+}
+
+interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
+  /**
+<<<<<<< HEAD
+   * Those of the execution that were still there. A grant to one of them may never have been delivered, and can no longer be used. A redriven
+   * execution may ask again with the same request id, so the record forgets that id.
+||||||| 6cf1757
+   * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
+   * redriven execution may ask again with the same request id, so the record forgets that id.
+=======
+   * Those of the execution that were still there. Perhaps no task or call was notified of a grant to one of them, and none can use it any more. A
+   * redriven execution may ask again with the same request id, so the record forgets that id.
+>>>>>>> h9
+   */
+  tickets: readonly string[];
+}
+
+/**
+ * `freed`: the lease has ended. `graced`: it goes on for its grace. `kept`: the target may not have started yet. `passed`: the target runs, and the
+ * lease belongs to it now. `spared`: the execution was redriven, or the grant is from after the end. `other`: the lease does not belong to the execution, or
+ * no longer.
+ */
+type HeldOutcome =
+  | { outcome: 'freed'; granted: number }
+  | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
+
+/**
+ * Ends the lease of an execution that has ended, and hands it off, or lets it go on for its grace. If another execution works under the lease
+ * (`target`), the lease passes to that execution while it runs, and ends with it.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
+  const { key, execution, settled, tickets, until } = held;
+  for (;;) {
+    const record = await readRecord(dependencies, key, call);
+    if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
+    if ((record.acquiredAt ?? 0) > until) return { outcome: 'spared' };
+    // Redriven since, it may have been answered with this very grant, under a version that this pass has read only now.
+    const end = await endOf(dependencies, held, call);
+    if (end === undefined) return { outcome: 'spared' };
+    const current = { ...record, execution };
+    const { target } = record;
+    const work = await workOf(dependencies, { target, end, settled }, call);
+    if (work === 'unknown') return { outcome: 'kept' };
+    if (work === 'running') {
+      if (target === undefined || !(await passToTarget(dependencies, { record: current, target }, call))) continue;
+      // It may have ended before it had the lease, and its own event found nothing.
+      const hasEnded = (await executionState(dependencies, target, call)) === 'ended';
+      if (!hasEnded) return { outcome: 'passed' };
+      return releaseHeldBy(dependencies, { key, execution: target, settled, until, tickets: [] }, call);
+    }
+    const graceUntil = graceEnd(dependencies, endingOf(record), work);
+    if (graceUntil !== undefined) {
+      if (await giveGrace(dependencies, { record: current, until: graceUntil }, call)) return { outcome: 'graced' };
+      continue;
+    }
+    const ending = (await mayBeUnnotified(dependencies, { record, tickets }, call))
+      ? 'perhapsUnnotified'
+      : 'executionEnded';
+    const granted = await endHeld(dependencies, { record: current, ending }, call);
+    if (granted !== undefined) return { outcome: 'freed', granted };
+  }
+}
+
+/** A lease that an execution holds. */
+type OfExecution = Leased & { execution: string };
+
+/** @returns how many tasks were granted the lease then; undefined if the lease has changed */
+async function endHeld(
+  dependencies: LeaseDependencies,
+  { record, ending }: { record: OfExecution; ending: 'perhapsUnnotified' | 'executionEnded' },
+  call: Call,
+): Promise<number | undefined> {
+  const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
+  const forget = { last: endedBefore(record, ending, dependencies.clock.now()) };
+  const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnnotified' && { forget }) };
+  const outcome = await endLease(dependencies, end, call);
+  if (outcome.won) return 0;
+  const current = outcome.old ? parseRecord(outcome.old) : undefined;
+  if (!current || current.version !== record.version) return undefined;
+  const { end: how } = await handOff(dependencies, { record: current, ending }, call);
+  if (how === 'overtaken') return undefined;
+  return how === 'granted' ? 1 : 0;
+}
+
+/**
+ * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the lease as
+ * the dead execution's can hand it off.
+ */
+async function passToTarget(
+  dependencies: LeaseDependencies,
+  { record, target }: { record: OfExecution; target: string },
+  call: Call,
+): Promise<boolean> {
+  const version = dependencies.ids.uuid();
+  const { key, execution } = record;
+  const condition = all(isStillHeld(record), isOfExecution(execution));
+  const values = { ':target': text(target), ':next': text(version) };
+  const expression = 'SET execution = :target, lease_version = :next REMOVE target';
+  return (await updateLease(dependencies, { key, expression, condition, values, version }, call)).won;
+}
+
+/**
+ * Ends the lease on record as a pass would, if its execution has ended. No event has told this call of that end.
+ * @param found as `findEnd` tells. `ticket`: that of the grant, if it was still there
+ * @returns how many were given the lease
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function releaseHeldByEnded(
+  dependencies: LeaseDependencies,
+  { key, ticket, ...found }: Found & { key: string; ticket: string | undefined },
+  call: Call,
+): Promise<number> {
+  const held = { ...found, key, tickets: ticket === undefined ? [] : [ticket] };
+  const { granted = 0 } = await releaseHeldBy(dependencies, held, call);
+  return granted;
+}
+/** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
+export async function endDeadHolder(
+  dependencies: LeaseDependencies,
+  { record, questions }: { record: LeaseRecord; questions: Questions },
+  call: Call,
+): Promise<number> {
+  if (!isLeased(record) || record.waiters === undefined) return 0;
+  const { key, ticket } = record;
+  const end = async (found: Found) => {
+    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
+    return releaseHeldByEnded(dependencies, { ...found, key, ticket: row?.ticket }, call);
+  };
+  return endDeadHolders(dependencies, { grants: [record], questions, end }, call);
+}

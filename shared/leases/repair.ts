@@ -1,0 +1,133 @@
+import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { findEnd } from '../line/executions/state.ts';
+import type { Counts, Looking } from '../line/repair/looking.ts';
+import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
+import { endUnnotified } from '../line/unnotified.ts';
+import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
+import { notifyLease } from './deliver.ts';
+import { endDeadHolder, releaseHeldByEnded } from './execution-ended.ts';
+import { handOff } from './hand-off.ts';
+import { markAgain } from './marks.ts';
+import { failOverdue } from './next.ts';
+import { readRecord } from './read-record.ts';
+import type { LeaseRecord } from './record.ts';
+import { canBeHad, isEnding, isLeased } from './rules.ts';
+import { leaseLost } from './views.ts';
+import { repairAgainAtTheEnd } from './watch.ts';
+
+/** One run does no more for one key, because one line of tasks that are gone must not delay the other keys. */
+const MAX_HAND_OFFS = 10;
+
+/** The line of a busy key of foreign clients is looked at again in the same run while its newest ticket is younger than this. */
+const YOUNG_MS = 600_000;
+
+/**
+ * Finishes what a call on a lease that was interrupted left undone, and hands on the lease of a holder that disappeared
+ * (docs/protocols/queue.md#repair).
+ * @param fence of the grant that a message is about
+ * @returns whether to look at the key again in this run
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function repairLease(
+  dependencies: LeaseDependencies,
+  { key, fence, repaired, spareMs, questions }: Looking & { fence: number | undefined },
+  call: Call,
+): Promise<boolean> {
+  const record = await readRecord(dependencies, key, call);
+  // The grant that the message is about has ended. Another one that stands has messages of its own.
+  if (fence !== undefined && record.fence !== fence && !canBeHad(record, dependencies)) return false;
+  const isGranted = ({ ticket }: Waiter) => ticket === record.ticket;
+  const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
+  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail, spareMs }, call);
+  const current = await handOffOrMark(dependencies, { record, repaired }, call);
+  await notifyLate(dependencies, { record: current, repaired }, call);
+  if (fence !== undefined && current.fence === fence) await repairAgainAtTheEnd(dependencies, current, call);
+  repaired.granted += await endDeadHolder(dependencies, { record: current, questions }, call);
+  return isForeign(current) && hasYoungWaiter(dependencies, key, call);
+}
+
+async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
+  const newestFirst = readWaiters(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
+  const { value: newest } = await newestFirst.next();
+  return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
+}
+
+/** The same for a lease that a foreign client held when the run came to its key. @returns whether such a client still holds it */
+export async function repairLeaseAgain(
+  dependencies: LeaseDependencies,
+  { key, repaired }: Pick<Looking, 'key' | 'repaired'>,
+  call: Call,
+): Promise<boolean> {
+  const record = await readRecord(dependencies, key, call);
+  return isForeign(await handOffOrMark(dependencies, { record, repaired }, call));
+}
+
+/** Leased by a client that writes the Rust crate's attributes alone. */
+const isForeign = (record: LeaseRecord): boolean => isLeased(record) && record.leaseId === undefined;
+
+/** The lease as it was last seen, and what the run has done so far. */
+interface Repair {
+  record: LeaseRecord;
+  repaired: Counts;
+}
+
+/**
+ * Hands on a lease that is free or expired, and puts a lost mark back on one that runs.
+ * @returns the record as it was last seen
+ */
+async function handOffOrMark(
+  dependencies: LeaseDependencies,
+  { record: seen, repaired }: Repair,
+  call: Call,
+): Promise<LeaseRecord> {
+  const { key } = seen;
+  let record = seen;
+  for (let tries = 0; canBeHad(record, dependencies); record = await readRecord(dependencies, key, call)) {
+    const ending = isLeased(record) ? 'expired' : 'free';
+    const { end, record: current } = await handOff(dependencies, { record, ending }, call);
+    if (end === 'granted') repaired.granted++;
+    if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return current;
+  }
+  if (record.waiters !== undefined || !(await isAnyWaiting(dependencies, { key, isGranted: () => false }, call)))
+    return record;
+  return (await markAgain(dependencies, { record }, call)).record;
+}
+
+/** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
+async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
+  const { key, ticket } = record;
+  if (!isLeased(record) || ticket === undefined || !isLate(record, dependencies.clock.now())) return;
+  const row = await getWaiter(dependencies, { key, ticket }, call);
+  if (row && !isTask(row)) {
+    // The grant was claimed, and its call died before it deleted the row.
+    if (record.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, row, call);
+    return;
+  }
+  if (!row || !isStillNotified(row, dependencies.clock.now())) return;
+  if (isEnding(record)) {
+    // The break that marked it died before it looked at the ticket.
+    const ending = { waiter: row, error: leaseLost(key, 'broken', undefined) };
+    const delivery = await endUnnotified(dependencies, ending, call);
+    if (delivery === 'unanswered') repaired.unanswered++;
+    if (delivery !== 'delivered') return;
+    const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
+    if (end === 'granted') repaired.granted++;
+    return;
+  }
+  const grant = { waiter: row, record, repeated: false, isOurs: false };
+  const { outcome, record: current } = await notifyLease(dependencies, grant, call);
+  if (outcome === 'overtaken') return;
+  if (outcome === 'unanswered') {
+    repaired.unanswered++;
+    return;
+  }
+  await deleteWaiter(dependencies, row, call);
+  if (outcome === 'delivered') repaired.told++;
+  // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
+  const { execution } = current;
+  if (outcome === 'delivered' || execution === undefined) return;
+  const found = await findEnd(dependencies, { execution, orMissing: true }, call);
+  if (found) repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);
+}

@@ -1,0 +1,30 @@
+import { SendTaskHeartbeatCommand } from '@aws-sdk/client-sfn';
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import type { Questions } from '../executions/questions.ts';
+import { sendToTask } from '../notify.ts';
+import { deleteWaiter, isTask, type Waiter } from '../waiters.ts';
+
+/** Most tasks that are first in line do not wait for longer. */
+const ASKED_AFTER_MS = 60_000;
+
+/**
+ * Takes a task out of the line that keeps those behind it out, if Step Functions accepts no message for the task any more
+ * (docs/protocols/pools.md#repair). A heartbeat is the only message to a task that does not end the task. Step Functions then begins to count the
+ * `HeartbeatSeconds` of its state again.
+ * @param waiter the first in line, which does not fit
+ * @returns whether its row is gone
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable
+ */
+export async function dropDeadTask(
+  dependencies: LeaseDependencies,
+  { waiter, questions }: { waiter: Waiter; questions: Questions },
+  call: Call,
+): Promise<boolean> {
+  if (!isTask(waiter) || waiter.parkedAt + ASKED_AFTER_MS > dependencies.clock.now()) return false;
+  if (questions.left-- <= 0) return false;
+  const command = new SendTaskHeartbeatCommand({ taskToken: waiter.taskToken });
+  if ((await sendToTask(dependencies, command, call)) !== 'gone') return false;
+  await deleteWaiter(dependencies, waiter, call);
+  return true;
+}
