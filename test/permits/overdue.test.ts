@@ -89,7 +89,7 @@ describe('a task that is overdue and cannot be notified', () => {
     return { first, ...parked };
   }
 
-  it('does not keep a plain caller out of a pool with room, and the schedule notifies it later', async () => {
+  it('an overdue task that cannot be notified does not keep a plain caller out of a pool with room, and the schedule notifies the task later', async () => {
     const key = 'not kept';
     const { first, task } = await unreachable(key);
     await release(first);
@@ -102,7 +102,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('gets no mark back from the schedule', async () => {
+  it('the schedule puts no mark back on a pool for an overdue task that cannot be notified', async () => {
     const key = 'no mark';
     await unreachable(key);
     await removeMark(key);
@@ -110,7 +110,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('whose request has the permit by another row is notified of that permit', async () => {
+  it('an overdue task whose request has the permit by another row is notified of that permit', async () => {
     const key = 'another row';
     const first = await acquire({ key, holder: 'first', limit: 1 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, parkSeconds: 5, ttlSeconds: 600 };
@@ -121,7 +121,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(grantOf(two.task)).toMatchObject({ leaseId: grantOf(one.task).leaseId, repeated: true });
   });
 
-  it('does not keep a permit from a caller whose process has no client of Step Functions', async () => {
+  it('an overdue task does not keep a permit from a caller whose process has no client of Step Functions', async () => {
     const key = 'no client';
     const { first } = await unreachable(key);
     const { stepFunctions } = dependencies;

@@ -94,7 +94,7 @@ it('a record that takes too many for gone is corrected by one arrival of four', 
   for (let count = 0; count < 2; count++) expect((await failure(waiting(key, `late ${count}`))).code).toBe('QueueFull');
 });
 
-it('a task that parks counts a line once of which most have left, and the record says how many are gone', async () => {
+it('tasks that park count a line only once if most arrivals have left, and the record then says how many have left', async () => {
   const key = 'parked by and by';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, 2, { waiters: { N: '1000' } });
@@ -105,7 +105,7 @@ it('a task that parks counts a line once of which most have left, and the record
   expect(requests.sent.filter((command) => command === 'Query')).toHaveLength(1);
 });
 
-it('a task is refused by a record that takes too many for gone, if it is one arrival of four', async () => {
+it('one task in four counts the line, and is refused, if the record says that more waiters have left than really have', async () => {
   const key = 'task sample';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA, { line_out: { N: '100' } });

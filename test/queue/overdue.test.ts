@@ -80,7 +80,7 @@ describe('a task that is overdue and cannot be notified', () => {
     return { first, ...parked };
   }
 
-  it('does not keep a plain caller from the free lease, and the schedule notifies it later', async () => {
+  it('an overdue task that cannot be notified does not keep a plain caller from the free lease, and the schedule notifies the task later', async () => {
     const key = 'not kept';
     const { first, task } = await unreachable(key);
     await release(first);
@@ -93,7 +93,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('does not keep a plain caller from a free lease with a mark, in the hand-off of that caller', async () => {
+  it('a plain caller hands off a free lease with a mark to itself if the only waiter is an overdue task that cannot be notified', async () => {
     const key = 'free with a mark';
     const { first } = await unreachable(key);
     await release(first, call({ timeLeftMs: () => 1999 }));
@@ -101,7 +101,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });
 
-  it('gets no mark back from the schedule', async () => {
+  it('the schedule puts no mark back for an overdue task that cannot be notified', async () => {
     const key = 'no mark';
     const { waiters: _, ...unmarked } = ((await unreachable(key)) && (await rawItem(key))) ?? {};
     await putRaw(unmarked as never);
@@ -109,7 +109,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('does not keep the lease from a caller whose process has no client of Step Functions', async () => {
+  it('an overdue task does not keep the lease from a caller whose process has no client of Step Functions', async () => {
     const key = 'no client';
     const { first } = await unreachable(key);
     const { stepFunctions } = dependencies;
@@ -123,7 +123,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rows(key)).toHaveLength(1);
   });
 
-  it('keeps its ticket if an operator cancels it', async () => {
+  it('an overdue task that cannot be notified keeps its ticket if an operator cancels the ticket', async () => {
     const key = 'cancelled';
     const { first, ticket } = await unreachable(key);
     await release(first);

@@ -270,7 +270,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a line is counted by the hint of the record alone',
     [change('const isSample = arrivals > waitersPerKey &&', 'const isSample = arrivals < 0 &&')],
     FULL,
-    'a task is refused by a record that takes too many for gone, if it is one arrival of four',
+    'one task in four counts the line, and is refused, if the record says that more waiters have left',
   ),
   shown(
     'a call that asks again is put out of a full line',
