@@ -5,16 +5,16 @@ import { failTask } from './notify.ts';
 import { getWaiter, isTask, keyOfLine, withdrawn } from './waiters.ts';
 import { flagCancelled } from './waiting-calls.ts';
 
-/** `granted`: the ticket has the lease by now. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
+/** `granted`: the ticket already has the lease. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
-/** What a ticket has been granted: a caller's grant is `unclaimed` at first. */
+/** What a ticket has been granted. The grant of a caller is `unclaimed` at first. `whole`: a full grant. */
 export type GrantOfWaiter = 'none' | 'unclaimed' | 'whole';
 
 interface Cancelling {
-  /** The key under which the ticket stands. */
+  /** The key of the line. */
   line: string;
   ticket: string;
   /** By a consistent read of the record. */
@@ -22,7 +22,7 @@ interface Cancelling {
 }
 
 /**
- * Takes a task or a call out of a line, by its ticket. The task or call fails with LeaseLost and the reason `cancelled`
+ * Removes a task or a call from a line, by its ticket. The task or call fails with LeaseLost and the reason `cancelled`
  * (docs/protocols/queue.md#cancel).
  * @throws HoldfastError Throttled, Unavailable (also if Step Functions gave no answer: the ticket stays), OutcomeUnknown
  */
@@ -37,7 +37,7 @@ export async function cancelByTicket(
   const row = await getWaiter(dependencies, { key: line, ticket }, call);
   if (row && !isTask(row)) {
     if (!(await flagCancelled(dependencies, { name: row }, call))) return not((await isGranted()) ? 'granted' : 'gone');
-    // The call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
+    // The call sees the flag when it claims its grant, or leaves. A call that has already claimed its grant may have looked before the flag was set.
     return (await granted()) === 'whole' ? not('granted') : { key, ticket, cancelled: true };
   }
   if (await isGranted()) return not('granted');

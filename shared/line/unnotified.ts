@@ -5,12 +5,12 @@ import { endTask } from './notify.ts';
 import { getWaiter, isTask, type Waiter } from './waiters.ts';
 
 /**
- * Ends the task of a grant that an operator has marked as ending, if its ticket is still there: that task may not have been notified
+ * Fails the task of a grant that an operator has marked as ending, if its ticket is still there: that task may not have been notified
  * (docs/protocols/leases.md#break).
- * @param ticket of the grant, under the key of its line
- * @param error what the task receives
- * @returns true if the task took this message. Then no holder works under the grant, so the grant can end at once. A task that takes none was
- * notified before, or has ended
+ * @param waiter the ticket of the grant, under the key of its line
+ * @param error the error that the task receives
+ * @returns true if the task accepted this message. Then no holder works under the grant, so the grant can end at once. A task that does not accept
+ * the message was notified before, or has ended
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable also if Step Functions gave no answer
  */
 export async function endUnnotified(
