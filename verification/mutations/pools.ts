@@ -307,7 +307,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused by the record of the pool from before its ticket',
-    ['overdue', 'names the holders of now'],
+    ['overdue', 'the LeaseHeld of an overdue task names the current holders'],
     change(
       'const record = await readPool(dependencies, seen.key, call);',
       "const record = seen.key === '' ? await readPool(dependencies, seen.key, call) : seen;",
@@ -315,7 +315,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused that another call has just granted a permit',
-    ['overdue', 'leaves it alone where it has just received a permit'],
+    ['overdue', 'a hand-off with an old record sends no message to an overdue task'],
     change('(isNew || isShared(entry, asked))', 'isShared(entry, asked)'),
   ),
   byTest(
@@ -328,7 +328,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
-    ['places', 'one of which was granted before its call claims it'],
+    ['places', 'a hand-off to a call in line sends the message that looks again'],
     change(
       `line.taskWaits ||= isTask(waiter);
       continue;`,
@@ -337,7 +337,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a task is not notified of the permit that its request has by another row',
-    ['places', 'of tasks receives one permit, and its second task that permit too'],
+    ['places', 'a request with two tasks receives one permit'],
     change("? 'shared' : 'other';", "? 'other' : 'other';"),
   ),
   byTest(

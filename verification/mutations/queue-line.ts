@@ -172,7 +172,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a call that asks again takes a new place',
     [change('if (kept) return', 'if (false) return')],
-    'a call that asks again keeps its place in a line that is more than full',
+    'a call that asks again keeps its position in a line above the quota',
     'test/queue/full-line.test.ts',
   ),
   shown(

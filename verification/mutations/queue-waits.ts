@@ -264,7 +264,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a line is counted at every 32nd arrival of a quota alone',
     [change('if (!seemsFull && !isSample) return false;', 'if (!isSample) return false;')],
     FULL,
-    'a line that is full refuses every caller that comes after',
+    'a full line refuses every further caller',
   ),
   shown(
     'a line is counted by the hint of the record alone',
@@ -276,13 +276,13 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call that asks again is put out of a full line',
     [change('if (won && !again)', 'if (won)')],
     FULL,
-    'a call that asks again keeps its place in a line that is more than full',
+    'a call that asks again keeps its position in a line above the quota',
   ),
   shown(
     'a line that seems full is counted again and again',
     [change('isFull !== seemsFull)', 'isFull && !seemsFull)')],
     FULL,
-    'a crowd of which most have left is counted once, and the record says how many are gone',
+    'callers count a line only once if most arrivals have left',
   ),
   shown(
     'a late try of a ticket writes it anew',
