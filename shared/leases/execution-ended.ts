@@ -41,16 +41,8 @@ export async function leaveLease(dependencies: LeaseDependencies, leaving: Ended
 }
 
 /**
-<<<<<<< HEAD
  * True if the grant may never have been delivered: its waiter, a task or a caller that has not claimed it, was still there. The schedule deletes the
  * ticket of a task that it sends LeaseHeld. So a grant that has expired and that answered no call may never have been delivered, either.
-||||||| 6cf1757
- * Whether perhaps nobody knows of the grant, whose ticket was still there: its task, or a caller that has not claimed it. The schedule deletes the
- * ticket of a task that it tells LeaseHeld. So nobody may know either of a grant that is over and that answered no call.
-=======
- * Whether perhaps no task and no call was notified of the grant, whose ticket was still there, or that its caller has not claimed. The schedule deletes the
- * ticket of a task that it tells LeaseHeld. So the same may be true of a grant that is over and that answered no call.
->>>>>>> h9
  */
 async function mayBeUnnotified(
   dependencies: LeaseDependencies,
@@ -68,16 +60,8 @@ async function mayBeUnnotified(
 
 interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   /**
-<<<<<<< HEAD
    * Those of the execution that were still there. A grant to one of them may never have been delivered, and can no longer be used. A redriven
    * execution may ask again with the same request id, so the record forgets that id.
-||||||| 6cf1757
-   * Those of the execution that were still there. Perhaps nobody was notified of a grant to one of them, and nobody can use it any more. A
-   * redriven execution may ask again with the same request id, so the record forgets that id.
-=======
-   * Those of the execution that were still there. Perhaps no task or call was notified of a grant to one of them, and none can use it any more. A
-   * redriven execution may ask again with the same request id, so the record forgets that id.
->>>>>>> h9
    */
   tickets: readonly string[];
 }

@@ -19,10 +19,10 @@ import { endReason, endsAt, grantedIn, isLeased, isOver, takeoverAt } from './ru
 import { leaseHeld, leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
 
-/** If the record was deleted, and its mark with it, a crowd may have found that at the same time, and one call of the crowd is enough. */
+/** If the record was deleted with its mark, many calls may see this at the same time. A random pause up to this long separates them: one hand-off is enough. */
 const CROWD_MS = 25;
 
-/** A lease as one request sees it. */
+/** A lease as a lock, for one request. */
 export const leaseLock = (
   dependencies: LeaseDependencies,
   request: GrantRequest,
@@ -35,9 +35,9 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   readonly #dependencies: LeaseDependencies;
   readonly #request: GrantRequest;
   readonly #call: Call;
-  /** How many had joined when this call did, with it. Undefined if that is not known. */
+  /** The number of arrivals when this call joined, including this call. Undefined if the number is not known. */
   #arrival: number | undefined;
-  /** Whether the mark counts this call. It does not if there was no record when it joined. */
+  /** True if the mark counts this call. False if there was no record when the call joined. */
   #isCounted = true;
 
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
@@ -95,7 +95,7 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     return { won, record: current, arrivals: Number(current.waiters?.N) };
   }
 
-  /** If the record names no next waiter, each call acts at once: a foreign client has deleted the record. */
+  /** If the record names no next waiter, a foreign client has deleted the record, and each call acts at once. */
   isNext(record: LeaseRecord, ticket: string): boolean {
     const { nextTicket } = record;
     return (isLeased(record) || this.isMarked(record)) && (nextTicket === undefined || nextTicket === ticket);
@@ -153,7 +153,7 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     return grantedIn(record);
   }
 
-  /** The next waiter hands an expired lease on by what it saw last, because the write names that version. */
+  /** The next waiter hands off an expired lease without another look, because the write requires the version that the waiter saw last. */
   skipsLook(record: LeaseRecord, ticket: string): boolean {
     if (record.nextTicket !== ticket || !isLeased(record) || isOwnOf(record, this.#request)) return false;
     return this.freeAt(record) <= this.#dependencies.clock.now();
@@ -195,7 +195,7 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     await handOff(this.#dependencies, { record, ending: 'undelivered' }, this.#call);
   }
 
-  /** The first in line sends the message for all. A later grant in front of a task has its own. */
+  /** The first in line sends the message for all waiters, and a task that parks behind an unclaimed grant sends its own message. */
   async watch(record: LeaseRecord): Promise<void> {
     const isFirst = Number(record.waiters?.N) === 1;
     if (isFirst || record.claimTtlMs !== undefined)

@@ -5,17 +5,17 @@ import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { Granted, Lock } from './lock.ts';
 import { deadlineOf, isBackInLine } from './times.ts';
 
-// Plain calls load this file. So it loads the rest of the line only for a call that waits.
+// Plain calls load this file. So this file loads the rest of the line only for a call that waits.
 
 interface Asking<Rec, Won> {
   /** One try, without waiting. */
   attempt(): Promise<Won | { won: false; record: Rec }>;
-  /** Made only if the call waits, or gives up its grant. @param record what the first try has met */
+  /** Builds the lock, only if the call waits or gives up its grant. @param record the current record after the first try */
   lock(record: Rec): Promise<Lock<Rec>>;
-  /** LeaseHeld. */
+  /** The error LeaseHeld. */
   held(record: Rec): HoldfastError;
   waitSeconds: number;
-  /** Whether the call waits in line. */
+  /** True if the call waits in line. False if it races. */
   fair: boolean;
   /** The waiter of an earlier call of the request. */
   ticket: string | undefined;
@@ -23,8 +23,8 @@ interface Asking<Rec, Won> {
 }
 
 /**
- * Tries once. Then waits in line (wait.ts) or beside it (race.ts), no longer than the deployment allows (`maxWaitSeconds`), and not at all if the
- * call would use up the reserved concurrency.
+ * Tries once. Then waits in line (wait.ts) or races (race.ts), no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
+ * reserved concurrency does not wait.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>(

@@ -2,7 +2,7 @@ import type { Json } from '../aws/attributes.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { Ended, Ending } from './ended.ts';
 
-// What callers of a lease or of a permit ask, and what the answers say. The schemas that check a request are in locks/inputs.ts.
+// Types of requests for leases and permits, and of the answers. The schemas that check a request are in locks/inputs.ts.
 
 /** A request for a lease, or for a permit of a pool. */
 export interface AcquireInput {
@@ -10,7 +10,7 @@ export interface AcquireInput {
   holder: string;
   ttlSeconds: number;
   waitSeconds: number;
-  /** Whether the call waits in line. */
+  /** True if the call waits in line. False if it races. */
   fair: boolean;
   /** The ticket that came with LeaseHeld to an earlier call of this request. */
   ticket?: string | undefined;
@@ -41,23 +41,23 @@ export interface ReleaseInput {
 export interface BreakInput {
   key: string;
   fence: number;
-  /** Whether it is the fence of a permit. */
+  /** True for the fence of a permit. */
   pool?: boolean | undefined;
-  /** Whether the holder keeps the key until it releases it, or until its ttl ends. */
+  /** True if the holder keeps the key until its release, or until its ttl ends. */
   wait?: boolean | undefined;
 }
 
 export interface CancelInput {
   key: string;
   ticket: string;
-  /** Whether it is a ticket of the line of a pool. */
+  /** True for a ticket of the line of a pool. */
   pool?: boolean | undefined;
 }
 
 /** How holders of permits share a key. */
 export type Mode = 'shared' | 'exclusive';
 
-/** Why a caller does not hold a grant any more. */
+/** Why a caller no longer holds a grant. */
 export type LostReason = 'released' | 'taken' | 'broken' | 'unknown';
 
 /** The answer to the holder of a lease. `leaseId` and `version` are the holder's secrets. */
@@ -73,7 +73,7 @@ export interface LeaseGrant {
   /** ISO 8601, like all instants. */
   acquiredAt: string;
   expiresAt: string;
-  /** What was left of the lease at the moment of the answer, for a caller that counts on its own clock. */
+  /** The time left of the lease at the moment of the answer, for a caller that counts on its own clock. */
   remainingMs: number;
   data?: Json;
 }
@@ -85,7 +85,7 @@ export interface Durations {
   remainingMs: number;
 }
 
-/** The holder before, as far as the record says. */
+/** The holder before, as far as the record shows. */
 export interface Previous {
   holder: string;
   fence: number;
@@ -94,16 +94,16 @@ export interface Previous {
 }
 
 export interface Acquired extends LeaseGrant, Durations {
-  /** Whether an earlier try of this request got the grant, because the caller tried again or an answer was lost. */
+  /** True if an earlier try of this request received the grant, because the caller tried again or an answer was lost. */
   repeated: boolean;
   /** The holder before, and how its lease ended. Null if the record does not say. */
   previous: Previous | null;
-  /** Only in the answer for a permit (permits/acquire.ts), as the next three. */
+  /** This field and the next three are only in the answer for a permit (permits/acquire.ts). */
   mode?: Mode;
-  /** How much all holders may weigh together, as this caller asked for it. Null for a caller that has the key alone. */
+  /** The highest total weight of all holders, as this caller asked for. Null for a caller that has the key alone. */
   limit?: number | null;
   weight?: number;
-  /** How much all holders weigh together, with this one. */
+  /** The total weight of all holders, including this holder. */
   used?: number;
 }
 
@@ -111,7 +111,7 @@ export interface Acquired extends LeaseGrant, Durations {
 export interface Parked {
   key: string;
   holder: string;
-  /** The position in the line. */
+  /** The id of the waiter. */
   ticket: string;
   /** False if the task was notified at once, or another call is notifying it. */
   parked: boolean;
@@ -126,22 +126,22 @@ export interface Broken {
   key: string;
   broken: true;
   fence: number;
-  /** The holder that is to end its work. Null if the record does not say. */
+  /** The holder that must end its work. Null if the record does not say. */
   holder: string | null;
-  /** Whether the key is free for the next caller. Otherwise it waits for the release of the holder, or for `holderUntil`. */
+  /** True if the key is free for the next caller. Otherwise the key is free after the release of the holder, or after `holderUntil`. */
   ended: boolean;
-  /** The expiry on record when the lease was broken: the holder may go on until then, unless a heartbeat tells it earlier. Null if the record does not say. */
+  /** The expiry on record when the lease was broken: the holder may continue until then, unless a heartbeat fails earlier. Null if the record does not say. */
   holderUntil: string | null;
-  /** Null if no heartbeat came since the grant, or the record does not say. */
+  /** Null if there was no heartbeat since the grant, or the record does not say. */
   lastHeartbeatAt: string | null;
 }
 
-/** The words for a holder of which the record says nothing. */
+/** The name in messages for a holder that the record does not name. */
 export const NAMELESS = 'a client that leaves no name';
 
 const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 
-/** What an operator must know of the holder of a broken grant. All instants are epoch milliseconds. */
+/** The times of the holder of a broken grant, for the operator. All instants are epoch milliseconds. */
 export const holderTerms = (times: {
   expiresAt: number | undefined;
   heartbeatAt: number | undefined;
@@ -155,8 +155,8 @@ export const holderTerms = (times: {
 };
 
 /**
- * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, a clock
- * that is set back in between counts twice, and the caller works past the take-over of its lease. All three are epoch milliseconds.
+ * One reading of the clock gives both durations, so their sum is never more than the time from `since` to the expiry. With two readings, the time
+ * by which a clock is set back in between would count twice, and the caller would work past the take-over of its lease. All three are epoch milliseconds.
  */
 export const durations = ({ since, expiresAt, now }: { since: number; expiresAt: number; now: number }): Durations => ({
   waitedMs: Math.max(0, Math.min(now, expiresAt) - since),

@@ -5,7 +5,7 @@ import { failTask } from './notify.ts';
 import { getWaiter, isTask, keyOfLine, withdrawn } from './waiters.ts';
 import { flagCancelled } from './waiting-calls.ts';
 
-/** `granted`: the ticket has the lease by now. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
+/** `granted`: the ticket already has the lease. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
 export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };

@@ -3,27 +3,27 @@ import type { Grant, Granted, LockCall } from './lock.ts';
 import { deleteWaiter, withdrawn } from './waiters.ts';
 import { deleteUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
 
-/** A claim whose answer comes late is renewed. Each renewal may be as late as the one before. */
+/** A claim is renewed if its response was late. The response to each renewal may be late too. */
 const MAX_RENEWALS = 4;
 
-/** Duplicate calls change the grant before this call does. Each of them does so once, as a rule. */
+/** Duplicate calls may change the grant before this call does. Each duplicate usually changes the grant once. */
 const MAX_CONFLICTS = 20;
 
 interface Claiming<Rec> {
-  /** The record that shows the request's own grant, as it was last seen. */
+  /** The record that shows the grant of the request, as last seen. */
   record: Rec;
-  /** The waiter of this very call, if it has one. */
+  /** The waiter of this call, if it has one. */
   ticket?: string;
-  /** Whether this very call has just written the grant, as a full grant. */
+  /** True if this call has just written the grant, as a full grant. */
   isOurs?: boolean;
-  /** How many writes this call may lose. A first try loses one: it tries again by itself. */
+  /** How many writes this call may lose. A first try may lose one write, because the first try itself starts again. */
   maxConflicts?: number;
 }
 
 /**
  * Makes the grant that a hand-off has left for this request a full grant, or answers with the grant that a duplicate call has claimed
  * (docs/protocols/queue.md#claim). Then deletes its waiter. If that waiter was withdrawn, gives up the grant.
- * @returns undefined if the request has no such grant any more
+ * @returns undefined if the request no longer has such a grant
  * @throws HoldfastError LeaseLost (`cancelled`), InvalidRequest (other terms), Throttled, Unavailable, OutcomeUnknown
  */
 export async function claim<Rec>(at: LockCall<Rec>, claiming: Claiming<Rec>): Promise<Granted<Rec> | undefined> {
@@ -42,11 +42,11 @@ export async function claim<Rec>(at: LockCall<Rec>, claiming: Claiming<Rec>): Pr
     // A withdrawal flags the row first, and reads the record second. So either this call sees the flag, or the withdrawal sees the claim.
     const { cancelled } = await deleteUnlessWithdrawn(dependencies, { key, ticket: row }, call);
     if (!cancelled) continue;
-    // If another waiter received the grant, perhaps a duplicate call has returned it.
+    // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
     if (row === grant.ticket) await lock.giveUp(record);
     throw withdrawn(key);
   }
-  // Otherwise the call would wait on behind its own grant.
+  // Without this renewal, the call would wait behind its own grant.
   if (!full.repeated && grant.expiresAt <= dependencies.clock.now()) {
     const renewed = await lock.write(record, 'renew');
     const own = lock.own(renewed.record);
@@ -87,9 +87,9 @@ async function claimFull<Rec>(
 
 export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';
 
-/** Whether the request still has the grant: a call may claim it after the window, if no other call was quicker. */
+/** True if the request still has the grant. A call may claim its grant after the grant window, if no other call has changed the record. */
 export const isAlive = (own: Grant | string | undefined, now: number): own is Grant =>
   isGrant(own) && (own.claimTtlMs !== undefined || own.expiresAt > now);
 
-/** The answer of the write may have come late. */
+/** False if the response to the write was so late that half of the ttl or less is left. */
 const isWorthIt = ({ expiresAt, ttlMs = 0 }: Grant, now: number): boolean => (expiresAt - now) * 2 > ttlMs;

@@ -20,16 +20,16 @@ export interface LeaseDependencies {
   fenceRetentionSeconds: number;
   /** If they are absent, any execution of the account and region may hold leases. */
   executions?: ExecutionRules;
-  /** How much callers may take. If they are absent, the defaults apply. */
+  /** The quotas of callers. If they are absent, the defaults apply. */
   quotas?: Quotas;
-  /** Holds the tickets of callers and tasks in line. */
+  /** The table of the waiters. */
   waitersTable: string;
-  /** Holds the permits of pools. Undefined in a deployment, or of a client, that has no such table. */
+  /** The table of the permits of pools. Undefined in a deployment, or of a client, that has no such table. */
   poolsTable?: string | undefined;
-  /** Makes the client on first use, so that plain calls pay nothing for the line. */
+  /** Creates the client on first use, so that plain calls do not load it. */
   stepFunctions: () => Promise<SFNClient>;
   /**
-   * Asks for a repair of a key's queue a while later. Best effort, and absent without a queue to send to: the schedule repairs within a
+   * Sends the message that looks again at a key. Best effort, and absent if there is no SQS queue: the schedule repairs each line within a
    * minute.
    */
   repairLater?: ((message: RepairMessage, call: Call) => Promise<void>) | undefined;
@@ -37,7 +37,7 @@ export interface LeaseDependencies {
 
 export interface RepairMessage {
   key: string;
-  /** Of the grant at whose end the message looks. If another one stands by then, there is nothing to do. */
+  /** The fence of the grant at whose end the message looks again. If another grant is on record at that moment, the message does nothing. */
   fence?: number | undefined;
   delaySeconds: number;
 }

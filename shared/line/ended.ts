@@ -5,7 +5,7 @@ import { isInstant } from '../surroundings/clock.ts';
 export const ENDINGS = ['released', 'expired', 'broken', 'executionEnded'] as const;
 export type Ending = (typeof ENDINGS)[number];
 
-/** How the grant of a holder that learned of it ended (docs/protocols/leases.md#previous). `at` is in epoch milliseconds. */
+/** How a grant ended that its holder had received (docs/protocols/leases.md#previous). `at` is in epoch milliseconds. */
 export interface Ended {
   holder: string;
   fence: number;
@@ -13,7 +13,7 @@ export interface Ended {
   at: number;
 }
 
-/** What the record of a grant from the line keeps of the holder before, because another call sends the answer. */
+/** The attributes of a grant from the line that keep the holder before, because another call sends the answer. */
 export const endedItem = ({ holder, fence, ended, at }: Ended): Item => ({
   prev_holder: text(holder),
   prev_fence: integer(fence),

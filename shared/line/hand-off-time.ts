@@ -8,8 +8,8 @@ interface Granted {
 }
 
 /**
- * Measures how long a lease took from its end to the holder that was next in line. It measures no expiry, because no call wrote its time, and no
- * holder that came after the end, because the lease stood free for a while.
+ * Measures the time from the end of a grant to the next holder, if that holder was in line. Does not measure after an expiry, because no call wrote
+ * the time of the expiry. Does not measure a holder that joined after the end, because the lock was free until then.
  * @param record the grant from the line that its holder has just received
  */
 export function measureHandOff({ previous, ticket }: Granted, now: number, call: Call): void {

@@ -8,7 +8,7 @@ import { deleteWaiter, newTicket, putWaiter, queueFull, type WaitingCall, withdr
 import { KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
- * Takes a call that has just joined out of a line that is too long.
+ * Removes a call that has just joined from a line that is too long.
  * @throws HoldfastError QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 async function refuseWhereLong(
@@ -52,7 +52,7 @@ async function takePosition(
 
 /** A call that joins the line of a lock. */
 export interface Joining {
-  /** The waiter of an earlier call of the request, if it asks again. */
+  /** The waiter of an earlier call of the request, if the caller asks again. */
   ticket?: string | undefined;
   /** When it stops waiting, in epoch milliseconds. */
   deadline: number;
@@ -60,12 +60,12 @@ export interface Joining {
 
 export interface Joined<Rec> {
   ticket: string;
-  /** The record as it was when the mark was raised, or as it kept the mark from being raised. */
+  /** The record after the mark was raised, or the record that did not allow the mark. */
   record: Rec;
 }
 
 /**
- * Puts a call in line: the waiter first, then the mark (docs/protocols/queue.md#join).
+ * Adds a call to the line: the waiter first, then the mark (docs/protocols/queue.md#join).
  * @throws HoldfastError LeaseLost (`cancelled`), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joining: Joining): Promise<Joined<Rec>> {
@@ -73,7 +73,7 @@ export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joi
   const { ticket, again } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
   const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
-  // A call that has its position already stays in line.
+  // A call that asks again keeps its position, even in a line that is too long.
   if (won && !again) await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);
   return { ticket, record };
 }

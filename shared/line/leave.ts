@@ -6,10 +6,10 @@ import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
 import { deleteOwnUnlessWithdrawn, isCancelled } from './waiting-calls.ts';
 
 /**
- * Ends the wait of a call in line whose patience has ended, or whose waiter is gone (docs/protocols/queue.md#leave). The waiter stays for a
- * while, if it is there, for the call that asks again.
- * @returns a grant that came in the last moment
- * @throws HoldfastError LeaseHeld, with the position, if it has one; LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ * Ends the wait of a call whose deadline has passed, or whose waiter is gone (docs/protocols/queue.md#leave). The waiter, if there is one, stays for
+ * five seconds for a call that asks again.
+ * @returns a grant that the request received at the last moment
+ * @throws HoldfastError LeaseHeld, with the position if the call has a waiter; LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Granted<Rec>> {
   const { dependencies, lock, call } = at;
@@ -27,8 +27,8 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
     const how = lock.own(record);
     if (typeof how === 'string') return refuseEnded(at, { record, ticket, reason: how });
     if (hasHandedOff || !lock.mayServe(record)) break;
-    // A call that leaves while the lock is free must hand off, or it would take the turn of those behind it along. What it sees then may be
-    // the grant of another waiter of its request, or of a call whose clock is behind.
+    // A call that leaves while the lock is free must hand off, or the waiters behind it would not be served. The record after the hand-off may
+    // show a grant to another waiter of the request, or a grant to this waiter by a call whose clock is behind.
     record = (await lock.handOff(record)).record;
   }
   const { code, message, context } = lock.held(record);
@@ -37,7 +37,7 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 
-/** A call in line that gets no grant any more. */
+/** A call in line that can no longer receive a grant. */
 interface Refusing<Rec, Reason> {
   record: Rec;
   ticket: string;
@@ -45,7 +45,7 @@ interface Refusing<Rec, Reason> {
 }
 
 /**
- * Answers a call whose request has had its grant, as the record shows.
+ * Refuses a call whose request had a grant that has ended, as the record shows.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function refuseEnded<Rec>(
@@ -53,13 +53,13 @@ export async function refuseEnded<Rec>(
   { record, ticket, reason }: Refusing<Rec, 'broken' | 'released'>,
 ): Promise<never> {
   const { dependencies, lock, call } = at;
-  // A withdrawal flags the waiter before it ends the grant, so this call sees that too.
+  // A withdrawal flags the waiter before it ends the grant, so this call sees the flag too.
   const isWithdrawn = await isCancelled(dependencies, { key: lock.asked.key, ticket }, call);
   return refuse(at, { record, ticket, reason: isWithdrawn ? 'cancelled' : reason });
 }
 
 /**
- * Deletes the waiter first, or the hand-off would grant the lock to it.
+ * Refuses a call in line. Deletes the waiter first, or the hand-off would grant the lock to this waiter.
  * @throws HoldfastError as `refuseEnded`
  */
 export async function refuse<Rec>(
@@ -73,7 +73,7 @@ export async function refuse<Rec>(
 }
 
 /**
- * A call that asks again and gets its grant at once leaves the line, unless its request was withdrawn.
+ * Ends the wait of a call that asked again and received its grant at once. Refuses the call if its request was withdrawn.
  * @throws HoldfastError LeaseLost (`cancelled`), Throttled, Unavailable, OutcomeUnknown
  */
 export async function leaveAfterGrant<Rec>(
@@ -83,7 +83,7 @@ export async function leaveAfterGrant<Rec>(
   const { cancelled } = await deleteOwnUnlessWithdrawn(dependencies, { ticket, asker: lock.asked }, call);
   if (!cancelled) return;
   const own = lock.own(granted.record);
-  // If another waiter received the grant, perhaps a duplicate call has returned it.
+  // If another waiter received the grant, a duplicate call may have answered its caller with the grant.
   const isOfAnotherWaiter = granted.repeated && isGrant(own) && own.ticket !== ticket;
   if (!isOfAnotherWaiter) await lock.giveUp(granted.record);
   throw withdrawn(lock.asked.key);

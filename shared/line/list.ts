@@ -2,40 +2,40 @@ import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { expiredRowLimit, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
 
-/** What every caller may see of a task or a call in line. Neither the token nor the request id is in it. */
+/** The fields of a waiter that every caller may see. The task token and the request id are not among them. */
 export interface WaiterView {
   /** A parked task, or a call of acquire that waits. */
   kind: 'task' | 'caller';
   ticket: string;
   holder: string;
   execution: string | null;
-  /** When its wait began. */
+  /** When the wait began. */
   parkedAt: string;
-  /** When it stops waiting. */
+  /** When the wait ends. */
   deadline: string;
 }
 
-/** A read of one key must not cost more with each one that joins. So it does not count longer lines to their end. */
+/** A read of one key must not cost more with each waiter that joins. So a read counts up to this many waiters. */
 const MAX_COUNTED = 100;
 
-/** The token is not among them. `keep_until`, which only rows of callers have, shows whether there is one. */
+/** The attributes that a list reads, without the task token. Only rows of callers have `keep_until`, so that attribute tells tasks and callers apart. */
 const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, cancelled_at';
 
 interface Line {
   /** The key of the line. */
   key: string;
-  /** The tickets of those that have their grants already. */
+  /** The tickets of the waiters that have their grants already. */
   granted: ReadonlySet<string | undefined>;
 }
 
 interface Asked extends Line {
-  /** How many are listed, the oldest first. */
+  /** How many waiters are listed, in the order of the line. */
   limit: number;
 }
 
 /**
  * Lists the tasks and callers in line, without those that have their grants.
- * @returns `waiting`: how many there are, counted up to 100, or up to `limit` where that is more; no more than those in front of too many expired
+ * @returns `waiting`: the number of waiters, counted up to 100, or up to `limit` if that is more. The count stops at too many expired
  * rows
  */
 export async function readWaiting(
@@ -55,7 +55,7 @@ export async function readWaiting(
 
 /**
  * The position of a call that leaves the line and may ask again. Both counts end at 100, and after too many expired rows.
- * @returns `place`: how many are before it, and one. `waiting`: how many wait, itself left out
+ * @returns `place`: the position, from 1. `waiting`: the number of waiters, without the waiter of the call
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readPosition(
@@ -77,7 +77,7 @@ async function* inLine(
   { key, granted, counted }: Line & { counted: number },
   call: Call,
 ): AsyncGenerator<Waiter> {
-  // It reads one more, because the ticket of the holder may be among them.
+  // The query reads one row more, because the ticket of the holder may be among the rows.
   const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED };
   const now = dependencies.clock.now();
   const reachesLimit = expiredRowLimit(now);

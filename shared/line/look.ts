@@ -6,14 +6,14 @@ import { reading, send } from '../aws/send.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { isTask, parseWaiter, type WaitingCall } from './waiters.ts';
 
-/** Where the record is that a call waits for. */
+/** The table and the key of the record that a call waits for. */
 export interface Location<Record> {
   table: string;
   key: Item;
   parse(item: Item | undefined): Record;
 }
 
-/** What a call in line saw. `row` is absent if it did not ask for its ticket. */
+/** What a call in line saw. `row` is absent if the call did not read its own row. */
 export interface Seen<Record> {
   record: Record;
   row?: WaitingCall | 'gone';
@@ -32,7 +32,7 @@ export async function pollRecord<Record>(
   return parse(item);
 }
 
-/** The same with the ticket of the call, by a consistent read, in one request. @throws HoldfastError Throttled, Unavailable */
+/** Reads the record as `pollRecord` does, and the row of the call by a consistent read, in one request. @throws HoldfastError Throttled, Unavailable */
 export async function pollRecordAndWaiter<Record>(
   dependencies: LeaseDependencies,
   { place, name }: { place: Location<Record>; name: Name },
@@ -48,7 +48,7 @@ export async function pollRecordAndWaiter<Record>(
   });
   const operation = reading(`tables ${table} and ${waitersTable}`);
   const { Responses: found = {}, UnprocessedKeys: left = {} } = await send(dynamodb, { command, operation }, call);
-  // DynamoDB may leave one of the two out. The next look brings it.
+  // DynamoDB may leave out one of the two items. The next look reads it.
   if (left[table]) return { record: await pollRecord(dependencies, place, call) };
   const record = parse(found[table]?.[0]);
   return left[waitersTable] ? { record } : { record, row: rowOf(found[waitersTable]?.[0]) };

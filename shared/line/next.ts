@@ -5,48 +5,48 @@ import { canNotifyTasks, type Delivery, failTask } from './notify.ts';
 import { deleteWaiter, isOverdue, isTask, type Waiter, type WaitingCall, type WaitingTask } from './waiters.ts';
 import { deleteOver } from './waiting-calls.ts';
 
-// Who is next in line, for a lease or for a permit: the judgement of one row, and the bounds of one hand-off.
+// The judgement of one row of a line, for leases and permits, and the bounds of one hand-off.
 
 /** One read unit usually holds this many rows. */
 export const FIRST_PAGE = 13;
 
-/** One hand-off ends or deletes this many rows that wait for nothing any more, and passes further ones over. */
+/** One hand-off ends or deletes up to this many rows that no longer wait, and passes over further rows. */
 export const MAX_OVER = 10;
 
-/** One hand-off grants to this many tasks that turn out to be gone. The next call, or the schedule, goes on. */
+/** One hand-off grants to up to this many tasks that turn out to be gone. Then the next call, or the schedule, continues. */
 export const MAX_GONE = 10;
 
 /**
  * What a record shows about the grant of a row's request.
  *
- * - `own`: the row's own grant stands, or the call that ends that grant deletes the row.
- * - `other`: a grant to another row of the request, or to a plain call, stands, and the row must wait for its end.
- * - `shared`: the same, and a task in this row is to be notified of that grant.
+ * - `own`: the row's own grant has not ended, or the call that ends that grant deletes the row.
+ * - `other`: a grant to another row of the request, or to a plain call, has not ended, and the row must wait for its end.
+ * - `shared`: as `other`, and a task in this row must be notified of that grant.
  * - `lapsed`: the row's own grant has expired. A task may never have been notified of it.
  * - `spent`: the row's own grant has ended, and its task needs no message.
- * - `released`, `broken`: the request had its grant, and the record remembers that. A request has one grant.
+ * - `released`, `broken`: the request had a grant, and the record remembers how the grant ended. A request has one grant.
  * - `none`: the request may be granted.
  */
 export type GrantOfRequest = 'none' | 'own' | 'other' | 'shared' | 'lapsed' | 'spent' | 'released' | 'broken';
 
-/** A lease, or the permits of a pool, as one look at the line sees them. */
+/** A lease, or the permits of a pool, for one look at the line. */
 export interface Judging {
   grantOf(waiter: Waiter): GrantOfRequest;
-  /** What a waiter of a request receives that had its grant. */
+  /** The error for a waiter whose request had a grant that has ended. */
   lost(how: 'released' | 'broken'): HoldfastError;
-  /** Ends a task whose patience is over, by a new read of the record. `overtaken`: the task has been granted since, and nothing was sent. */
+  /** Ends an overdue task, after a new read of the record. `overtaken`: the task has received a grant since, and no message was sent. */
   failOverdue(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** Notifies a task of a `shared` grant, and deletes its row if the task took the message or is gone. */
   repeat?(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
-  /** How many rows that wait for nothing any more this hand-off still ends or deletes. */
+  /** How many more rows that no longer wait this hand-off ends or deletes. */
   budget: { over: number };
 }
 
 /**
- * - `waits`: the row can be granted.
- * - `passed`: the row can be granted nothing now, and keeps nobody out.
- * - `granted`: the same, because its grant stands.
- * - `refused`: its task took the message that it no longer waits. The row is deleted.
+ * - `waits`: the row can receive a grant.
+ * - `passed`: the row cannot receive a grant now, and keeps no caller out.
+ * - `granted`: as `passed`, because the row has a grant that has not ended.
+ * - `refused`: the task accepted the message that its wait has ended. The row is deleted.
  * - `gone`: the row is deleted.
  * - `undecided`: its task or call may have a new grant or a new deadline, so the mark stays.
  */
@@ -58,8 +58,8 @@ interface Row<Waiter> {
 }
 
 /**
- * Judges one row of the line (docs/protocols/queue.md#hand-off, step 1). A row that cannot be granted keeps nobody out, even if its task cannot be
- * notified: the schedule starts from the rows, and needs no mark.
+ * Judges one row of the line (docs/protocols/queue.md#hand-off, step 1). A row that cannot receive a grant keeps no caller out, even if its task cannot
+ * be notified: the schedule starts from the rows, and needs no mark.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export const judge = (
@@ -100,7 +100,7 @@ async function send(
   return grant === 'shared' && line.repeat ? line.repeat(waiter) : line.failOverdue(waiter);
 }
 
-/** A call that did not claim its grant in time has lost its place too. */
+/** The states in which a call in line can receive no grant. A call that did not claim its grant in time has lost its position too. */
 const HAS_HAD_IT: ReadonlySet<GrantOfRequest> = new Set(['lapsed', 'spent', 'released', 'broken']);
 
 async function judgeCall(

@@ -14,24 +14,24 @@ import { deleteWaiter, keyOfLine, type WaitingTask } from './waiters.ts';
  */
 export type Delivery = 'delivered' | 'gone' | 'unanswered';
 
-/** Step Functions throttled a message, so the task was not notified. It is sent again after each of these pauses, in milliseconds. */
+/** If Step Functions throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
 const PAUSES_MS = [100, 200, 400];
 
 const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
-/** With less time left than this, a call notifies no task. */
+/** A call with less time left than this does not notify a task. */
 export const NOTIFY_MS = 500;
 
-/** A task measures its work by the ttl. So the service sends no grant that is short of its whole ttl by more than this. */
+/** A task measures its work by the ttl. So Holdfast sends no grant whose remaining time is shorter than its ttl by more than this. */
 const MAX_SHORTFALL_MS = 500;
 
-/** Each renewal may be as slow as the one before. After these, a grant that is still short is left to the schedule. */
+/** Each renewal may be slow again. After this many renewals, a grant that is still short is left to the schedule. */
 const MAX_RENEWALS = 3;
 
 /**
- * Whether this process has a client of Step Functions. A process with directTransport may have none: it must grant no task what it cannot tell the
- * task of. Makes the client.
- * @throws what is no HoldfastError
+ * True if this process has a client of Step Functions. Creates the client. A process with directTransport may have no client: such a process must not
+ * grant to a task that it cannot notify.
+ * @throws every error that is not a HoldfastError
  */
 export async function canNotifyTasks({ stepFunctions }: LeaseDependencies): Promise<boolean> {
   try {
@@ -43,21 +43,21 @@ export async function canNotifyTasks({ stepFunctions }: LeaseDependencies): Prom
   }
 }
 
-/** `overtaken`: another call has changed the grant, and nothing was sent. */
+/** `overtaken`: another call has changed the grant, and no message was sent. */
 export interface Notified<Current> {
   outcome: Delivery | 'overtaken';
   record: Current;
 }
 
-/** A grant of a lease or a permit on record, with what sending needs to know about it. */
+/** A grant of a lease or a permit on record, with the fields that the message needs. */
 export interface Deliverable<Current> {
   record: Current;
   /** Epoch milliseconds. */
   expiresAt: number;
   ttlMs: number;
-  /** What acquire would have answered, without `key`, the durations and `repeated`. */
+  /** The answer of acquire, without `key`, the durations and `repeated`. */
   output(now: number): object;
-  /** Gives it its whole ttl under a new version. @returns the record alone if another call has changed it */
+  /** Gives the grant its whole ttl, under a new version. @returns the record alone if another call has changed the grant */
   renewed(): Promise<Deliverable<Current> | { overtaken: Current }>;
 }
 
@@ -69,9 +69,9 @@ interface Delivering<Current> {
 }
 
 /**
- * Notifies the task of its grant, as acquire would have answered, with the whole ttl ahead (docs/protocols/queue.md#notify). A write may be answered
- * late, so the clock is read again after each one. Sends again only what Step Functions has throttled (aws/step-functions.ts), and nothing if the
- * grant stays short of its ttl: that is `unanswered`.
+ * Notifies the task of its grant, in the form of an acquire answer, with the whole ttl left (docs/protocols/queue.md#notify). The response to a write
+ * may be late, so the clock is read again after each write. Sends a message again only if Step Functions has throttled it (aws/step-functions.ts).
+ * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
 export async function deliver<Current>(
@@ -127,7 +127,7 @@ export async function notifyFailed(
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
-/** Fails the task, and deletes its waiter. Without an answer the waiter stays, or the task might never end. */
+/** Fails the task, and deletes its waiter. If the message is unanswered, the waiter stays, because the task might never end otherwise. */
 export async function failTask(
   dependencies: LeaseDependencies,
   failing: { waiter: WaitingTask; error: HoldfastError },
@@ -139,7 +139,7 @@ export async function failTask(
 }
 
 /**
- * Ends a task whose grant is to end before the task was notified.
+ * Fails a task whose grant must end before the task was notified.
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would never end
  */
 export async function endTask(

@@ -45,7 +45,7 @@ async function putInLine<Rec>(
   return { key: keyOfLine(asked.key), holder, ticket: waiter.ticket, parked: outcome === 'waits' };
 }
 
-/** `waits`: the task still waits, or may. `notified`: it does not, or another call is about to notify it. */
+/** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */
 type Outcome = 'waits' | 'notified';
 
 interface Entering<Rec> {
@@ -74,7 +74,7 @@ async function enter<Rec>(
   }
 }
 
-/** A task in line, and the record as a write of its call has just shown it. */
+/** A task in line, and the current record after a write of its call. */
 interface Arrival<Rec> extends Entering<Rec> {
   record: Rec;
 }
@@ -90,7 +90,7 @@ async function arrive<Rec>(
     if (end === 'overtaken') return 'again';
     if (unnotified?.has(waiter.ticket)) return 'waits';
     if (served.includes(waiter.ticket) || lock.granted(after).has(waiter.ticket)) return 'notified';
-    // A hand-off that stopped at too many expired rows of expired rows has not seen the ticket.
+    // A hand-off that stopped at too many expired rows has not seen the ticket.
     return end === 'empty' && !(await getWaiter(dependencies, waiter, call)) ? 'notified' : 'waits';
   }
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
@@ -100,7 +100,10 @@ async function arrive<Rec>(
   return 'waits';
 }
 
-/** The request had its grant. Without an answer the ticket stays, and the next call that meets the ticket refuses the task. */
+/**
+ * Refuses a task whose request had a grant that has ended. If the message is unanswered, the ticket stays, and the next call that reads the ticket
+ * refuses the task.
+ */
 async function refuse<Rec>(
   dependencies: LeaseDependencies,
   { lock, waiter, why }: Entering<Rec> & { why: 'released' | 'broken' | 'unknown' },
@@ -111,8 +114,8 @@ async function refuse<Rec>(
 }
 
 /**
- * Takes the task out of a line that is full. Ends the task itself first, as cancel does, so that a call that has just met its ticket cannot notify it
- * after this call has refused it.
+ * Removes the task from a full line. Fails the task first, as cancel does, so that a call that has just read the ticket cannot notify the task
+ * after this call has refused the task.
  * @throws HoldfastError QueueFull
  */
 async function refuseFull<Rec>(
@@ -129,9 +132,9 @@ async function refuseFull<Rec>(
 }
 
 /**
- * The request has a grant, by a call, or by an older try of the task. Passes the grant to this task, and notifies it. So the schedule looks for this
- * ticket if the call dies, or its message gets no answer.
- * @param repeated whether another call or task may have had the grant. Then the grant stays if the task is gone
+ * Passes the grant of the request, which a call or an older try of the task has, to this task, and notifies the task. So the schedule looks for this
+ * ticket if the call exits early, or if its message is unanswered.
+ * @param repeated true if another call or task may have had the grant. Then the grant stays if the task is gone
  */
 async function takeGrant<Rec>(
   dependencies: LeaseDependencies,

@@ -3,25 +3,25 @@ import { isGrant } from './claim.ts';
 import type { Granted, LockCall } from './lock.ts';
 import { pollRecord } from './look.ts';
 
-/** The pauses of a waiting caller grow from about the former to the latter. */
+/** The pauses of a racing call grow from about MIN_PAUSE_MS to MAX_PAUSE_MS. */
 const MIN_PAUSE_MS = 25;
 const MAX_PAUSE_MS = 250;
 
-/** While others are in line, each try reads that line. What is free goes to them, and only a line whose waiters are all dead leaves something. */
+/** The pause between tries while there is a mark. Each try then reads the line, and gets a grant only if no waiter in the line can be served. */
 const BESIDE_LINE_MS = 1000;
 
 interface Racing<Rec, Won> {
-  /** What kept the first try from a grant. */
+  /** The record that refused the first try. */
   heldBy: Rec;
-  /** When patience ends, in epoch milliseconds. */
+  /** When the call stops waiting, in epoch milliseconds. */
   deadline: number;
   attempt(): Promise<Won | { won: false; record: Rec }>;
 }
 
 /**
- * Waits outside the line (`fair: false`): looks whether the lock has come free, and tries again. This costs less than a position in line, and
+ * Waits outside the line (`fair: false`): polls until the lock looks free, and tries again. A race costs less than a position in line, and
  * the caller that looks first gets the grant.
- * @throws HoldfastError LeaseHeld when patience ends, and what a try throws
+ * @throws HoldfastError LeaseHeld at the deadline, and the errors of a try
  */
 export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
   at: LockCall<Rec>,
@@ -37,7 +37,7 @@ export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
   }
 }
 
-/** Sleeps until the holder's expiry, or for a jittered pause if that is shorter, and looks. */
+/** Polls until the lock looks free. Sleeps until the holder's expiry, or for a jittered pause if the pause is shorter. */
 async function untilItLooksFree<Rec, Won>(
   { dependencies, lock, call }: LockCall<Rec>,
   { heldBy, deadline, pauses, triedAt }: Racing<Rec, Won> & { pauses: Iterator<number, never>; triedAt: number },
@@ -53,7 +53,7 @@ async function untilItLooksFree<Rec, Won>(
     const now = clock.now();
     const patience = deadline - now;
     if (patience <= 0) throw lock.held(record);
-    // It may be in the past: the lock is free for its line, and Step Functions cannot be reached to notify the task that is next.
+    // The time may be in the past: the lock is free for its line, but the next task cannot be notified, because Step Functions cannot be reached.
     const toFree = freeAt(record) - now;
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
@@ -62,7 +62,7 @@ async function untilItLooksFree<Rec, Won>(
   }
 }
 
-/** In milliseconds. */
+/** The pauses of a race, in milliseconds. */
 export function* jitteredPauses(ids: Ids): Generator<number, never> {
   for (let pause = MIN_PAUSE_MS; ; pause = Math.min(pause * 2, MAX_PAUSE_MS))
     yield Math.round(pause * (0.5 + ids.random() / 2));

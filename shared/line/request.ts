@@ -8,7 +8,7 @@ export interface Acquisition {
   principal?: string | undefined;
 }
 
-/** Callers can read the ids of others. So only the request, the holder and the authenticated caller together prove a record or a ticket. */
+/** Callers can read other request ids. So only request, holder and authenticated caller together prove whose a record or a ticket is. */
 export const isOf = ({ requestId, holder, principal }: Acquisition): Condition =>
   all(
     {
@@ -22,9 +22,9 @@ export const isOf = ({ requestId, holder, principal }: Acquisition): Condition =
 
 type Named = { [Field in keyof Acquisition]?: string | undefined };
 
-/** Whether a record or a ticket, as it was read, belongs to this acquisition: the same rule as `isOf`. */
+/** True if a record or a ticket that was read belongs to this acquisition: the same rule as `isOf`. */
 export const isOwnOf = (record: Named, { requestId, holder, principal }: Named): boolean =>
   record.requestId === requestId && record.holder === holder && record.principal === principal;
 
-/** A first try meets the grant of its request again if a duplicate call has changed it first. Each of them does so once, as a rule. */
+/** How often a first try starts again because a duplicate call has changed the grant of the request. Each duplicate usually changes the grant once. */
 export const MAX_DUPLICATE_CONFLICTS = 20;

@@ -8,18 +8,18 @@ export const WINDOW_MS = WINDOW_SECONDS * 1000;
 /** How often a call in line looks at its own ticket. */
 export const ROW_EVERY_MS = 1000;
 
-/** How long a task waits that names no `parkSeconds`. */
+/** How long a task without `parkSeconds` waits. */
 export const DEFAULT_PARK_SECONDS = 86_400;
 
-/** With less time left than this, a call hands nothing on. It ends the grant and leaves the hand-off to others. */
+/** A call with less time left than this does not hand off. It ends the grant, and leaves the hand-off to other calls. */
 export const TRANSFER_MS = 2000;
 
-/** Waiting leaves this much of the invocation for a last write. */
+/** The part of the invocation that waiting leaves for a last write. */
 const LAST_WRITE_MS = 500;
 
 /**
- * When a call stops waiting whose first try got nothing. All instants are epoch milliseconds. If the clock was set back during that try, the wait
- * counts from now: a call that is not to wait would otherwise wait for as long as the clock was set back.
+ * The deadline of a call whose first try received no grant. All instants are epoch milliseconds. If the clock was set back during that try, the wait
+ * counts from now: otherwise the call would wait longer, by as much as the clock was set back.
  */
 export function deadlineOf(
   { maxWaitSeconds }: Pick<LeaseDependencies, 'maxWaitSeconds'>,
@@ -31,7 +31,7 @@ export function deadlineOf(
 }
 
 /**
- * True if a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than the call was to wait: it
+ * True if a call names the ticket of an earlier call. Such a call keeps its position even if its first try took longer than `waitSeconds`: the call
  * looks once, and is answered with its position.
  */
 export const isBackInLine = (

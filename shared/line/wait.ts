@@ -9,13 +9,13 @@ import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
 import { getWaiter, isTask, type WaitingCall } from './waiters.ts';
 
 /**
- * Waits in line until the call has its grant, or its patience ends (docs/protocols/queue.md#wait).
+ * Waits in line until the call has its grant, or until its deadline (docs/protocols/queue.md#wait).
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function waitInLine<Rec>(at: LockCall<Rec>, joining: Joining): Promise<Granted<Rec>> {
   const joined = await join(at, joining);
   const { requestId } = at.lock.asked;
-  // A call that fails leaves its waiter there, and may have received a grant.
+  // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
   return new Waiting(at, joined, joining).untilGranted().catch(naming({ requestId, ticket: joined.ticket }));
 }
 
@@ -25,19 +25,19 @@ class Waiting<Rec> {
   readonly #deadline: number;
   readonly #ticket: string;
   #record: Rec;
-  /** When it last looked at the record, and at its own waiter. */
+  /** When the call last looked at the record, and when it last read its own waiter. */
   #lookedAt: number;
   #checkedAt: number;
-  /** How long its looks take. */
+  /** How long the looks of this call take. */
   #requestMs: number | undefined;
-  /** Since when the lock has looked free during the turn of another, and how long this call leaves it to that one. */
+  /** Since when the lock has looked free while another waiter was next, and how long this call leaves the lock to that waiter. */
   #freeSince: number | undefined;
   #patienceMs = 0;
-  /** The last hand-off, if it served no waiter: the next one cannot be served yet. */
+  /** The last hand-off, if it served no waiter because the next waiter cannot be served yet. */
   #fruitless: { state: string | undefined; at: number } | undefined;
-  /** The version of a full grant that this very call wrote for itself. */
+  /** The version of a full grant that this call wrote for itself. */
   #ownVersion: string | undefined;
-  /** Whether its waiter is gone, and no grant is its own. */
+  /** True if the waiter of this call is gone, and the request has no grant. */
   #isGone = false;
 
   constructor(at: LockCall<Rec>, { ticket, record }: Joined<Rec>, { deadline }: Joining) {
@@ -74,13 +74,13 @@ class Waiting<Rec> {
     return { record: this.#record, ticket: this.#ticket, requestMs: this.#requestMs };
   }
 
-  /** Whether the record shows a grant of the request, or how it ended. */
+  /** True if the record shows a grant of the request, or how that grant ended. */
   get #isDecided(): boolean {
     const own = this.#lock.own(this.#record);
     return typeof own === 'string' || isAlive(own, this.#now);
   }
 
-  /** @returns the grant, if the record shows that it is this request's. @throws HoldfastError LeaseLost if that has ended, or is to end */
+  /** @returns the claimed grant, if the record shows a grant of this request. @throws HoldfastError LeaseLost if that grant has ended, or is ending */
   async #ownGrant(): Promise<Granted<Rec> | undefined> {
     const record = this.#record;
     const own = this.#lock.own(record);
@@ -92,7 +92,7 @@ class Waiting<Rec> {
     return claimed;
   }
 
-  /** @returns whether what is seen now must be judged at once */
+  /** @returns true if the call must judge the current record at once */
   async #markOrHandOff(): Promise<boolean> {
     const lock = this.#lock;
     const isFree = lock.freeAt(this.#record) <= this.#now;
@@ -102,7 +102,7 @@ class Waiting<Rec> {
       // Another call may have seen the line empty, because this waiter is gone.
       if (missing === 'lost' && (await this.#readWaiter())) return true;
       this.#record = (await lock.markBack(this.#record, this.#ticket)).record;
-      // An entry that a foreign client has ruined keeps the mark off for as long as it stands.
+      // If a foreign client has overwritten an entry, the mark cannot be raised as long as that entry is there.
       return lock.isMarked(this.#record) || this.#isDecided;
     }
     if (!isFree || this.#isStillFruitless) return false;
@@ -118,7 +118,7 @@ class Waiting<Rec> {
     return end !== 'empty' && this.#isDecided;
   }
 
-  /** The next waiter hands off at once, and the others after their patience. */
+  /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
   #mayHandOff(): boolean {
     if (this.#lock.isNext(this.#record, this.#ticket)) return true;
     if (this.#freeSince === undefined) {
@@ -132,14 +132,14 @@ class Waiting<Rec> {
     return this.#freeSince === undefined ? Number.POSITIVE_INFINITY : this.#freeSince + this.#patienceMs - this.#now;
   }
 
-  /** Whether another hand-off would find what the last one found. The next waiter may have left, so that lasts no longer than a second. */
+  /** True if another hand-off would serve no waiter either. The next waiter may have left, so this holds for up to a second. */
   get #isStillFruitless(): boolean {
     const last = this.#fruitless;
     if (!last || this.#now - last.at >= ROW_EVERY_MS) return false;
     return last.state !== undefined && last.state === this.#lock.state?.(this.#record);
   }
 
-  /** After a standstill longer than the window, or something odd, the call looks at its waiter before it acts. @returns as `#markOrHandOff` */
+  /** After a pause longer than the grant window, or after an unexpected outcome, the call reads its waiter before it acts. @returns as `#markOrHandOff` */
   async #checkWaiter(): Promise<boolean> {
     const isOdd = this.#checkedAt === Number.NEGATIVE_INFINITY;
     return (isOdd || this.#now - this.#lookedAt > WINDOW_MS) && (await this.#readWaiter());
@@ -160,10 +160,10 @@ class Waiting<Rec> {
     if (row !== 'gone' && !isCancelled) return false;
     const record = await this.#lock.read();
     this.#record = record; // what was seen before may be old, and a claim of it would be lost
-    // The claim gives up a grant of a request that was withdrawn.
+    // If the request was withdrawn, the claim gives up the grant.
     if (this.#isDecided) return true;
     if (isCancelled) return refuse(this.#at, { record, ticket: this.#ticket, reason: 'cancelled' });
-    // A duplicate call may have had a grant and returned it, longer ago than the record tells. With a new waiter this call would get a second one.
+    // A duplicate call may have had a grant and released it, and the record may no longer remember that. With a new waiter, the request would get a second grant.
     this.#isGone = true;
     return true;
   }

@@ -30,28 +30,28 @@ interface WaiterRow {
   target?: string | undefined;
   graceSeconds?: number | undefined;
   data?: Json | undefined;
-  /** Only with a ticket for a permit of a pool. */
+  /** Only in the row of a waiter for a permit. */
   permit?: { limit: number | null; weight: number } | undefined;
   parkedAt: number;
-  /** When waiting ends with LeaseHeld. */
+  /** When the wait ends with LeaseHeld. */
   deadline: number;
 }
 
 export interface WaitingTask extends WaiterRow {
-  /** A secret: it lets its bearer end the task. */
+  /** A secret: whoever has the token can end the task. */
   taskToken: string;
 }
 
-/** The ticket of a call of acquire. */
+/** The row of a call of acquire that waits. */
 export interface WaitingCall extends WaiterRow {
   taskToken?: undefined;
-  /** The waiter stays until then, and can be served until the deadline. */
+  /** The row stays until this moment. The waiter can be served only until the deadline. */
   keepUntil: number;
   /** When its request was withdrawn. */
   cancelledAt?: number | undefined;
 }
 
-/** The line of a pool has a key that no caller can name, because a lease may have the name of the pool. */
+/** The prefix of the key of a pool's line. No caller can use such a key, so the line of a lease with the name of the pool has another key. */
 const POOLS = 'holdfast:pool:';
 export const lineKeyOf = (pool: string): string => `${POOLS}${pool}`;
 
@@ -64,7 +64,7 @@ export const keyOfLine = (key: string): string => poolOfLine(key) ?? key;
 
 export const isTask = (waiter: Waiter): waiter is WaitingTask => waiter.taskToken !== undefined;
 
-/** TTL comes long after the deadline. If it deleted a row earlier, the task would never end. */
+/** The time from the deadline to the TTL of a row. If TTL deleted the row of a task too early, the task would never end. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
 const TTL_AFTER_CALL_SECONDS = 3600;
 
@@ -74,7 +74,7 @@ export const newTicket = (now: number, uuid: string): string => `${String(now).p
 /** When the ticket was made, in epoch milliseconds. NaN for a text that is no ticket. */
 export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1)[0]);
 
-/** A long line moves by one grant at a time. */
+/** The delay before a retry after QueueFull. A long line becomes shorter by one grant at a time. */
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
@@ -83,7 +83,7 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
-/** The answer to a waiter whose request was withdrawn, or whose ticket was cancelled. @param line the key of the line */
+/** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. @param line the key of the line */
 export const withdrawn = (line: string): HoldfastError =>
   new HoldfastError('LeaseLost', 'the ticket was cancelled', {
     key: keyOfLine(line),
@@ -91,24 +91,24 @@ export const withdrawn = (line: string): HoldfastError =>
     holder: null,
   });
 
-/** Sorts after every ticket. */
+/** A text that sorts after every ticket. */
 export const AFTER_ALL_TICKETS = '\uffff';
 
 export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadline <= now;
 
-/** Whether its task or caller still waits. The line passes over the waiter of a caller that has left, or that was withdrawn. */
+/** True if the task or the caller of the row still waits. The line passes over the waiter of a caller that has left, or that was withdrawn. */
 export const isWaiting = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
-/** A call that only looks stops after this many expired rows. */
+/** A call that only reads stops after this many expired rows. */
 const MAX_EXPIRED_ROWS = 200;
 
-/** A hand-off that stops grants nothing, so it goes on for longer: six pages, or some fifty read units. */
+/** A hand-off stops after this many expired rows: six pages, or about fifty read units. More than a reader, because a hand-off that stops serves no waiter. */
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
  * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#rows-that-are-over).
- * @returns takes each row as it is read, and says whether to read no further
+ * @returns a function that takes each row as it is read, and returns true if the reader must stop
  */
 export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {
   let over = 0;
@@ -116,8 +116,8 @@ export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: 
 }
 
 /**
- * Writes a new ticket. A row that is there already comes from an earlier try that landed without an answer. It may have been withdrawn since,
- * so it stays as it is.
+ * Writes a new waiter. If the row is already there, an earlier try wrote it and the response was lost. The waiter may have been withdrawn since, so
+ * the row stays unchanged.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function putWaiter(
@@ -158,11 +158,11 @@ export async function getWaiter(
 
 interface Line extends Partial<QueryCommandInput> {
   key: string;
-  /** How many rows the first page has. Most callers need no more. Each further page has twice as many as the one before. */
+  /** How many rows the first page has. Most readers need no more. Each further page has twice as many rows as the page before. */
   firstPage?: number;
 }
 
-/** The tickets of a key from the oldest on, strongly consistent. */
+/** Reads the rows of a line in order, with strongly consistent reads. */
 export async function* readWaiters(
   { dynamodb, waitersTable }: LeaseDependencies,
   { key, firstPage, ...options }: Line,
@@ -236,7 +236,7 @@ export function parseWaiter(item: Item): Waiter {
     parkedAt: number(item, 'parked_at') ?? 0,
     deadline: number(item, 'deadline') ?? 0,
   };
-  // The token would tell too, but lists do not read it.
+  // The task token shows the kind of a row too, but lists do not read the token.
   const keepUntil = number(item, 'keep_until');
   if (keepUntil === undefined) return { ...place, taskToken: item.task_token?.S ?? '' };
   return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at') };

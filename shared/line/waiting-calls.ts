@@ -11,7 +11,7 @@ import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type W
 /** How long the waiter of a caller stays after the caller received LeaseHeld. */
 export const KEEP_POSITION_MS = 5000;
 
-/** A request of a caller, as its tickets name it. */
+/** A request of a caller, as the rows of its waiters name the request. */
 export interface Asker {
   key: string;
   requestId: string;
@@ -21,7 +21,7 @@ export interface Asker {
 
 /** A caller that withdraws its request. */
 export interface Withdrawer extends Asker {
-  /** That of its only call in line, if the caller names it. */
+  /** The ticket that the caller names, if it names one. */
   ticket?: string | undefined;
 }
 
@@ -30,28 +30,31 @@ type Name = Pick<Waiter, 'key' | 'ticket'>;
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
 
-/** A waiter for a permit is granted by its own terms, so a call with other terms gets a new waiter. */
+/** The row has the same terms. A waiter for a permit is granted by the terms of its row, so a call with other terms receives a new waiter. */
 const isFor = ({ limit, weight }: NonNullable<Waiter['permit']>): Condition =>
   all(
     aliased('#weight = :weight', { ':weight': integer(weight) }),
     limit === null ? aliased('attribute_not_exists(#limit)') : aliased('#limit = :limit', { ':limit': integer(limit) }),
   );
 
-/** The ticket of a request, and of no task. */
+/** The row is of a call of the request, and not of a task. */
 const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
 
 interface Left {
-  /** Whether its request was withdrawn. */
+  /** True if the request was withdrawn. */
   cancelled: boolean;
 }
 
-/** Deletes the ticket of a claimed grant, but that of a task, unless its request was withdrawn. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/**
+ * Deletes the row of a call with a claimed grant, unless the request was withdrawn. Never deletes the row of a task.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
 export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
   const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
   return { cancelled: !won && old?.task_token === undefined };
 }
 
-/** The same for a ticket that a caller names, which may be that of another caller. @throws as `deleteUnlessWithdrawn` */
+/** Deletes a row as `deleteUnlessWithdrawn` does, by a ticket that a caller names. That ticket may belong to another caller. @throws as `deleteUnlessWithdrawn` */
 export async function deleteOwnUnlessWithdrawn(
   dependencies: LeaseDependencies,
   { ticket, asker }: { ticket: string; asker: Asker },
@@ -63,13 +66,13 @@ export async function deleteOwnUnlessWithdrawn(
   return { cancelled: !won && isWithdrawn(old, asker) };
 }
 
-/** Deletes an expired row, unless its call has come back. @returns whether it is gone. @throws as `deleteUnlessWithdrawn` */
+/** Deletes an expired row, unless its call has asked again. @returns true if the row is gone. @throws as `deleteUnlessWithdrawn` */
 export async function deleteOver(dependencies: LeaseDependencies, waiter: WaitingCall, call: Call): Promise<boolean> {
   const condition = { expression: 'deadline = :seen', values: { ':seen': integer(waiter.deadline) } };
   return (await deleteIf(dependencies, { name: waiter, condition }, call)).won;
 }
 
-/** Whether a row that a write met belongs to this request, and was withdrawn. */
+/** True if the current row belongs to this request, and was withdrawn. */
 function isWithdrawn(item: Item | undefined, { requestId, holder, principal }: Asker): boolean {
   const row = item && parseWaiter(item);
   const isOwn = row?.requestId === requestId && row.holder === holder && row.principal === principal;
@@ -84,7 +87,7 @@ interface Rejoining {
 
 /**
  * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
- * @returns undefined if there is no such ticket of this request, or it asks for a permit by other terms
+ * @returns undefined if the request has no such ticket, or asks for a permit by other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPosition(
@@ -110,7 +113,7 @@ export async function keepPosition(
   return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
 }
 
-/** Flags a ticket as withdrawn. Its call sees the flag. @param asker undefined for an operator. @returns whether there was a ticket */
+/** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns true if there was such a row */
 export async function flagCancelled(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { name, asker }: { name: Name; asker?: Asker },
@@ -127,21 +130,21 @@ export async function flagCancelled(
   return won;
 }
 
-/** Whether a call in line was withdrawn, or its ticket cancelled. @throws HoldfastError Throttled, Unavailable */
+/** True if a call in line was withdrawn, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
 export async function isCancelled(dependencies: LeaseDependencies, name: Name, call: Call): Promise<boolean> {
   const row = await getWaiter(dependencies, name, call);
   return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
 }
 
-/** Which tickets of a request were there, and which of them could be flagged. */
+/** `seen`: the tickets of the request that were in line. `flagged`: true if at least one of their rows was flagged. */
 export interface FlaggedWaiters {
   seen: ReadonlySet<string>;
   flagged: boolean;
 }
 
 /**
- * Flags all tickets of a request's calls in line, or the one that the caller names: then only a name that is not of the request's costs a read of
- * the line.
+ * Flags the rows of all calls of a request in line, or only the row that the caller names. If the caller names a ticket of its request, the line is
+ * not read.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function flagOwnWaiters(

@@ -23,7 +23,7 @@ import { updatePool } from './write.ts';
 /** A request, and the fence of the last grant that its first try has seen. */
 type Asking = PermitRequest & { seenFence?: number | undefined };
 
-/** The permits of a pool as one request sees them. */
+/** The permits of a pool as a lock, for one request. */
 export const permitLock = (dependencies: PoolDependencies, request: Asking, call: Call): ParkingLock<PoolRecord> =>
   new PermitLock(dependencies, request, call);
 
@@ -114,7 +114,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     return { won, record: current };
   }
 
-  /** A new version alone, so that no call that has seen the permit before hands it off. */
+  /** Writes only a new version, so that no call that saw an earlier version hands the permit off. */
   async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
     const { clock, ids } = this.#dependencies;
     const version = ids.uuid();
@@ -126,7 +126,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
       values: { ':version': text(version) },
     };
     const { won, record } = await updatePool(this.#dependencies, update, this.#call);
-    // A try of the SDK may have landed before the one that lost.
+    // An earlier try of the SDK may have won before the try that lost.
     return { won: won || this.#entry(record)?.version === version, record };
   }
 
@@ -136,7 +136,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const { name, id } = entry;
     const giving = { key: this.#request.key, proof: { name, id } };
     const { record: current } = await endPermit(this.#dependencies, giving, this.#call);
-    // Also if the write was lost: a try without an answer may have ended the permit.
+    // The hand-off also follows a lost write: an earlier try whose response was lost may have ended the permit.
     await handOffToLine(this.#dependencies, { record: current }, this.#call);
   }
 
@@ -172,7 +172,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     return own && otherWeight(this.#request, own);
   }
 
-  /** What makes room: an end, and a permit whose time is over. A new mark tells of an arrival, or of a grant. */
+  /** Changes if a permit ends or expires, or if the mark changes: by an arrival or by a grant. */
   state({ used, waiters, entries }: PoolRecord): string {
     const cut = this.#dependencies.clock.now() - this.#dependencies.clockSkewMs;
     const expired = entries.filter(({ expiresAt }) => expiresAt < cut).length;
@@ -213,10 +213,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   async watch(record: PoolRecord, ticket: string): Promise<void> {
     const { key } = this.asked;
-    // A caller that was granted its permit may be dead.
+    // A caller that has not claimed its permit may have exited.
     if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
       return repairLater(this.#dependencies, key, this.#call);
-    if (!this.isNext(record, ticket)) return; // the first in line sends the message for all
+    if (!this.isNext(record, ticket)) return; // the next waiter sends the message for all waiters
     const endsAt = roomAt(record, this.#request, 0);
     if (Number.isFinite(endsAt)) await repairAfter(this.#dependencies, { key, endsAt }, this.#call);
   }

@@ -7,7 +7,7 @@ const leases = await queueWorld();
 const permits = await poolLineWorld();
 afterAll(() => Promise.all([leases.steps.stop(), permits.steps.stop()]));
 
-/** What tasks do is the same in front of a lease and of a pool of one permit. */
+/** Tasks do the same in the line of a lease and in the line of a pool of one permit. */
 const LOCKS = [
   ['a lease', { ...leases, terms: {}, runSchedule: (_key: string) => leases.repair() }],
   ['a permit', { ...permits, terms: { limit: 1 }, runSchedule: permits.repairLine }],
@@ -16,7 +16,7 @@ const LOCKS = [
 /** A minute and a half, in which the schedule has run. */
 const A_WHILE_MS = 90_000;
 
-describe.each(LOCKS)('a task that is tried again while its request holds %s', (name, world) => {
+describe.each(LOCKS)('a retried task whose request holds %s', (name, world) => {
   const { acquire, release, park, grantOf, rows, clock, steps, terms, runSchedule } = world;
   const asked = (key: string) => ({
     key: `${name}: ${key}`,
@@ -30,7 +30,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     world.messages.length = 0;
   });
 
-  it('is notified by the schedule if no message reached the older try or this one', async () => {
+  it('a retried task is notified by the schedule if no message reached the older try or this try', async () => {
     const request = asked('granted to an older try');
     steps.faults.SendTaskSuccess = ['refused', 'refused'];
     const older = await park(request);
@@ -48,7 +48,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(await release(grantOf(task))).toMatchObject({ released: true });
   });
 
-  it('is notified by the schedule if a call has the grant and no message reached this try', async () => {
+  it('a retried task is notified by the schedule if a call has the grant and the message to the task was lost', async () => {
     const request = asked('granted to a call');
     const { leaseId } = await acquire(request);
     steps.faults.SendTaskSuccess = ['refused'];
@@ -60,7 +60,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(await rows(request.key)).toEqual([]);
   });
 
-  it('is notified by the schedule if its call died right after it had passed the grant to the task', async () => {
+  it('a retried task is notified by the schedule if its call exited right after that call passed the grant to the task', async () => {
     const request = asked('dies');
     await acquire(request);
     const task = steps.newTask();
@@ -73,7 +73,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
   });
 
-  it('has the whole ttl from its message on, and shortens no grant that lasts longer', async () => {
+  it('a retried task receives its whole ttl with its message, and does not shorten a grant that lasts longer', async () => {
     const request = asked('lasts');
     const { leaseId, acquiredAt } = await acquire(request);
     clock.advance(1_000_000);
@@ -86,7 +86,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBeGreaterThanOrEqual(3_600_000);
   });
 
-  it('makes the grant that of its execution, whose end ends it', async () => {
+  it('a retried task makes the grant that of its own execution, and the end of this execution ends the grant', async () => {
     const request = asked('another execution');
     const [before, now] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
     await acquire({ ...request, execution: before });
@@ -97,7 +97,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(await world.executionEnded(now)).toMatchObject({ freed: 1 });
   });
 
-  it('leaves a grant in its grace as it is: the end of the execution that asks again does not end the grant', async () => {
+  it('the end of an execution does not end a grant in its grace, even if a task of this execution has asked again', async () => {
     const request = asked('grace');
     const execution = steps.newExecution('FAILED');
     const { leaseId } = await acquire({ ...request, graceSeconds: 60, execution });
@@ -108,7 +108,7 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
     expect(await world.heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
   });
 
-  it('hands nothing on if this try has ended by itself: a call may work under the grant', async () => {
+  it('a retried task that has already ended does not hand off the grant, because a call may work under the grant', async () => {
     const request = asked('gone');
     const { leaseId } = await acquire(request);
     const behind = await park({ ...request, holder: 'behind', requestId: 'behind' });
@@ -120,14 +120,14 @@ describe.each(LOCKS)('a task that is tried again while its request holds %s', (n
   });
 });
 
-describe.each(LOCKS)('a task that comes to %s, and its answer', (name, world) => {
+describe.each(LOCKS)('the answer to a task that parks for %s', (name, world) => {
   const { acquire, release, park, grantOf, rows, clock, steps, terms, runSchedule } = world;
   const asked = (key: string) => ({ key: `${name}: ${key}`, holder: 'task', requestId: 'r', ttlSeconds: 60, ...terms });
   beforeEach(() => {
     steps.faults = {};
   });
 
-  it('says that the task waits if the request was released and the message of that is lost, and the task receives LeaseLost', async () => {
+  it('the answer says that the task waits if the request was released and the LeaseLost message was lost, and the schedule sends LeaseLost', async () => {
     const request = asked('released');
     await release(await acquire(request));
     steps.faults.SendTaskFailure = ['refused'];
@@ -139,7 +139,7 @@ describe.each(LOCKS)('a task that comes to %s, and its answer', (name, world) =>
     expect(await rows(request.key)).toEqual([]);
   });
 
-  it('says that the task waits if it was granted at once and the message of that is lost', async () => {
+  it('the answer says that the task waits if the task was granted at once and the message was lost', async () => {
     const request = asked('lost message');
     steps.faults.SendTaskSuccess = ['refused'];
     const { task, parked } = await park(request);
@@ -150,14 +150,14 @@ describe.each(LOCKS)('a task that comes to %s, and its answer', (name, world) =>
   });
 });
 
-describe.each(LOCKS)('a task that waits for %s whose holder dies', (name, world) => {
+describe.each(LOCKS)('a task that waits for %s whose holder has exited', (name, world) => {
   const { acquire, park, grantOf, release, clock, messages, steps, terms } = world;
   beforeEach(() => {
     steps.faults = {};
     messages.length = 0;
   });
 
-  it('has a message look at the end of the holder, which the first in line sends', async () => {
+  it('only the first task in line sends the message that looks again when the grant of the holder ends', async () => {
     const key = `${name}: dead`;
     await acquire({ key, holder: 'dead', ttlSeconds: 30, ...terms });
     const { task } = await park({ key, holder: 'first', ...terms });
@@ -168,7 +168,7 @@ describe.each(LOCKS)('a task that waits for %s whose holder dies', (name, world)
     expect(grantOf(task)).toMatchObject({ holder: 'first' });
   });
 
-  it('has a message look after the window of a caller, though other callers are in front of the task', async () => {
+  it('a hand-off sends the message that looks again after the grant window, even if other callers are in front of the task', async () => {
     const key = `${name}: behind callers`;
     const first = await acquire({ key, holder: 'first', ttlSeconds: 30, ...terms });
     for (const holder of ['one', 'two']) {

@@ -4,7 +4,7 @@ import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
-// So one arrival of four counts the line whatever the record says.
+// With this quota, one arrival of four counts the line, whatever the record says.
 const QUOTA = 128;
 const SAMPLE = 4;
 
@@ -15,7 +15,7 @@ const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, r
 afterAll(() => steps.stop());
 
 const waiting = (key: string, holder: string) => acquire({ key, holder, limit: 1, ttlSeconds: 60, waitSeconds: 20 });
-/** A call that joins the line, and dies before it looks for its grant. */
+/** A call that joins the line, and exits before it looks for its grant. */
 const inLine = async (key: string, holder: string) => {
   timeline.advance(1);
   return dyingAfter(3, () => waiting(key, holder));
@@ -34,7 +34,7 @@ async function fill(key: string, count: number, more: object = {}) {
 }
 
 describe('the line of a pool', () => {
-  it('refuses every caller that comes after as many as the quota allows', async () => {
+  it('the line of a pool refuses every caller above the quota', async () => {
     const key = 'callers';
     await fill(key, QUOTA);
     for (let late = 0; late < 2 * SAMPLE; late++)
@@ -45,7 +45,7 @@ describe('the line of a pool', () => {
     expect(await rows(key)).toHaveLength(QUOTA);
   });
 
-  it('refuses every task that comes after as many as the quota allows', async () => {
+  it('the line of a pool refuses every task above the quota', async () => {
     const key = 'tasks';
     await fill(key, QUOTA);
     for (let late = 0; late < 2 * SAMPLE; late++)
@@ -53,7 +53,7 @@ describe('the line of a pool', () => {
     expect(await rows(key)).toHaveLength(QUOTA);
   });
 
-  it('is not counted for a crowd of which most have left, by callers and tasks, after one of them has counted it', async () => {
+  it('callers and tasks count the line of a pool only once if most arrivals have left', async () => {
     const key = 'by and by';
     await fill(key, 2, { waiters: { N: '1000' }, seq: { N: '1000' } });
     await dyingAfter(5, () => waiting(key, 'counts'));
@@ -63,13 +63,13 @@ describe('the line of a pool', () => {
     expect(sent('Query')).toBe(1);
   });
 
-  it('keeps by its hand-offs how many have left', async () => {
+  it('the hand-offs of a pool keep the number of waiters that have left the line', async () => {
     const key = 'hand-offs';
     const first = await fill(key, 1);
     const [second, third] = [await park({ key, holder: 'b', limit: 1 }), await park({ key, holder: 'c', limit: 1 })];
-    timeline.advance(30_000); // the first in line is over
+    timeline.advance(30_000); // the deadline of the first in line has passed
     await release(first);
-    // The mark counts the hand-off too. One of the three is dead, and the hand-off does not count it as gone.
+    // The mark counts the hand-off too. One of the three has exited, and the hand-off does not count that waiter as left.
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
     await release({ key, leaseId: String(second.task.output?.leaseId) });
     await release({ key, leaseId: String(third.task.output?.leaseId) });
@@ -77,7 +77,7 @@ describe('the line of a pool', () => {
     expect([waiters, out]).toEqual([undefined, seq]);
   });
 
-  it('does not count a call twice that asks again, nor one that puts a lost mark back', async () => {
+  it('the line of a pool does not count a call again if the call asks again or puts a lost mark back', async () => {
     const key = 'again';
     await fill(key, 1);
     const asked = { key, holder: 'again', requestId: 'r', limit: 1, waitSeconds: 1 };
@@ -93,14 +93,17 @@ describe('the line of a pool', () => {
   it.each([
     ['caller', (key: string) => failure(waiting(key, 'the sample'))],
     ['task', (key: string) => failure(park({ key, holder: 'the sample', limit: 1 }))],
-  ])('whose record takes too many for gone is counted by one arrival of four, a %s too', async (kind, sample) => {
-    const key = `sample ${kind}`;
-    await fill(key, QUOTA, { line_out: { N: '100' } });
-    for (let count = 0; count < SAMPLE - 1; count++) await inLine(key, `not counted ${count}`);
-    expect((await sample(key)).code).toBe('QueueFull');
-    // It counted up to one more than the quota, and no further.
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + SAMPLE}` }, line_out: { N: '3' } });
-    for (let late = 0; late < 2; late++) expect((await failure(waiting(key, `late ${late}`))).code).toBe('QueueFull');
-    expect(await rows(key)).toHaveLength(QUOTA + SAMPLE - 1);
-  });
+  ])(
+    'one %s in four counts the line of a pool, and is refused, if the record says that more waiters have left than really have',
+    async (kind, sample) => {
+      const key = `sample ${kind}`;
+      await fill(key, QUOTA, { line_out: { N: '100' } });
+      for (let count = 0; count < SAMPLE - 1; count++) await inLine(key, `not counted ${count}`);
+      expect((await sample(key)).code).toBe('QueueFull');
+      // The count ended at one more than the quota.
+      expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + SAMPLE}` }, line_out: { N: '3' } });
+      for (let late = 0; late < 2; late++) expect((await failure(waiting(key, `late ${late}`))).code).toBe('QueueFull');
+      expect(await rows(key)).toHaveLength(QUOTA + SAMPLE - 1);
+    },
+  );
 });

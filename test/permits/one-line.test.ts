@@ -24,7 +24,7 @@ beforeEach(() => {
 const late = call({ timeLeftMs: () => 1999 });
 
 const waits = (key: string, more: object = {}) => acquire({ key, limit: 1, waitSeconds: 20, ...more });
-/** A call that has its row and its mark, and dies then. @returns its ticket */
+/** A call that joins the line, and then exits. @returns its ticket */
 const dieInLine = async (key: string, more: object = {}) => {
   await timeline.play(() => dyingAfter(3, () => waits(key, { holder: 'dead', ...more })));
   timeline.advance(1); // a later ticket
@@ -54,7 +54,7 @@ it('the position in LeaseHeld does not count a waiter that has its permit', asyn
   expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0 } });
 });
 
-it('a repeated acquire does not prolong a permit that came from the line', async () => {
+it('a repeated acquire does not extend a permit that came from the line', async () => {
   const key = 'not prolonged';
   const first = await acquire({ key, limit: 1 });
   await dieInLine(key, { requestId: 'r' });
@@ -67,14 +67,14 @@ it('a repeated acquire does not prolong a permit that came from the line', async
 });
 
 it.each(['with its ticket', 'without it'])(
-  'a withdrawn call whose permit was claimed gives up the permit when it asks again %s',
+  'a withdrawn call gives up its claimed permit if the call asks again %s',
   async (how) => {
     const key = `flagged, ${how}`;
     const first = await acquire({ key, limit: 1 });
     const ticket = await dieInLine(key, { requestId: 'r' });
     await release(first);
     const asked = { key, holder: 'dead', requestId: 'r', limit: 1 };
-    await dyingAfter(2, () => acquire(asked)); // it dies between its claim and the deletion of the row
+    await dyingAfter(2, () => acquire(asked)); // exits between its claim and the deletion of the row
     expect(await flagCancelled(dependencies, { name: { key: lineKeyOf(key), ticket } }, call())).toBe(true);
     const again = how === 'without it' ? asked : { ...asked, ticket, waitSeconds: 20 };
     expect(await failure(acquire(again))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
@@ -82,7 +82,7 @@ it.each(['with its ticket', 'without it'])(
   },
 );
 
-describe('behind a waiter that is too heavy for the room that is free', () => {
+describe('a line whose next waiter is too heavy for the free room', () => {
   const heavyFirst = async (key: string) => {
     for (const holder of ['a', 'b', 'c']) await acquire({ key, holder, limit: 4, ttlSeconds: 600 });
     await park({ key, holder: 'heavy', limit: 4, weight: 2 });
@@ -90,21 +90,21 @@ describe('behind a waiter that is too heavy for the room that is free', () => {
     requests.sent.length = 0;
   };
 
-  it('a light call in line reads the line no more than once a second', async () => {
+  it('a light call behind a heavy waiter reads the line no more than once a second', async () => {
     await heavyFirst('light');
     const [refused] = await timeline.play(() => failure(waits('light', { limit: 4 })));
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 2 } });
     expect(sent('Query')).toBeLessThan(25);
   });
 
-  it('a call that races beside the line tries no more than once a second', async () => {
+  it('a call that races while a heavy waiter is next tries no more than once a second', async () => {
     await heavyFirst('racer');
     const [refused] = await timeline.play(() => failure(waits('racer', { limit: 4, fair: false })));
     expect(refused).toMatchObject({ code: 'LeaseHeld' });
     expect([sent('UpdateItem') < 25, sent('Query') < 25]).toEqual([true, true]);
   });
 
-  it('a light call is served within two seconds after the heavy one has died', async () => {
+  it('a light call is served within two seconds after the deadline of a heavy call that has exited', async () => {
     const key = 'heavy dies';
     for (const holder of ['a', 'b', 'c']) await acquire({ key, holder, limit: 4, ttlSeconds: 600 });
     const beganAt = timeline.now();
@@ -117,7 +117,7 @@ describe('behind a waiter that is too heavy for the room that is free', () => {
   });
 });
 
-it('a call that ends with LeaseLost in line hands on the room that is free', async () => {
+it('a call in line that ends with LeaseLost hands off the free room', async () => {
   const key = 'hands on';
   const first = await acquire({ key, limit: 1 });
   const asked = { holder: 'twice', requestId: 'r', ttlSeconds: 10 };

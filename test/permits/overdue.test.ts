@@ -19,8 +19,8 @@ beforeEach(() => {
 
 const failures = () => steps.requests.filter(({ action }) => action === 'SendTaskFailure');
 
-describe('a call that read the record of a pool, stood still, and then meets an overdue task that came since', () => {
-  it('names the holders of now', async () => {
+describe('a hand-off by an old record of a pool, with an overdue task that joined since', () => {
+  it('the LeaseHeld of an overdue task names the current holders, even if the hand-off has an old record', async () => {
     const key = 'held since';
     const before = await acquire({ key, holder: 'before', limit: 1 });
     const record = await readPool(dependencies, key, call());
@@ -33,7 +33,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     expect(await rows(key)).toEqual([]);
   });
 
-  it('leaves it alone where it has just received a permit: the call that granted it sends the message', async () => {
+  it('a hand-off with an old record sends no message to an overdue task that has just received a permit, because the granting call sends the message', async () => {
     const key = 'granted since';
     const before = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     const record = await readPool(dependencies, key, call());
@@ -42,7 +42,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     const ends: string[] = [];
     steps.onTheWay = async (action) => {
       if (action !== 'SendTaskSuccess') return;
-      clock.advance(400); // by now its deadline is over
+      clock.advance(400); // now its deadline has passed
       ends.push((await handOff(dependencies, { record }, call())).end);
     };
     expect(await release(before)).toMatchObject({ released: true });
@@ -51,7 +51,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     expect(grantOf(task).fence).toBeGreaterThan(before.fence);
   });
 
-  it('ends it where the permit that it has received since is over', async () => {
+  it('a hand-off with an old record ends an overdue task if the permit that the task has received since has expired', async () => {
     const key = 'over since';
     const before = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     const record = await readPool(dependencies, key, call());
@@ -64,7 +64,7 @@ describe('a call that read the record of a pool, stood still, and then meets an 
     expect(await rows(key)).toEqual([]);
   });
 
-  it('clears its row away where it has extended the permit that was over by that record', async () => {
+  it('a hand-off with an old record deletes the row of an overdue task that has extended its permit since', async () => {
     const key = 'extended since';
     const before = await acquire({ key, limit: 1 });
     const { task } = await park({ key, limit: 1, parkSeconds: 1, ttlSeconds: 2 });
@@ -89,7 +89,7 @@ describe('a task that is overdue and cannot be notified', () => {
     return { first, ...parked };
   }
 
-  it('does not keep a plain caller out of a pool with room, and the schedule notifies it later', async () => {
+  it('an overdue task that cannot be notified does not keep a plain caller out of a pool with room, and the schedule notifies the task later', async () => {
     const key = 'not kept';
     const { first, task } = await unreachable(key);
     await release(first);
@@ -102,7 +102,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('gets no mark back from the schedule', async () => {
+  it('the schedule puts no mark back on a pool for an overdue task that cannot be notified', async () => {
     const key = 'no mark';
     await unreachable(key);
     await removeMark(key);
@@ -110,7 +110,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('whose request has the permit by another row is notified of that permit', async () => {
+  it('an overdue task whose request has the permit by another row is notified of that permit', async () => {
     const key = 'another row';
     const first = await acquire({ key, holder: 'first', limit: 1 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, parkSeconds: 5, ttlSeconds: 600 };
@@ -121,7 +121,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(grantOf(two.task)).toMatchObject({ leaseId: grantOf(one.task).leaseId, repeated: true });
   });
 
-  it('does not keep a permit from a caller whose process has no client of Step Functions', async () => {
+  it('an overdue task does not keep a permit from a caller whose process has no client of Step Functions', async () => {
     const key = 'no client';
     const { first } = await unreachable(key);
     const { stepFunctions } = dependencies;
@@ -137,7 +137,7 @@ describe('a task that is overdue and cannot be notified', () => {
 });
 
 describe('a run of the schedule over one line', () => {
-  it('grants at most ten times where each hand-on leaves it with too little time', async () => {
+  it('a run of the schedule hands off one line up to ten times if each hand-off runs out of time', async () => {
     const key = 'ten times';
     const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     await park({ key, limit: 1 });
@@ -149,7 +149,7 @@ describe('a run of the schedule over one line', () => {
     await release(first);
   });
 
-  it('tells late tasks among the first hundred of a line', async () => {
+  it('a run of the schedule notifies late tasks among the first hundred waiters of a line', async () => {
     const key = 'a hundred';
     const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     const { task } = await world.untold(first, { limit: 1, ttlSeconds: 3600 });

@@ -218,7 +218,7 @@ describe('beyond the quota of the line, a task', () => {
   });
 });
 
-it('a line whose record does not say how many have left is counted once, and then by one arrival of 32', async () => {
+it('a line without the hint of how many waiters have left is counted once, and then by one arrival of 32', async () => {
   const key = 'long';
   await acquire({ key, limit: 1 });
   await setRaw(key, 'seq', { N: '1020' });
@@ -491,7 +491,7 @@ describe('the schedule', () => {
     expect(grantOf(task)).toMatchObject({ remainingMs: 10_000 });
   });
 
-  it('notifies another token of a request of the permit that the first token has, as a repeat', async () => {
+  it('the schedule notifies another token of a request of the permit that the first token has, as a repeat', async () => {
     const key = 'another token';
     const first = await acquire({ key, limit: 1 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };

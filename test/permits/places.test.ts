@@ -178,8 +178,8 @@ describe('rows of permits that stand', () => {
   });
 });
 
-describe('a request with two places', () => {
-  it('of tasks receives one permit, and its second task that permit too, by the schedule', async () => {
+describe('a request with two waiters', () => {
+  it('a request with two tasks receives one permit, and the schedule notifies the second task of that permit too', async () => {
     const key = 'two tokens';
     const first = await acquire({ key, limit: 2, weight: 2 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 2, ttlSeconds: 600 };
@@ -193,7 +193,7 @@ describe('a request with two places', () => {
     expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
   });
 
-  it('of tasks that gives its permit back before the second task is notified: that task receives LeaseLost', async () => {
+  it('the second task of a request receives LeaseLost if the permit was released before that task was notified', async () => {
     const key = 'two tokens, released';
     const first = await acquire({ key, limit: 1 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
@@ -205,7 +205,7 @@ describe('a request with two places', () => {
     expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
   });
 
-  it('of one task whose call arrives twice keeps no plain caller out of a pool with room', async () => {
+  it('a task whose call arrives twice keeps no plain caller out of a pool with room', async () => {
     const key = 'twice';
     const holders = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
     const asked = { key, holder: 'b', requestId: 'r', limit: 2, ttlSeconds: 3600 };
@@ -218,7 +218,7 @@ describe('a request with two places', () => {
     expect(await read(key)).toMatchObject({ used: 2 });
   });
 
-  it('of tasks passes nobody over who waits behind them', async () => {
+  it('a request with two tasks does not delay the waiter behind them', async () => {
     const key = 'behind two places';
     const first = await acquire({ key, limit: 2, weight: 2 });
     const asked = { key, holder: 'b', requestId: 'r', limit: 2 };
@@ -228,7 +228,7 @@ describe('a request with two places', () => {
     expect(grantOf(task)).toMatchObject({ used: 2 });
   });
 
-  it('one of which was granted before its call claims it: a message looks again for the task in the other', async () => {
+  it('a hand-off to a call in line sends the message that looks again for a task of the same request', async () => {
     const key = 'call and task';
     const first = await acquire({ key, limit: 1 });
     const asked = { holder: 'c', requestId: 'r', limit: 1 };
@@ -240,7 +240,7 @@ describe('a request with two places', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('of calls keeps nobody out who comes later', async () => {
+  it('a request with two calls in line keeps no later caller out', async () => {
     const key = 'two calls';
     const first = await acquire({ key, limit: 2, weight: 2 });
     const asked = { holder: 'c', requestId: 'r', limit: 2 };
@@ -254,7 +254,7 @@ describe('a request with two places', () => {
     expect([heavy.task.state, (await rows(key)).length]).toEqual(['succeeded', 0]);
   });
 
-  it('is told so where an operator cancels the place that waits, though the other is granted', async () => {
+  it('a call receives LeaseLost if an operator cancels its waiter, even if another waiter of its request is granted the permit', async () => {
     const key = 'other place cancelled';
     const first = await acquire({ key, limit: 1 });
     const ticket = await dieInLine(key, { requestId: 'r' });
@@ -268,7 +268,7 @@ describe('a request with two places', () => {
     expect(refused.message).toBe('the ticket was cancelled');
   });
 
-  it('is told so if an operator cancels the place that waits, even if the other is granted by then, and that permit stays', async () => {
+  it('a call receives LeaseLost if an operator cancels its waiter after another waiter of its request received the permit, and the permit stays', async () => {
     const key = 'cancelled too late';
     const first = await acquire({ key, limit: 1 });
     const ticket = await dieInLine(key, { requestId: 'r' });

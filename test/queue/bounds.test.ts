@@ -124,7 +124,7 @@ describe('a queue of dead tickets', () => {
     expect(await rows('overdue')).toEqual([]);
   });
 
-  it('of overdue ones alone: the eleventh keeps its ticket for the schedule, and the free lease loses its mark', async () => {
+  it('a release ends ten of eleven overdue tasks: the eleventh keeps its ticket for the schedule, and the free lease loses its mark', async () => {
     const first = await acquire({ key: 'eleven overdue' });
     await park({ key: 'eleven overdue', parkSeconds: 1 });
     await parkJunk('eleven overdue', 10, { deadline: { N: '1' } });

@@ -5,7 +5,7 @@ import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-// So one arrival of four counts the line whatever the record says.
+// With this quota, one arrival of four counts the line, whatever the record says.
 const QUOTA = 128;
 
 const timeline = new Timeline();
@@ -18,7 +18,7 @@ afterAll(() => steps.stop());
 
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, ttlSeconds: 10, waitSeconds: 20, ...more });
-/** Three requests put a call in line. It dies then, so its row stays. */
+/** Three requests put a call in line. Then the call exits, so its row stays. */
 const inLine = (key: string, holder: string) => dyingAfter(3, () => waiting(key, holder));
 
 /** As many calls in line, as their rows and the mark would be. The first of them is the row that is there. */
@@ -30,12 +30,12 @@ async function fill(key: string, count: number, more: object = {}) {
   await putRaw({ ...(await rawItem(key)), waiters: { N: String(count) }, ...more } as never);
 }
 
-it('a line that is full refuses every caller that comes after', async () => {
+it('a full line refuses every further caller', async () => {
   const key = 'full line';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA - 1);
   const { sent } = await dyingAfter(4, () => waiting(key, 'the last one'));
-  expect(sent).toEqual(['PutItem', 'PutItem', 'UpdateItem', 'GetItem']); // up to the quota nobody counts the line
+  expect(sent).toEqual(['PutItem', 'PutItem', 'UpdateItem', 'GetItem']); // up to the quota, no call counts the line
   for (let count = 0; count < 5; count++) {
     requests.sent.length = 0;
     const refused = await failure(waiting(key, `late ${count}`));
@@ -46,7 +46,7 @@ it('a line that is full refuses every caller that comes after', async () => {
   expect(await rows(key)).toHaveLength(QUOTA);
 });
 
-it('a call that asks again keeps its place in a line that is more than full', async () => {
+it('a call that asks again keeps its position in a line above the quota', async () => {
   const key = 'more than full';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   const asked = { requestId: 'early', waitSeconds: 1 };
@@ -60,7 +60,7 @@ it('a call that asks again keeps its place in a line that is more than full', as
   }
 });
 
-it('a crowd of which most have left is counted once, and the record says how many are gone', async () => {
+it('callers count a line only once if most arrivals have left, and the record then says how many have left', async () => {
   const key = 'by and by';
   const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, 2, { waiters: { N: '1000' } });
@@ -71,7 +71,7 @@ it('a crowd of which most have left is counted once, and the record says how man
   await release(first);
 });
 
-it('a crowd of which so many have left that it just fills the line is let in', async () => {
+it('a caller joins a line that its waiter fills up to the quota if enough earlier arrivals have left', async () => {
   const key = 'just full';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA - 1, { waiters: { N: '1000' } });
@@ -81,7 +81,7 @@ it('a crowd of which so many have left that it just fills the line is let in', a
   expect((await failure(waiting(key, 'one too many'))).code).toBe('QueueFull');
 });
 
-it('a record that takes too many for gone is corrected by one arrival of four', async () => {
+it('one arrival in four corrects a record that says that more waiters have left than really have', async () => {
   const key = 'sample';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA, { line_out: { N: '100' } });
@@ -89,12 +89,12 @@ it('a record that takes too many for gone is corrected by one arrival of four', 
   const Item = { ...(await rows(key))[0], keep_until: { N: '0' } }; // it has left
   await world.dynamodb.send(new PutItemCommand({ TableName: world.dependencies.waitersTable, Item }));
   expect((await failure(waiting(key, 'the sample'))).code).toBe('QueueFull');
-  // It counted up to one more than the quota, and no further.
+  // The count ended at one more than the quota.
   expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + 4}` }, line_out: { N: '3' } });
   for (let count = 0; count < 2; count++) expect((await failure(waiting(key, `late ${count}`))).code).toBe('QueueFull');
 });
 
-it('a task that parks counts a line once of which most have left, and the record says how many are gone', async () => {
+it('tasks that park count a line only once if most arrivals have left, and the record then says how many have left', async () => {
   const key = 'parked by and by';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, 2, { waiters: { N: '1000' } });
@@ -105,7 +105,7 @@ it('a task that parks counts a line once of which most have left, and the record
   expect(requests.sent.filter((command) => command === 'Query')).toHaveLength(1);
 });
 
-it('a task is refused by a record that takes too many for gone, if it is one arrival of four', async () => {
+it('one task in four counts the line, and is refused, if the record says that more waiters have left than really have', async () => {
   const key = 'task sample';
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
   await fill(key, QUOTA, { line_out: { N: '100' } });

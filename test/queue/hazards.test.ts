@@ -575,7 +575,7 @@ describe('a task that is told late begins with its whole ttl, because it measure
   });
 });
 
-it('a call that races behind an overdue task that cannot be notified has the lease with its first try', async () => {
+it('a call that races behind an overdue task that cannot be notified receives the lease with its first try', async () => {
   const { expiresAt } = await acquire({ key: 'unreachable', ttlSeconds: 2 });
   await park({ key: 'unreachable', parkSeconds: 1 });
   clock.set(Date.parse(expiresAt) + 501); // the first moment at which the lease can be had

@@ -23,7 +23,7 @@ const late = call({ timeLeftMs: () => 1999 });
 const waits = (key: string, more: object = {}) => acquire({ key, ttlSeconds: 10, waitSeconds: 20, ...more });
 const onlyTicket = async (key: string) => (await rows(key))[0]?.ticket?.S ?? '';
 
-it('a call whose waiter is gone does not put back the mark', async () => {
+it('a call whose waiter is gone does not put the mark back', async () => {
   const key = 'no mark';
   await acquire({ key, ttlSeconds: 60 });
   const [refused] = await timeline.play(
@@ -40,7 +40,7 @@ it('a call whose waiter is gone does not put back the mark', async () => {
   expect(await rawItem(key)).not.toHaveProperty('waiters');
 });
 
-it('a call that stood still for longer than the window reads its waiter before it hands off', async () => {
+it('a call that was paused for longer than the grant window reads its waiter before it hands off', async () => {
   const key = 'stood still';
   const first = await acquire({ key, ttlSeconds: 60 });
   const granted = await timeline.play(
@@ -62,7 +62,7 @@ it('a call that stood still for longer than the window reads its waiter before i
   expect(requests.sent.slice(0, 2)).toEqual(['GetItem', 'Query']);
 });
 
-it('a claim that duplicates of the call change first is tried again, as long as the request has the grant', async () => {
+it('a claim is tried again if duplicate calls change the grant first, as long as the request has the grant', async () => {
   const key = 'duplicates first';
   const first = await acquire({ key });
   const asked = { key, holder: 'c', requestId: 'r', ttlSeconds: 10 };
@@ -78,11 +78,11 @@ it('a claim that duplicates of the call change first is tried again, as long as 
       }),
   );
   expect(grant).toMatchObject({ holder: 'c', repeated: true });
-  // One look finds the grant. The others are of rows.
+  // One look finds the grant. All other reads are of rows.
   expect(requests.sent.slice(looks).filter((name) => name === 'GetItem').length).toBeLessThanOrEqual(1);
 });
 
-it('a plain call whose grant duplicates of it change first is answered with that grant', async () => {
+it('a plain call is answered with its grant even if duplicate calls change the grant first', async () => {
   const key = 'plain duplicates';
   const first = await acquire({ key });
   const asked = { key, holder: 'c', requestId: 'r', ttlSeconds: 10 };

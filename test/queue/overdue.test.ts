@@ -19,8 +19,8 @@ beforeEach(() => {
 
 const failures = () => steps.requests.filter(({ action }) => action === 'SendTaskFailure');
 
-describe('a call that read the record, stood still, and then meets an overdue task that came since', () => {
-  it('names the holder of now', async () => {
+describe('a hand-off by an old record of a lease, with an overdue task that joined since', () => {
+  it('the LeaseHeld of an overdue task names the current holder, even if the hand-off has an old record', async () => {
     const key = 'held since';
     const before = await acquire({ key, holder: 'before' });
     const record = await readRecord(dependencies, key, call());
@@ -33,7 +33,7 @@ describe('a call that read the record, stood still, and then meets an overdue ta
     expect(await rows(key)).toEqual([]);
   });
 
-  it('leaves it alone where it has just received the lease: the call that granted it sends the message', async () => {
+  it('a hand-off with an old record sends no message to an overdue task that has just received the lease, because the granting call sends the message', async () => {
     const key = 'granted since';
     const before = await acquire({ key, ttlSeconds: 3600 });
     const record = await readRecord(dependencies, key, call());
@@ -42,7 +42,7 @@ describe('a call that read the record, stood still, and then meets an overdue ta
     const ends: string[] = [];
     steps.onTheWay = async (action) => {
       if (action !== 'SendTaskSuccess') return;
-      clock.advance(400); // by now its deadline is over
+      clock.advance(400); // now its deadline has passed
       ends.push((await handOff(dependencies, { record, ending: 'broken' }, call())).end);
     };
     expect(await release(before)).toMatchObject({ released: true });
@@ -51,7 +51,7 @@ describe('a call that read the record, stood still, and then meets an overdue ta
     expect(grantOf(task).fence).toBeGreaterThan(before.fence);
   });
 
-  it('leaves it its ticket and the mark, where the fences of a restored table were lifted since it was granted the lease', async () => {
+  it('a hand-off with an old record keeps the ticket of an overdue task and the mark if the fences of a restored table were lifted after the grant', async () => {
     const key = 'lifted since';
     const before = await acquire({ key });
     await park({ key, parkSeconds: 50, ttlSeconds: 30 });
@@ -80,7 +80,7 @@ describe('a task that is overdue and cannot be notified', () => {
     return { first, ...parked };
   }
 
-  it('does not keep a plain caller from the free lease, and the schedule notifies it later', async () => {
+  it('an overdue task that cannot be notified does not keep a plain caller from the free lease, and the schedule notifies the task later', async () => {
     const key = 'not kept';
     const { first, task } = await unreachable(key);
     await release(first);
@@ -93,7 +93,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('does not keep a plain caller from a free lease with a mark, in the hand-off of that caller', async () => {
+  it('a plain caller hands off a free lease with a mark to itself if the only waiter is an overdue task that cannot be notified', async () => {
     const key = 'free with a mark';
     const { first } = await unreachable(key);
     await release(first, call({ timeLeftMs: () => 1999 }));
@@ -101,7 +101,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
   });
 
-  it('gets no mark back from the schedule', async () => {
+  it('the schedule puts no mark back for an overdue task that cannot be notified', async () => {
     const key = 'no mark';
     const { waiters: _, ...unmarked } = ((await unreachable(key)) && (await rawItem(key))) ?? {};
     await putRaw(unmarked as never);
@@ -109,7 +109,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('does not keep the lease from a caller whose process has no client of Step Functions', async () => {
+  it('an overdue task does not keep the lease from a caller whose process has no client of Step Functions', async () => {
     const key = 'no client';
     const { first } = await unreachable(key);
     const { stepFunctions } = dependencies;
@@ -123,7 +123,7 @@ describe('a task that is overdue and cannot be notified', () => {
     expect(await rows(key)).toHaveLength(1);
   });
 
-  it('keeps its ticket if an operator cancels it', async () => {
+  it('an overdue task that cannot be notified keeps its ticket if an operator cancels the ticket', async () => {
     const key = 'cancelled';
     const { first, ticket } = await unreachable(key);
     await release(first);
@@ -133,7 +133,7 @@ describe('a task that is overdue and cannot be notified', () => {
 });
 
 describe('the schedule', () => {
-  /** A task that has the lease, which nobody has told it of. */
+  /** A task that has the lease, and was not notified. */
   async function untold(key: string, terms: object = {}) {
     const first = await acquire({ key });
     const parked = await park({ key, ttlSeconds: 3600, ...terms });
@@ -142,7 +142,7 @@ describe('the schedule', () => {
     return parked;
   }
 
-  it('tells a task of its lease after ten seconds, and until three minutes after its time in line, each time under a new version', async () => {
+  it('the schedule notifies a task of its lease from ten seconds after the grant until three minutes after the deadline, each time under a new version', async () => {
     const key = 'three minutes';
     const { task } = await untold(key, { parkSeconds: 1 });
     const versions: (string | undefined)[] = [];
@@ -150,7 +150,7 @@ describe('the schedule', () => {
     await standing();
     const deadline = Number((await rows(key))[0]?.deadline?.N);
     clock.advance(9999);
-    expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 0 }); // the call that granted it may still tell it
+    expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 0 }); // the call that granted the lease may still notify the task
     clock.advance(1);
     steps.faults.SendTaskSuccess = ['refused'];
     expect(await repairKey(key)).toMatchObject({ told: 0, unanswered: 1 });
@@ -169,7 +169,7 @@ describe('the schedule', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('leaves the ticket to another run that tells the task meanwhile, and may have no answer', async () => {
+  it('the schedule leaves the ticket to another run that notifies the task at the same time, even if the message of that run is unanswered', async () => {
     const key = 'two runs';
     const { task } = await untold(key);
     clock.advance(10_000);
@@ -187,7 +187,7 @@ describe('the schedule', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('deletes the row of a caller that has claimed its grant, and leaves the grant as it is', async () => {
+  it('the schedule deletes the row of a caller that has claimed its grant, and does not change the grant', async () => {
     const key = 'claimed';
     const first = await acquire({ key });
     await joinLine(key, 'r');
@@ -203,7 +203,7 @@ describe('the schedule', () => {
     expect(steps.requests).toEqual([]);
   });
 
-  it('deletes the row of a caller that has left, and puts no mark on a lease that nobody waits for', async () => {
+  it('the schedule deletes the row of a caller that has left, and puts no mark on a lease without waiters', async () => {
     const key = 'has left';
     await acquire({ key, ttlSeconds: 3600 });
     const before = await rawItem(key);
@@ -220,7 +220,7 @@ describe('the schedule', () => {
     expect(steps.requests).toEqual([]);
   });
 
-  it('ends a grant that no call has claimed, and keeps the place of its caller where it has no time to look at the line', async () => {
+  it('the schedule ends an unclaimed grant, and the caller keeps its position if the run has no time to look at the line', async () => {
     const key = 'not claimed';
     const first = await acquire({ key });
     await joinLine(key, 'r');

@@ -160,7 +160,7 @@ describe('the quota of a namespace', () => {
     expect(lease_expiry).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 86_400}` });
   });
 
-  it('is counted for fewer keys than the quota of a key would fill, because a line may have passed that quota', async () => {
+  it('a namespace is counted for fewer keys than the quota of a key would fill, because a line may have exceeded that quota', async () => {
     const { acquire, putTasks, repair, rawItem } = await crowdedWorld({ waitersPerKey: 4 });
     await acquire({ key: 'team-a/1', ttlSeconds: 3600 });
     await putTasks(8, (at) => ({ key: 'team-a/1', ticket: String(at) }));

@@ -394,7 +394,7 @@ describe('a request of a task', () => {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next?.fence } });
   });
 
-  it('that is repeated while its lease is extended is answered with the lease, unless it is extended at each of twenty tries', async () => {
+  it('a repeated request is answered with its lease while that lease is extended, unless the lease is extended at each of twenty tries', async () => {
     const key = newKey();
     const asked = { key, holder: 'task', requestId: 'extended' };
     const { task } = await park(asked);
@@ -462,7 +462,7 @@ describe('a request of a task', () => {
       expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
     });
 
-    it('is that of the task which comes, though its call has no time to notify the task: the schedule does', async () => {
+    it('an unclaimed grant goes to the task of the same request, even if its call has no time left, and the schedule notifies the task', async () => {
       const key = await unclaimed();
       const task = steps.newTask();
       const parking = acquireInput().parse({ key, ...asked, taskToken: task.token });

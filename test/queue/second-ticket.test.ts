@@ -9,7 +9,7 @@ beforeEach(() => {
 });
 
 describe('a request with a second ticket', () => {
-  it('that had the lease and gave it back is granted no second lease by the schedule: its task receives LeaseLost', async () => {
+  it('a request that released its lease receives no second lease from the schedule, and its task receives LeaseLost', async () => {
     const key = 'had it';
     const asked = { key, holder: 'task', requestId: 'had it' };
     await release(await acquire(asked));
@@ -22,7 +22,7 @@ describe('a request with a second ticket', () => {
     expect(await read({ key })).toMatchObject({ state: 'released' });
   });
 
-  it('whose lease was broken is granted no second lease by the hand-off: its other task receives LeaseLost', async () => {
+  it('a request whose lease was broken receives no second lease from the hand-off, and its other task receives LeaseLost', async () => {
     const key = 'broken';
     const first = await acquire({ key, holder: 'first' });
     const asked = { key, holder: 'task', requestId: 'two tasks' };
@@ -33,7 +33,7 @@ describe('a request with a second ticket', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('that holds the lease notifies its second task of that lease once the task is overdue, as a repeat', async () => {
+  it('the second task of a request that holds the lease is notified of that lease once the task is overdue, as a repeat', async () => {
     const key = 'overdue';
     const first = await acquire({ key, holder: 'first' });
     const asked = { key, holder: 'task', requestId: 'two tasks', ttlSeconds: 600, parkSeconds: 5 };
@@ -46,7 +46,7 @@ describe('a request with a second ticket', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('that a call in line has not claimed yet is not sent to its second task', async () => {
+  it('a lease that a call in line has not claimed yet is not sent to the second task of the request', async () => {
     const key = 'not claimed';
     const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
     await world.joinLine(key, 'r');
@@ -59,7 +59,7 @@ describe('a request with a second ticket', () => {
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
   });
 
-  it('whose first task is gone grants the lease to its second task', async () => {
+  it('the second task of a request receives the lease if the first task is gone', async () => {
     const key = 'tried again';
     const first = await acquire({ key, holder: 'first' });
     const asked = { key, holder: 'task', requestId: 'tried again' };

@@ -40,7 +40,7 @@ describe('a grant that ended because its task was gone was never delivered: its 
     await expect(acquire(asked(key))).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
   });
 
-  it('while the ticket of an overdue task is left that could not be notified', async () => {
+  it('a request whose task was gone may ask again while the ticket of an overdue task that could not be notified is left', async () => {
     const key = 'undecided';
     const first = await acquire({ key, ttlSeconds: 600 });
     await parkWithoutAnswer(asked(key));

@@ -162,7 +162,7 @@ export const POOLS: Mutation[] = [
   ),
   byTask(
     'a task that is tried again under its lease leaves that to the ticket of the older try',
-    'is notified by the schedule if a call has the grant',
+    'a retried task is notified by the schedule if a call has the grant',
     change(
       `const set: Item = {
     ticket: text(waiter.ticket),`,
@@ -172,12 +172,12 @@ export const POOLS: Mutation[] = [
   ),
   byTask(
     'a task that is gone ends a grant that a call may hold',
-    'hands nothing on if this try has ended by itself',
+    'a retried task that has already ended does not hand off the grant',
     change("if (outcome === 'gone' && !repeated) await", "if (outcome === 'gone') await"),
   ),
   byTask(
     'a task whose refusal got no answer is said to wait no more',
-    'says that the task waits if the request was released',
+    'the answer says that the task waits if the request was released',
     change(
       "return delivery === 'unanswered' ? 'waits' : 'notified';",
       "return delivery === 'gone' ? 'waits' : 'notified';",
@@ -185,37 +185,37 @@ export const POOLS: Mutation[] = [
   ),
   byTask(
     'a task whose grant got no answer is said to wait no more',
-    'says that the task waits if it was granted at once',
+    'the answer says that the task waits if the task was granted at once',
     change("if (unnotified?.has(waiter.ticket)) return 'waits';", ''),
   ),
   byTask(
     'no message looks at the end of the holders of a pool',
-    'has a message look at the end of the holder',
+    'only the first task in line sends the message that looks again',
     change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
   ),
   byTask(
     'each task that parks for a permit sends a message',
-    'has a message look at the end of the holder',
+    'only the first task in line sends the message that looks again',
     change('if (!this.isNext(record, ticket)) return;', 'if (record.nextTicket === undefined) return;'),
   ),
   byTask(
     'a hand-off of a pool sends a message only if a task is next',
-    'has a message look after the window of a caller',
+    'a hand-off sends the message that looks again after the grant window',
     change(' || (await reading.hasTaskBehind(waiter))', ''),
   ),
   byTest(
     'a hand-off of a pool does not note how many have left the line',
-    ['full-line', 'keeps by its hand-offs how many have left'],
+    ['full-line', 'the hand-offs of a pool keep the number of waiters that have left'],
     change('isNews: true, out: 1 + granted }', 'isNews: true }'),
   ),
   byTest(
     'a pool whose line is empty is taken for one that all arrivals are in',
-    ['full-line', 'keeps by its hand-offs how many have left'],
+    ['full-line', 'the hand-offs of a pool keep the number of waiters that have left'],
     change("set: ['#out = if_not_exists(#seq, :zero)'],", "set: ['#out = :zero'],"),
   ),
   byTest(
     'a call that asks again for a permit counts as another arrival',
-    ['full-line', 'does not count a call twice that asks again'],
+    ['full-line', 'the line of a pool does not count a call again if the call asks again'],
     change('fence: isAgain ? undefined : seenFence, isAgain };', 'fence: isAgain ? undefined : seenFence };'),
   ),
   byTest(
@@ -269,17 +269,17 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a call behind a waiter that does not fit hands off at each look',
-    ['one-line', 'a light call in line reads the line no more than once a second'],
+    ['one-line', 'a light call behind a heavy waiter reads the line no more than once a second'],
     change('if (!isFree || this.#isStillFruitless) return false;', 'if (!isFree) return false;'),
   ),
   byTest(
     'a call that races beside a line tries at each look',
-    ['one-line', 'a call that races beside the line tries no more than once a second'],
+    ['one-line', 'a call that races while a heavy waiter is next tries no more than once a second'],
     change('lock.isMarked(record) ? Math.max(at, triedAt + BESIDE_LINE_MS) : at', 'at'),
   ),
   byTest(
     'a repeated acquire prolongs the permit',
-    ['one-line', 'a repeated acquire does not prolong a permit that came from the line'],
+    ['one-line', 'a repeated acquire does not extend a permit that came from the line'],
     change("if (how === 'answer') return this.#answer(entry);", ''),
   ),
   byTest(
@@ -303,7 +303,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused by the record of the pool from before its ticket',
-    ['overdue', 'names the holders of now'],
+    ['overdue', 'the LeaseHeld of an overdue task names the current holders'],
     change(
       'const record = await readPool(dependencies, seen.key, call);',
       "const record = seen.key === '' ? await readPool(dependencies, seen.key, call) : seen;",
@@ -311,7 +311,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused that another call has just granted a permit',
-    ['overdue', 'leaves it alone where it has just received a permit'],
+    ['overdue', 'a hand-off with an old record sends no message to an overdue task'],
     change('(isNew || isShared(entry, asked))', 'isShared(entry, asked)'),
   ),
   byTest(
@@ -324,7 +324,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
-    ['places', 'one of which was granted before its call claims it'],
+    ['places', 'a hand-off to a call in line sends the message that looks again'],
     change(
       `line.taskWaits ||= isTask(waiter);
       continue;`,
@@ -333,12 +333,12 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a task is not notified of the permit that its request has by another row',
-    ['places', 'of tasks receives one permit, and its second task that permit too'],
+    ['places', 'a request with two tasks receives one permit'],
     change("? 'shared' : 'other';", "? 'other' : 'other';"),
   ),
   byTest(
     'an overdue task is refused in the name of its own request',
-    ['overdue', 'whose request has the permit by another row is notified of that permit'],
+    ['overdue', 'an overdue task whose request has the permit by another row is notified of that permit'],
     change('(isNew || isShared(entry, asked))', 'isNew'),
   ),
   byTest(

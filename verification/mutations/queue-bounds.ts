@@ -115,7 +115,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "const record = seen.key === '' ? await readRecord(dependencies, seen.key, call) : seen;",
       },
     ],
-    test: { file: 'test/queue/overdue.test.ts', name: 'names the holder of now' },
+    test: { file: 'test/queue/overdue.test.ts', name: 'the LeaseHeld of an overdue task names the current holder' },
   },
   {
     name: 'an overdue task is refused that another call has just granted the lease',
@@ -125,7 +125,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'record.ticket === waiter.ticket && record.fence === undefined) return',
       },
     ],
-    test: { file: 'test/queue/overdue.test.ts', name: 'leaves it alone where it has just received the lease' },
+    test: {
+      file: 'test/queue/overdue.test.ts',
+      name: 'a hand-off with an old record sends no message to an overdue task',
+    },
   },
   {
     name: 'a hand-off passes any number of dead tickets',

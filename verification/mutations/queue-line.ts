@@ -130,22 +130,31 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'an overdue task that cannot be notified keeps the mark of a free lease',
     [change("if (outcome === 'unanswered') return 'passed';", "if (outcome === 'unanswered') return 'undecided';")],
-    ...['does not keep a plain caller from the free lease, and the schedule', 'test/queue/overdue.test.ts'],
+    ...[
+      'an overdue task that cannot be notified does not keep a plain caller from the free lease',
+      'test/queue/overdue.test.ts',
+    ],
   ),
   shown(
     'the schedule puts a mark back for an overdue task',
     [change('!isOverdue(waiter, now) && !isGranted(waiter)', '!isGranted(waiter)')],
-    ...['gets no mark back from the schedule', 'test/queue/overdue.test.ts'],
+    ...['the schedule puts no mark back for an overdue task that cannot be notified', 'test/queue/overdue.test.ts'],
   ),
   shown(
     'an overdue task is refused in the name of its own request, which has the lease',
     [change('isRepeatable(record, waiter, now) &&', 'isRepeatable(record, waiter, now) && waiter.deadline > now &&')],
-    ...['that holds the lease notifies its second task', 'test/queue/second-ticket.test.ts'],
+    ...[
+      'the second task of a request that holds the lease is notified of that lease',
+      'test/queue/second-ticket.test.ts',
+    ],
   ),
   shown(
     'a process without a client of Step Functions fails at an overdue task',
     [change("if (!(await canNotifyTasks(dependencies))) return 'passed';", '')],
-    ...['does not keep the lease from a caller whose process has no client', 'test/queue/overdue.test.ts'],
+    ...[
+      'an overdue task does not keep the lease from a caller whose process has no client',
+      'test/queue/overdue.test.ts',
+    ],
   ),
   shown(
     'a request that gave its lease back is granted another one by the line',
@@ -155,12 +164,15 @@ export const QUEUE_LINE: Mutation[] = [
         '(isOwnOf(record, waiter) && FORGOTTEN.size === 0)',
       ),
     ],
-    ...['that had the lease and gave it back is granted no second lease', 'test/queue/second-ticket.test.ts'],
+    ...[
+      'a request that released its lease receives no second lease from the schedule',
+      'test/queue/second-ticket.test.ts',
+    ],
   ),
   shown(
     'a call that asks again takes a new place',
     [change('if (kept) return', 'if (false) return')],
-    'a call that asks again keeps its place in a line that is more than full',
+    'a call that asks again keeps its position in a line above the quota',
     'test/queue/full-line.test.ts',
   ),
   shown(
