@@ -177,7 +177,7 @@ export interface TaskOfLease {
 }
 
 /**
- * Ends an overdue task. Without an answer its ticket stays, or the task might never end. The record that was passed may be older than the ticket: a
+ * Ends an overdue task, or a task whose request holds the lease by another row. Without an answer its ticket stays, or the task might never end. The record that was passed may be older than the ticket: a
  * call that was paused in between would name a holder from before the task came. So this reads the record again. A task whose request holds the lease
  * by another ticket is notified of that lease instead.
  * @returns `overtaken`: the task has a grant that the record did not show, and nothing was sent
@@ -191,12 +191,19 @@ export async function failOverdue(
   const { clock, clockSkewMs } = dependencies;
   const record = await readRecord(dependencies, seen.key, call);
   if (isLeased(record) && record.ticket === waiter.ticket && record.fence !== seen.fence) return 'overtaken';
-  if (isShared(record, waiter, clock.now())) {
-    const { outcome } = await notifyLease(dependencies, { waiter, record, repeated: true, isOurs: false }, call);
-    if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
-    return outcome;
-  }
+  if (isShared(record, waiter, clock.now())) return notifyShared(dependencies, { waiter, record }, call);
+  if (!isOverdue(waiter, clock.now())) return 'overtaken';
   return failTask(dependencies, { waiter, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
+}
+
+async function notifyShared(
+  dependencies: LeaseDependencies,
+  { waiter, record }: { waiter: WaitingTask; record: Leased },
+  call: Call,
+): Promise<Delivery | 'overtaken'> {
+  const { outcome } = await notifyLease(dependencies, { waiter, record, repeated: true, isOurs: false }, call);
+  if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
+  return outcome;
 }
 
 /** Whether the request of a row has the lease by another row, or by a plain call, and that grant is claimed. */

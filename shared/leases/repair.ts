@@ -40,13 +40,25 @@ export async function repairLease(
   if (fence !== undefined && record.fence !== fence && !canBeHad(record, dependencies)) return false;
   const isGranted = ({ ticket }: Waiter) => ticket === record.ticket;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, fail, spareMs }, call);
-  const current = await handOffOrMark(dependencies, { record, repaired }, call);
+  const shared = sharedRequest(record, dependencies.clock.now());
+  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, shared, fail, spareMs }, call);
+  // Each notified task of the request that holds the lease has given the grant a new version.
+  const latest = shared === undefined ? record : await readRecord(dependencies, key, call);
+  const current = await handOffOrMark(dependencies, { record: latest, repaired }, call);
   await notifyLate(dependencies, { record: current, repaired }, call);
   if (fence !== undefined && current.fence === fence) await repairAgainAtTheEnd(dependencies, current, call);
   repaired.granted += await endDeadHolder(dependencies, { record: current, questions }, call);
   return isForeign(current) && hasYoungWaiter(dependencies, key, call);
 }
+
+/**
+ * The request that holds the lease. A later try of its task may have been in line before the grant, and only the schedule notifies such a task.
+ * @returns undefined if the call that wrote the grant may still notify a task of it, or no task may share it
+ */
+const sharedRequest = (record: LeaseRecord, now: number): string | undefined =>
+  isLeased(record) && record.claimTtlMs === undefined && isLate(record, now) && !isEnding(record)
+    ? record.requestId
+    : undefined;
 
 async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
   const newestFirst = readWaiters(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);

@@ -48,6 +48,23 @@ describe.each(LOCKS)('a retried task whose request holds %s', (name, world) => {
     expect(await release(grantOf(task))).toMatchObject({ released: true });
   });
 
+  it('is notified by the schedule if both tries were in line and the grant went to the older try, which has ended', async () => {
+    const request = asked('both in line');
+    const first = await acquire({ ...request, holder: 'first', requestId: 'first' });
+    const older = await park(request);
+    clock.advance(1);
+    const { task } = await park(request);
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    older.task.state = 'timedOut';
+    for (const _ of ['first', 'second']) {
+      clock.advance(60_000);
+      await runSchedule(request.key);
+    }
+    expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: true });
+    expect(await rows(request.key)).toEqual([]);
+  });
+
   it('a retried task is notified by the schedule if a call has the grant and the message to the task was lost', async () => {
     const request = asked('granted to a call');
     const { leaseId } = await acquire(request);

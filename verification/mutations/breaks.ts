@@ -14,7 +14,7 @@ export const BREAKS: Mutation[] = [
   ),
   shown(
     'a heartbeat extends a permit that is ending',
-    ['pools', 'marks the permit, and its holder is told'],
+    ['permits', 'marks the permit, and its holder is told'],
     change('isOf(proof), hasNoEndMark(name), condition', 'isOf(proof), condition'),
     change('expiresBefore, hasNoEndMark, isOf }', 'expiresBefore, isOf }'),
   ),

@@ -22,6 +22,14 @@ const shown = (name: string, changes: Change[], ...[file, test]: [file: string, 
 /** Ways to break the order in line, and what a call does there: it looks, asks again, withdraws, and hands on by its lease id. */
 export const QUEUE_WAITS: Mutation[] = [
   shown(
+    'a later try that was in line before the grant of its request is not notified',
+    [change("shared === undefined ? '' : ' OR request_id = :shared'", "shared ? '' : ''")],
+    ...[
+      'test/line/tasks.test.ts',
+      'is notified by the schedule if both tries were in line and the grant went to the older try',
+    ],
+  ),
+  shown(
     'a claim takes the ttl on record, which may be that of another caller',
     [change('ttlSeconds: this.#request.ttlSeconds }', 'ttlSeconds: (record.claimTtlMs ?? 0) / 1000 }')],
     ...[

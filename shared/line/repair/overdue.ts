@@ -1,4 +1,4 @@
-import { integer } from '../../aws/attributes.ts';
+import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Delivery } from '../notify.ts';
@@ -42,6 +42,9 @@ export const isStillNotified = (waiter: WaitingTask, now: number): boolean =>
   waiter.deadline + MAX_PAST_DEADLINE_MS > now;
 
 interface Overdue {
+  /** The request of a grant that other rows of it must be notified of, also before their deadlines. */
+  shared?: string | undefined;
+  /** Ends an overdue task, or notifies a task of the shared grant. */
   fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
@@ -80,14 +83,17 @@ export async function isAnyWaiting(
  */
 export async function failAllOverdue(
   dependencies: LeaseDependencies,
-  { key, isGranted, fail, spareMs }: Rows & Overdue,
+  { key, isGranted, shared, fail, spareMs }: Rows & Overdue,
   call: Call,
 ): Promise<number> {
   const { clock } = dependencies;
   const overdue = {
     key,
-    FilterExpression: 'deadline <= :now',
-    ExpressionAttributeValues: { ':now': integer(clock.now()) },
+    FilterExpression: `deadline <= :now${shared === undefined ? '' : ' OR request_id = :shared'}`,
+    ExpressionAttributeValues: {
+      ':now': integer(clock.now()),
+      ...(shared !== undefined && { ':shared': text(shared) }),
+    },
   };
   let [met, unanswered] = [0, 0];
   const ending: Waiter[] = [];
