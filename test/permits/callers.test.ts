@@ -11,7 +11,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, sleep, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, breakPermit, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
+const { acquire, release, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
 const { precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -25,13 +25,6 @@ let keys = 0;
 const newKey = () => `pool ${keys++}`;
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, limit: 2, ttlSeconds: 10, waitSeconds: 20, ...more });
-/** A caller that dies in line: its call is gone, and its row says that it still waits. */
-const dieInLine = async (key: string) => {
-  const [left] = await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
-  expect(left.code).toBe('LeaseHeld');
-  const [row] = await rows(key);
-  await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
-};
 const withShortestPauses = permitAcquirer({
   ...world.dependencies,
   ids: { ...world.dependencies.ids, random: () => 0 },
@@ -57,71 +50,8 @@ const turn = async (key: string, holder: string, holdMs: number, more: object = 
   return { ...grant, grantedAt, releasedAt: now() };
 };
 type Turn = Awaited<ReturnType<typeof turn>>;
-const byFence = (turns: Turn[]) => turns.toSorted((one, other) => one.fence - other.fence).map(({ holder }) => holder);
 
 describe('callers that wait for a permit', () => {
-  it('come in in the order of their arrival, and leave nothing behind', async () => {
-    const key = newKey();
-    const firsts = [await waiting(key, 'x'), await waiting(key, 'y')];
-    const names = ['b', 'c', 'd', 'e', 'f', 'g'];
-    const turns = names.map((name, at) => () => later(10 * at, () => turn(key, name, 300)));
-    const free = firsts.map((permit, at) => () => later(1000 + 50 * at, () => release(permit)));
-    const ends = await timeline.play(...turns, ...free);
-    expect(byFence(ends.slice(0, names.length) as Turn[])).toEqual(names);
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-    expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
-  });
-
-  it('get their whole ttl from their claim on', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const [, grant] = await timeline.play(
-      () => later(1000, () => release(first)),
-      () => waiting(key, 'b', { limit: 1 }),
-    );
-    expect(grant).toMatchObject({ holder: 'b', remainingMs: 10_000, repeated: false, used: 1, weight: 1, limit: 1 });
-    expect(grant.waitedMs).toBeGreaterThanOrEqual(1000);
-    expect(grant.waitedMs).toBeLessThan(1500);
-    expect((await read(key)).holders).toMatchObject([{ holder: 'b', ttlSeconds: 10, remainingMs: 10_000 }]);
-  });
-
-  it('are not passed by one that does not wait, nor by one that looks and races', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const barge = async () => {
-      await sleep(200);
-      await release(first);
-      return failure(acquire({ key, holder: 'barger', limit: 1 }));
-    };
-    const race = () => later(100, () => acquire({ key, holder: 'racer', limit: 1, waitSeconds: 20, fair: false }));
-    const [b, c, refused, racer] = await timeline.play(
-      () => turn(key, 'b', 500, { limit: 1 }),
-      () => later(10, () => turn(key, 'c', 500, { limit: 1 })),
-      barge,
-      race,
-    );
-    expect(refused).toMatchObject({ code: 'LeaseHeld' });
-    expect([b.fence < c.fence, c.fence < racer.fence]).toEqual([true, true]);
-  });
-
-  it('and whose tickets are written late are not passed by one that comes after them', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    requests.faultsOf.PutItem = [
-      async (send: () => Promise<unknown>) => {
-        await release(first);
-        return send();
-      },
-    ];
-    const [b, refused] = await timeline.play(
-      () => waiting(key, 'b', { limit: 1 }),
-      () => later(1, () => failure(acquire({ key, holder: 'barger', limit: 1 }))),
-    );
-    expect(b).toMatchObject({ holder: 'b', waitedMs: 0 });
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holders: [{ holder: 'b' }] } });
-  });
-
   it('of a weight that does not fit yet keep the light ones behind them out', async () => {
     const key = newKey();
     const holders = [await waiting(key, 'x', { limit: 4, weight: 2 }), await waiting(key, 'y', { limit: 4 })];
@@ -151,18 +81,6 @@ describe('callers that wait for a permit', () => {
     for (const one of after) expect(one.grantedAt).toBeGreaterThanOrEqual((w as Turn).releasedAt);
     const [least, most] = [Math.min(...after.map((r) => r.releasedAt)), Math.max(...after.map((r) => r.grantedAt))];
     expect(most).toBeLessThan(least); // at one time
-  });
-
-  it('take the place of a holder that expired, in the order of the line', async () => {
-    const key = newKey();
-    await waiting(key, 'dead', { limit: 1, ttlSeconds: 5 });
-    const diedAt = now() + 5000;
-    const names = ['b', 'c', 'd'];
-    const turns = names.map((name, at) => () => later(10 * at, () => turn(key, name, 100, { limit: 1 })));
-    const ends = await timeline.play(...turns);
-    expect(byFence(ends)).toEqual(names);
-    expect((ends[0] as Turn).grantedAt - diedAt).toBeGreaterThan(MARGIN_MS);
-    expect((ends[0] as Turn).grantedAt - diedAt).toBeLessThan(MARGIN_MS + 1000);
   });
 
   it.each([
@@ -288,56 +206,6 @@ describe('callers that wait for a permit', () => {
     expect([...new Set(requests.sent)]).toEqual(['GetItem']);
     expect(await rows(key)).toEqual([]);
     expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
-  it('and whose permit is broken before they claim it learn so', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const breaks = async () => {
-      await sleep(1000);
-      await release(first);
-      const { holders } = await read(key);
-      await breakPermit({ key, fence: holders[0]?.fence ?? 0 });
-    };
-    const [lost] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1 })), breaks);
-    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
-  });
-
-  it('and die in line leave their turn to the next one after the window', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    await dieInLine(key);
-    const releasedAt = now() + 500;
-    const [, next] = await timeline.play(
-      () => later(500, () => release(first)),
-      () => later(100, () => turn(key, 'b', 10, { limit: 1 })),
-    );
-    expect(next.grantedAt - releasedAt).toBeGreaterThanOrEqual(WINDOW_MS + MARGIN_MS);
-    expect(next.grantedAt - releasedAt).toBeLessThan(WINDOW_MS + MARGIN_MS + 1000);
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('and die in front of a task leave their turn to it by a message', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    await dieInLine(key);
-    const { task } = await park({ key, holder: 'task', limit: 1 });
-    world.messages.length = 0;
-    await release(first);
-    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
-    timeline.advance(4000);
-    await repairLine(key);
-    expect(task.output).toMatchObject({ key, holder: 'task', used: 1 });
-  });
-
-  it('and die with their permit unclaimed: a task that parks then sends the message', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    await dieInLine(key);
-    await release(first);
-    world.messages.length = 0;
-    await park({ key, holder: 'task', limit: 1 });
-    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
   });
 
   it('cost few requests for each grant', async () => {
@@ -570,24 +438,6 @@ it.each(['look at the record', 'look at the line'])(
 );
 
 describe('what becomes of the mark', () => {
-  it('one that another client has removed is put back by a call in line', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-    const remove = async () => {
-      await sleep(500);
-      await world.removeMark(key);
-      await sleep(1000);
-      return rawItem(key);
-    };
-    const [marked, b] = await timeline.play(
-      remove,
-      () => turn(key, 'b', 10, { limit: 1 }),
-      () => later(3000, () => release(first)),
-    );
-    expect(marked).toHaveProperty('waiters');
-    expect(b.holder).toBe('b');
-  });
-
   it('one that is put back shows the call at once what came free meanwhile', async () => {
     const key = newKey();
     const first = await held(key);

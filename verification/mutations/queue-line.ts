@@ -1,6 +1,6 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const CALLERS = 'test/queue/callers.test.ts';
+const CALLERS = 'test/leases/line-callers.test.ts';
 const CROWD = 'test/queue/crowd.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
@@ -100,7 +100,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
     [change('ttlSeconds: WINDOW_SECONDS, claimTtlSeconds', 'ttlSeconds, claimTtlSeconds')],
-    'alone in line leaves no grant for its ttl: the next caller has it after the window',
+    'alone in line leaves no grant for its ttl: the next caller has the lock after the window',
   ),
   shown(
     'a plain caller overwrites a grant that was not claimed',
@@ -110,7 +110,7 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'all(isExpired(cut), isNotEndingFor',
       },
     ],
-    'alone in line leaves no grant for its ttl: the next caller has it after the window',
+    'alone in line leaves no grant for its ttl: the next caller has the lock after the window',
   ),
   shown(
     'a grant that was not claimed in time keeps its place',
@@ -161,12 +161,12 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a ticket is kept for any request that names it',
     [change('all(isOf(asker), isCaller)', 'isCaller')],
-    'asks again with the ticket of another request in vain, and leaves that in line',
+    'gains nothing by the ticket of another request, and leaves that in line',
   ),
   shown(
     'no message looks again in front of a task',
     [change('ticket);\n        if (line.taskWaits) await', 'ticket);\n        if (!oldest) await')],
-    'in front of a task: a message has the queue looked at again',
+    'in front of a task: a message has the line looked at again',
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',

@@ -1,6 +1,7 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
+const LINE_CALLERS = 'test/leases/line-callers.test.ts';
 const AGAIN = 'test/queue/asking-again.test.ts';
 const WAITS = 'test/queue/waits-in-line.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
@@ -138,8 +139,8 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'the next in line sleeps past the end of the holder’s lease',
     [change('return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
-    CALLERS,
-    'take an abandoned lease over in the moment they may',
+    LINE_CALLERS,
+    'take over from a dead holder in the moment they may',
   ),
   shown(
     'a withdrawal reaches the requests of others',
