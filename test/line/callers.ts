@@ -262,9 +262,20 @@ export async function callers(lineWorld: LineWorld) {
     it('right after its claim holds for its ttl, and the schedule deletes its ticket', async () => {
       const key = newKey();
       await dyingAtClaim(key);
-      timeline.advance(11_000);
+      timeline.advance(9999);
+      await repair(key);
+      expect(await rows(key)).toHaveLength(1); // the call may be about to do so
+      timeline.advance(1);
       await repair(key);
       expect([await rows(key), steps.requests]).toEqual([[], []]);
+      expect(await see(key)).toMatchObject({ holder: 'dead' });
+    });
+
+    it('right after its claim has the lock: an operator cancels nothing', async () => {
+      const key = newKey();
+      await dyingAtClaim(key);
+      const [row] = await rows(key);
+      expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: false, reason: 'granted' });
       expect(await see(key)).toMatchObject({ holder: 'dead' });
     });
 

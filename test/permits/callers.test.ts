@@ -115,16 +115,6 @@ describe('callers that wait for a permit', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('get at once what has come free, by asking again with their ticket', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const [held] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1, waitSeconds: 1, requestId: 'b' })));
-    await release(first);
-    const [grant] = await timeline.play(() => waiting(key, 'b', { limit: 1, ...(held.context.retryWith as object) }));
-    expect(grant).toMatchObject({ holder: 'b', used: 1 });
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('and are cancelled learn so, and those behind them come in', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 2 });
@@ -144,68 +134,6 @@ describe('callers that wait for a permit', () => {
     expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(next).toMatchObject({ holder: 'light', used: 2 });
     await release(first);
-  });
-
-  it('and are cancelled with their permit unclaimed learn so, and give it to the next at once', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const cancels = async () => {
-      await sleep(500);
-      const { waiters = [] } = await read(key, { waiters: true });
-      await release(first);
-      expect(await read(key)).toMatchObject({ holders: [{ holder: 'b' }] });
-      expect(await cancel(key, waiters[0]?.ticket ?? '')).toMatchObject({ cancelled: true });
-    };
-    const [lost, task] = await timeline.play(
-      () => failure(waiting(key, 'b', { limit: 1 })),
-      () => later(100, () => park({ key, holder: 'task', limit: 1 })),
-      cancels,
-    );
-    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(task.task.output).toMatchObject({ holder: 'task', used: 1 });
-  });
-
-  it('and see their permit after the window claim it, where nobody was quicker', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      if (now() - releasedAt < 0) return answer;
-      requests.faultsOf = {};
-      timeline.advance(WINDOW_MS + 200);
-      return answer;
-    };
-    const releasedAt = now() + 500;
-    requests.faultsOf.GetItem = Array(100).fill(stands);
-    const [granted] = await timeline.play(
-      () => waiting(key, 'b', { limit: 1 }),
-      () => later(500, () => release(first)),
-    );
-    expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
-    expect(granted.waitedMs).toBeLessThan(WINDOW_MS + MARGIN_MS + 500);
-  });
-
-  it('and whose tickets are gone get LeaseHeld without a place, and no second one', async () => {
-    const key = newKey();
-    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:in-line';
-    steps.executions.set(execution, 'FAILED');
-    await held(key);
-    const [refused, ended] = await timeline.play(
-      async () => ({ ...(await failure(steady(key, { execution }))), at: now() }),
-      () =>
-        later(510, async () => {
-          const { tickets } = await world.executionEnded(execution);
-          requests.sent.length = 0;
-          return { tickets, at: now() };
-        }),
-    );
-    expect(ended).toMatchObject({ tickets: 1 });
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 1, retryWith: { requestId: 'r' } } });
-    expect(refused.context.retryWith).not.toHaveProperty('ticket');
-    expect(refused.at - ended.at).toBe(15); // at their next look
-    expect([...new Set(requests.sent)]).toEqual(['GetItem']);
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
   it('cost few requests for each grant', async () => {
@@ -263,21 +191,6 @@ describe('callers that race', () => {
   });
 });
 
-it('a call whose place was cancelled leaves the permit to the call of its request that has it', async () => {
-  const key = newKey();
-  await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-  const asked = { key, holder: 'b', requestId: 'b', limit: 1 };
-  const [held] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 1 })));
-  const { ticket } = held.context.retryWith as { ticket: string };
-  await cancel(key, ticket);
-  const other = await acquire({ ...asked, limit: 2 });
-  expect(await failure(acquire({ ...asked, ticket }))).toMatchObject({
-    code: 'LeaseLost',
-    context: { reason: 'cancelled' },
-  });
-  expect((await read(key)).holders).toMatchObject([{ holder: 'x' }, { holder: 'b', fence: other.fence }]);
-});
-
 it('where the concurrency of acquire is reserved, callers that come back to their places go before others', async () => {
   const key = newKey();
   const quotas = { ...DEFAULT_QUOTAS, acquireConcurrency: 3 }; // one may wait, and one more in its place
@@ -317,63 +230,6 @@ describe('a call in line looks at its own ticket', () => {
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(refused.at - from).toBe(1000);
   });
-
-  it('which DynamoDB may leave out of an answer, and stays in line then', async () => {
-    const key = newKey();
-    const first = await held(key);
-    requests.faultsOf.GetItem = [answeredLate(950)];
-    const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
-      timeline.play(
-        () => steady(key),
-        () => later(1010, () => release(first)),
-      ),
-    );
-    expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
-    expect(looks).toHaveLength(1);
-  });
-
-  // Its first look is at 25 milliseconds.
-  it.each([
-    [2000, 2050],
-    [2001, 2026],
-  ])('before all else after a look that took longer than the window (%i ms)', async (took, refusedAt) => {
-    const key = newKey();
-    const execution = `arn:aws:states:us-east-1:123456789012:execution:machine:stands-${took}`;
-    steps.executions.set(execution, 'FAILED');
-    await held(key);
-    const from = now();
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await park({ key, holder: 'behind', limit: 1 });
-      await world.executionEnded(execution);
-      timeline.advance(from + 25 + took - now());
-      return answer;
-    };
-    requests.faultsOf.GetItem = [stands];
-    const [refused] = await timeline.play(async () => ({
-      ...(await failure(steady(key, { execution }))),
-      at: now() - from,
-    }));
-    expect(refused).toMatchObject({ code: 'LeaseHeld', at: refusedAt });
-  });
-
-  it('after such a look too where another call of its request has had the permit, and has that at once', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const from = now();
-    const others: { leaseId: string }[] = [];
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await park({ key, holder: 'behind', limit: 1 });
-      await release(first);
-      others.push(await acquire({ key, holder: 'b', requestId: 'r', limit: 1 }));
-      timeline.advance(from + 2050 - now());
-      return answer;
-    };
-    requests.faultsOf.GetItem = [stands];
-    const [granted] = await timeline.play(() => steady(key));
-    expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: 2050 });
-  });
 });
 
 describe('a call whose time in line is over', () => {
@@ -403,19 +259,6 @@ describe('a call whose time in line is over', () => {
     const [granted] = await timeline.play(() => steady(key, { waitSeconds: 1 }));
     expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
     expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'b' }] });
-  });
-
-  it('learns that it was cancelled right before', async () => {
-    const key = newKey();
-    await held(key);
-    const cancels = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
-      return answer;
-    };
-    requests.faultsOf.BatchGetItem = [cancels];
-    const [refused] = await timeline.play(() => failure(steady(key, { waitSeconds: 1 })));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
   });
 });
 
@@ -450,24 +293,6 @@ describe('what becomes of the mark', () => {
         }),
     );
     expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // when it saw that the mark is gone
-  });
-
-  it('one that the schedule puts back first shows the call at once the permit that it has by then', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const putBack = async () => {
-      await repairLine(key);
-      await release(first);
-    };
-    const [granted] = await timeline.play(
-      () => steady(key),
-      () =>
-        later(510, async () => {
-          await world.removeMark(key);
-          requests.faultsOf.UpdateItem = [precededBy(putBack)];
-        }),
-    );
-    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 });
   });
 
   it('never has a value twice, though the line is empty in between', async () => {

@@ -10,7 +10,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 // Who in line receives a permit, who is passed over, and which rows go.
 
 const world = await poolLineWorld();
-const { acquire, release, breakPermit, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
+const { acquire, release, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
 const { clock, requests, steps, dependencies, sent, untold, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -253,35 +253,6 @@ describe('a request with two places', () => {
     await release(granted);
     expect([heavy.task.state, (await rows(key)).length]).toEqual(['succeeded', 0]);
   });
-
-  it('is told so where an operator cancels the place that waits, though the other is granted', async () => {
-    const key = 'other place cancelled';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { requestId: 'r' });
-    clock.at(clock.now() + 500, async () => {
-      const own = (await rows(key)).map((row) => row.ticket?.S ?? '').find((one) => one !== ticket);
-      expect(await cancel(key, own ?? '')).toMatchObject({ cancelled: true });
-      await release(first);
-    });
-    const refused = await failure(waits(key, { requestId: 'r' }));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(refused.message).toBe('the ticket was cancelled');
-  });
-
-  it('is told so if an operator cancels the place that waits, even if the other is granted by then, and that permit stays', async () => {
-    const key = 'cancelled too late';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { requestId: 'r' });
-    clock.at(clock.now() + 500, () => release(first));
-    const cancels = async () => {
-      const own = (await rows(key)).map((row) => row.ticket?.S ?? '').find((one) => one !== ticket);
-      await cancel(key, own ?? '');
-    };
-    requests.faultsOf.DeleteItem = ['none', precededBy(cancels)];
-    const refused = await failure(waits(key, { requestId: 'r' }));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(await read(key)).toMatchObject({ used: 1 });
-  });
 });
 
 describe('a task whose permit expired', () => {
@@ -348,19 +319,6 @@ describe('the claim of a permit', () => {
     return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
   }
 
-  it('whose answer is lost is the same first answer', async () => {
-    const { fence, claim } = await unclaimed('claim lost');
-    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
-    expect(await claim()).toMatchObject({ fence, repeated: false });
-  });
-
-  it('that an operator breaks right before it is refused', async () => {
-    const key = 'claim broken';
-    const { fence, claim } = await unclaimed(key);
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => breakPermit({ key, fence }))];
-    expect(await failure(claim())).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
-  });
-
   it('of a place that is withdrawn gives the permit back', async () => {
     const key = 'claim withdrawn';
     const { claim } = await unclaimed(key);
@@ -385,34 +343,7 @@ describe('the claim of a permit', () => {
   });
 });
 
-it('the row of a call that died right after its claim is cleared away by the schedule, and the permit stays', async () => {
-  const key = 'died after its claim';
-  const first = await acquire({ key, limit: 1 });
-  await dieInLine(key, { requestId: 'r' });
-  await release(first);
-  await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
-  clock.advance(9999);
-  await repairLine(key);
-  expect(await rows(key)).toHaveLength(1); // the call may be about to do so
-  clock.advance(1);
-  const before = await rawItem(key);
-  await repairLine(key);
-  expect([await rows(key), steps.requests]).toEqual([[], []]);
-  expect(await rawItem(key)).toEqual(before);
-});
-
 describe('an operator that cancels', () => {
-  it('a ticket whose permit was claimed is told so, and the permit stays', async () => {
-    const key = 'cancel claimed';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { requestId: 'r' });
-    await release(first);
-    // It dies between its claim and the deletion of the row.
-    await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
-    expect(await cancel(key, ticket)).toEqual({ key, ticket, cancelled: false, reason: 'granted' });
-    expect(await holders(key)).toEqual(['dead']);
-  });
-
   it('a ticket that is not there changes nothing, and one that is costs no more than it must', async () => {
     const key = 'cancel none';
     await acquire({ key, limit: 1 });

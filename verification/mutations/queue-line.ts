@@ -1,5 +1,7 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
+const OWN_CALLERS = 'test/queue/callers.test.ts';
+const LINE_REQUESTS = 'test/leases/line-requests.test.ts';
 const CALLERS = 'test/leases/line-callers.test.ts';
 const CROWD = 'test/queue/crowd.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
@@ -27,7 +29,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the task of a grant that a call gave back is told nothing',
     [change("if (isOwn && (ending === 'executionEnded'", "if (isOwn && (ending !== 'broken'")],
-    ...['is over for the task, which is told that', REQUESTS],
+    ...['is over for the task, which learns that', LINE_REQUESTS],
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
@@ -81,6 +83,7 @@ export const QUEUE_LINE: Mutation[] = [
       change('import { isStillHeld } from', 'import { isHeld } from'),
     ],
     'that comes when another has the lease is none: the call is told so',
+    OWN_CALLERS,
   ),
   shown(
     'nobody looks at the clock after a claim',
@@ -96,6 +99,7 @@ export const QUEUE_LINE: Mutation[] = [
     'a claim does not look whether it was withdrawn',
     [change('condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
     'that crosses a claim is seen by it: the lease is given back',
+    OWN_CALLERS,
   ),
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
@@ -199,6 +203,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'ends a grant, claimed or not, and hands it on',
+    OWN_CALLERS,
   ),
   shown(
     'the mark goes from a record that stays held without a new version',
@@ -307,8 +312,8 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a call that lost one place of its request gives back the lease of the other',
     [change('if (cancelled && row !== standing.ticket) throw', 'if (cancelled && row === undefined) throw')],
-    'and loses its own place right then: it leaves the lease to the other call',
-    REQUESTS,
+    'and loses its own place right then: it leaves the lock to the other call',
+    LINE_REQUESTS,
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
@@ -324,8 +329,8 @@ export const QUEUE_LINE: Mutation[] = [
         'if (isWhole && endsAt(standing) > clock.now()) return { standing, repeated: true };\n    if (tries === MAX_TRIES || (isWhole',
       ),
     ],
-    'that a call stands in line for too: the lease stays with the call where the task is gone',
-    REQUESTS,
+    'that a call stands in line for too: the lock stays with the call if the task is gone',
+    LINE_REQUESTS,
   ),
   shown(
     'a withdrawal leaves a task waiting that was not told of its grant',

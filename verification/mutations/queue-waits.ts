@@ -33,14 +33,17 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that asks again is refused before it keeps its place, if its first try was slow',
     [{ file: 'shared/leases/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
-    ...[AGAIN, 'keeps its place, though its first try takes longer than the call was to wait'],
+    ...[
+      'test/leases/line-asking-again.test.ts',
+      'keeps its place, though its first try takes longer than the call was to wait',
+    ],
   ),
   shown(
     'a call that asks again for a permit is refused before it keeps its place, if its first try was slow',
     [{ file: 'shared/permits/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
     ...[
-      'test/permits/duplicates.test.ts',
-      'a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait',
+      'test/permits/line-asking-again.test.ts',
+      'keeps its place, though its first try takes longer than the call was to wait',
     ],
   ),
   {
@@ -204,8 +207,8 @@ export const QUEUE_WAITS: Mutation[] = [
         replace: 'if (ticket === request.requestId) await leaveLine(',
       },
     ],
-    AGAIN,
-    'leaves the line where it has the lease at once',
+    'test/leases/line-asking-again.test.ts',
+    'leaves the line if it has the lock at once',
   ),
   shown(
     'a hand-off takes its own grant for that of another once its holder has gone on',
@@ -320,8 +323,8 @@ export const QUEUE_WAITS: Mutation[] = [
         'if (!isCancelled && stands && isOwnOf(record, this.#request)) return true;',
       ),
     ],
-    LATE,
-    'is seen with the grant: the lease goes to the next one at once',
+    'test/leases/line-late.test.ts',
+    'is seen with the grant: the lock goes to the next one at once',
   ),
   shown(
     'a task that took LeaseHeld is named as the holder before',
@@ -399,14 +402,14 @@ export const QUEUE_WAITS: Mutation[] = [
         "await handOff(dependencies, { record, ending: 'free' }, call);",
       ),
     ],
-    WAITS,
-    'has the lease that its own hand-off grants to an older place of its request',
+    'test/leases/line-meetings.test.ts',
+    'has the lock that its own hand-off grants to an older place of its request',
   ),
   shown(
     'a call that has lost its grant leaves a free lease to those who stay',
     [change('if (!isLeased(record) && record.waiters !== undefined)', 'if (call.timeLeftMs() < 0)')],
-    WAITS,
-    'hands a free lease on, though its own grant has just been given back',
+    'test/leases/line-meetings.test.ts',
+    'hands a free lock on, though its own grant has just been given back',
   ),
   shown(
     'a call whose grant a withdrawal has ended goes by its look from before',

@@ -1,0 +1,4 @@
+import { lateWrites } from '../line/late.ts';
+import { leaseLine } from '../line/world.ts';
+
+await lateWrites(leaseLine);

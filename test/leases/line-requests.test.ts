@@ -1,0 +1,4 @@
+import { duplicateCalls } from '../line/requests.ts';
+import { leaseLine } from '../line/world.ts';
+
+await duplicateCalls(leaseLine);
