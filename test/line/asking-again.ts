@@ -1,19 +1,12 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
 export async function askingAgain(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, cancel, park, rows, messages, requests, steps, as, newKey, timeline } = world;
+  const { acquire, release, cancel, park, rows, requests, steps, as, newKey, timeline } = world;
   const { now, sleep, later } = timeline;
-  afterAll(() => steps.stop());
-  beforeEach(() => {
-    requests.faultsOf = {};
-    requests.sent.length = 0;
-    steps.faults = {};
-    messages.length = 0;
-  });
 
   const asked = (key: string) => ({ key, holder: 'b', requestId: 'rb', ttlSeconds: 10 });
 

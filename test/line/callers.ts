@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
@@ -12,13 +12,6 @@ export async function callers(lineWorld: LineWorld) {
   const { acquire, release, breakGrant, cancel, see, repair, executionEnded, steps } = world;
   const { requests, rows, isMarked, messages, park, grantOf, newKey, timeline } = world;
   const { now, sleep, later } = timeline;
-  afterAll(() => steps.stop());
-  beforeEach(() => {
-    requests.faultsOf = {};
-    steps.faults = {};
-    messages.length = 0;
-    steps.requests.length = 0;
-  });
 
   const waiting = (key: string, holder: string, more: object = {}) =>
     acquire({ key, holder, ttlSeconds: 10, waitSeconds: 20, ...more });

@@ -1,19 +1,12 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
 export async function lateWrites(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, cancel, repair, park, grantOf, rows, messages, requests, steps, newKey, timeline } = world;
+  const { acquire, release, cancel, repair, park, grantOf, rows, requests, newKey, timeline } = world;
   const { now, later } = timeline;
-  afterAll(() => steps.stop());
-  beforeEach(() => {
-    requests.faultsOf = {};
-    requests.sent.length = 0;
-    steps.faults = {};
-    messages.length = 0;
-  });
   beforeEach(() => {
     requests.faultsOf = {};
   });

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
@@ -13,7 +13,7 @@ export async function looks(lineWorld: LineWorld) {
     executionEnded,
     park,
     rows,
-    messages,
+
     requests,
     steps,
     newKey,
@@ -23,13 +23,6 @@ export async function looks(lineWorld: LineWorld) {
     answeredLate,
   } = world;
   const { now, later } = timeline;
-  afterAll(() => steps.stop());
-  beforeEach(() => {
-    requests.faultsOf = {};
-    requests.sent.length = 0;
-    steps.faults = {};
-    messages.length = 0;
-  });
 
   const WINDOW_MS = 2000;
   /** The first look of a steady call, and the time between its looks. */

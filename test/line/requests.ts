@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -17,20 +17,13 @@ export async function duplicateCalls(lineWorld: LineWorld) {
     park,
     grantOf,
     rows,
-    messages,
+
     requests,
     steps,
     newKey,
     timeline,
   } = world;
   const { sleep, later } = timeline;
-  afterAll(() => steps.stop());
-  beforeEach(() => {
-    requests.faultsOf = {};
-    requests.sent.length = 0;
-    steps.faults = {};
-    messages.length = 0;
-  });
 
   describe('a request that stands in line twice', () => {
     it('loses one of its places to an operator: the lock that its other call was answered with stays', async () => {

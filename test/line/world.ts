@@ -1,6 +1,8 @@
+import { afterAll, beforeEach } from 'vitest';
 import { acquirer } from '../../shared/leases/acquire.ts';
 import type { Parked } from '../../shared/line/calls.ts';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import { lineOf } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { permitAcquirer } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
@@ -33,6 +35,11 @@ interface Seen {
   waiters: { ticket: string; kind: string; holder: string }[];
 }
 
+interface Counts {
+  waiters: number;
+  out: number;
+}
+
 type Lines = Awaited<ReturnType<typeof queueWorld>>;
 type Caller = ReturnType<typeof call>;
 type Shared =
@@ -60,7 +67,7 @@ export interface World extends Pick<Lines, Shared> {
   steady(key: string, more?: object, chance?: number): Promise<Grant>;
   /** How a steady call fails, and how long after it came. */
   refusedAfter(key: string, more?: object): Promise<Awaited<ReturnType<typeof failure>> & { afterMs: number }>;
-  /** A task of its own each time, a millisecond after the one before. */
+  /** A task of its own each time. Within a millisecond, chance decides who comes first. */
   park(input: object, task?: Task): Promise<Parked & { task: Task }>;
   /** The grant of a task. The test fails if there is none. */
   grantOf(task: Task): Grant;
@@ -78,6 +85,13 @@ export interface World extends Pick<Lines, Shared> {
   isMarked(key: string): Promise<boolean>;
   /** Removes the mark, as another client does. */
   removeMark(key: string): Promise<unknown>;
+  /** How many came to the line, as the record counts them, and how many of those have left. */
+  countsOf(key: string): Promise<Counts>;
+  setCounts(key: string, counts: Partial<Counts>): Promise<unknown>;
+  /** The row of a caller that came before all others, and waits for another minute. */
+  callerRow: Lines['callerRow'];
+  /** A run of the schedule over all keys. */
+  repairAll(): Promise<unknown>;
   /** Deletes the record, as TTL does. */
   deleteRecord(key: string): Promise<unknown>;
 }
@@ -94,6 +108,30 @@ const refusal = (timeline: Timeline, steady: World['steady']) => async (key: str
   return { ...refused, code: refused.code, message: refused.message, afterMs: timeline.now() - from };
 };
 
+type Item = Awaited<ReturnType<Lines['rawItem']>>;
+
+/** What a record counts: the mark, which is a counter, and those who have left. */
+const counts = (record: Item): Counts => ({
+  waiters: Number(record?.waiters?.N),
+  out: Number(record?.line_out?.N ?? 0),
+});
+const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
+  ...(waiters !== undefined && { waiters: { N: String(waiters) } }),
+  ...(out !== undefined && { line_out: { N: String(out) } }),
+});
+
+/** Each test begins without faults. */
+function resetting({ requests, steps, messages }: Lines) {
+  afterAll(() => steps.stop());
+  beforeEach(() => {
+    requests.faultsOf = {};
+    requests.sent.length = 0;
+    steps.faults = {};
+    steps.requests.length = 0;
+    messages.length = 0;
+  });
+}
+
 const keysOf = (lock: string) => {
   let keys = 0;
   return () => `${lock} ${keys++}`;
@@ -103,6 +141,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
   const timeline = new Timeline();
   const world = await queueWorld({ clock: timeline, ...overrides });
   const { dependencies, rawItem, putRaw } = world;
+  resetting(world);
   const steady: World['steady'] = (key, more = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
     return acquirer(sure)(inputOfAcquire.parse({ key, ...STEADY, ...more }), call());
@@ -137,15 +176,21 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
       const { waiters: _, next_ticket: __, ...unmarked } = (await rawItem(key)) ?? {};
       return putRaw(unmarked);
     },
+    countsOf: async (key) => counts(await rawItem(key)),
+    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
+    repairAll: () => world.repair(),
     deleteRecord: world.deleteRaw,
   };
 };
+
+const ONE = { weight: { N: '1' }, limit: { N: '1' } };
 
 /** With a limit of 1, unless a call asks for other terms. */
 export const permitLine: LineWorld = async (overrides = {}) => {
   const timeline = new Timeline();
   const world = await poolLineWorld({ clock: timeline, ...overrides });
-  const { dependencies, rawItem } = world;
+  const { dependencies, rawItem, putRaw, callerRow } = world;
+  resetting(world as unknown as Lines);
   const steady: World['steady'] = (key, more = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
     return permitAcquirer(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
@@ -170,6 +215,13 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     },
     rows: world.rows,
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
+    countsOf: async (key) => counts(await rawItem(key)),
+    setCounts: async (key, some) => {
+      const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
+      return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
+    },
+    callerRow: (key, name, more = {}) => callerRow(lineOf(key), name, { ...ONE, ...more }),
+    repairAll: () => world.repair(),
     deleteRecord: world.deleteRaw,
   };
 };

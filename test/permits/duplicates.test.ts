@@ -346,22 +346,6 @@ describe('where as many as the quota allows wait for a permit', () => {
     quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
   });
 
-  it('another call is refused and leaves no row, and one that comes back to its place stays', async () => {
-    const key = 'full';
-    await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-    await dieInLine(key, { holder: 'b', requestId: 'r' });
-    const [{ ticket } = {}] = await rows(key);
-    for (let more = 0; more < QUOTA; more++) await dieInLine(key);
-    expect(await failure(withQuota(asks({ key, holder: 'new' }), call()))).toMatchObject({
-      code: 'QueueFull',
-      context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
-    });
-    expect(await rows(key)).toHaveLength(1 + QUOTA);
-    const again = asks({ key, holder: 'b', requestId: 'r', ticket: ticket?.S });
-    const [held] = await timeline.play(() => failure(withQuota(again, call())));
-    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, retryWith: { ticket: ticket?.S } } });
-  });
-
   it('a call whose request is granted a permit before it is in line itself has that', async () => {
     const key = 'granted before';
     const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });

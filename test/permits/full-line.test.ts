@@ -6,12 +6,11 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // So one arrival of four counts the line whatever the record says.
 const QUOTA = 128;
-const SAMPLE = 4;
 
 const timeline = new Timeline();
 const quotas = { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 };
 const world = await poolLineWorld({ clock: timeline, quotas });
-const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, requests, sent, steps } = world;
+const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, requests, steps } = world;
 afterAll(() => steps.stop());
 
 const waiting = (key: string, holder: string) => acquire({ key, holder, limit: 1, ttlSeconds: 60, waitSeconds: 20 });
@@ -34,35 +33,6 @@ async function fill(key: string, count: number, more: object = {}) {
 }
 
 describe('the line of a pool', () => {
-  it('refuses every caller that comes after as many as the quota allows', async () => {
-    const key = 'callers';
-    await fill(key, QUOTA);
-    for (let late = 0; late < 2 * SAMPLE; late++)
-      expect(await failure(waiting(key, `late ${late}`))).toMatchObject({
-        code: 'QueueFull',
-        context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
-      });
-    expect(await rows(key)).toHaveLength(QUOTA);
-  });
-
-  it('refuses every task that comes after as many as the quota allows', async () => {
-    const key = 'tasks';
-    await fill(key, QUOTA);
-    for (let late = 0; late < 2 * SAMPLE; late++)
-      expect((await failure(park({ key, holder: `late ${late}`, limit: 1 }))).code).toBe('QueueFull');
-    expect(await rows(key)).toHaveLength(QUOTA);
-  });
-
-  it('is not counted for a crowd of which most have left, by callers and tasks, after one of them has counted it', async () => {
-    const key = 'by and by';
-    await fill(key, 2, { waiters: { N: '1000' }, seq: { N: '1000' } });
-    await dyingAfter(5, () => waiting(key, 'counts'));
-    expect(sent('Query')).toBe(1);
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '1001' }, line_out: { N: '998' } });
-    for (let more = 0; more < SAMPLE - 2; more++) await park({ key, holder: `task ${more}`, limit: 1 });
-    expect(sent('Query')).toBe(1);
-  });
-
   it('keeps by its hand-offs how many have left', async () => {
     const key = 'hand-offs';
     const first = await fill(key, 1);
@@ -88,19 +58,5 @@ describe('the line of a pool', () => {
     await removeMark(key);
     await timeline.play(() => failure(acquire({ ...asked, ticket })));
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
-  });
-
-  it.each([
-    ['caller', (key: string) => failure(waiting(key, 'the sample'))],
-    ['task', (key: string) => failure(park({ key, holder: 'the sample', limit: 1 }))],
-  ])('whose record takes too many for gone is counted by one arrival of four, a %s too', async (kind, sample) => {
-    const key = `sample ${kind}`;
-    await fill(key, QUOTA, { line_out: { N: '100' } });
-    for (let count = 0; count < SAMPLE - 1; count++) await inLine(key, `not counted ${count}`);
-    expect((await sample(key)).code).toBe('QueueFull');
-    // It counted up to one more than the quota, and no further.
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + SAMPLE}` }, line_out: { N: '3' } });
-    for (let late = 0; late < 2; late++) expect((await failure(waiting(key, `late ${late}`))).code).toBe('QueueFull');
-    expect(await rows(key)).toHaveLength(QUOTA + SAMPLE - 1);
   });
 });

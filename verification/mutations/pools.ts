@@ -153,7 +153,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the mark of a pool comes before the ticket of a call',
-    ['line-callers', 'and whose tickets are written late are not passed by one that comes after them'],
+    ['line', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
       `${TAKES_PLACE}const joining = { key, name, ticket, fence: again ? undefined : fence, isAgain: again };`,
       'const joining = { key, name, ticket: before, fence };',
@@ -277,7 +277,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
-    ['line-callers', 'in line costs the next one the window, the margin, and a look'],
+    ['line', 'in line costs the next one the window, the margin, and a look'],
     change('{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
   ),
   byTest(
@@ -304,7 +304,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
-    ['line-callers', 'in line costs the next one the window, the margin, and a look'],
+    ['line', 'in line costs the next one the window, the margin, and a look'],
     change(
       "if (gone) return gone.how === 'expired' || !isTask(ticket) ?",
       "if (gone) return gone.how === 'expired' && isTask(ticket) ?",

@@ -281,7 +281,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (stops) undecided = false;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look reads past any pile',
@@ -291,7 +291,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const isPile = pileMet(clock.now(), Number.POSITIVE_INFINITY);',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look that stopped at a pile counts the line as whole',
@@ -311,7 +311,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '++over >= size - 1;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 818 rows: a release passes them' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 818 rows: a release passes them' },
   },
   {
     name: 'rows of callers that keep their places make a pile',
@@ -321,7 +321,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '!isTask(ticket) && ticket.deadline <= now && ++over',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of callers that keep their places is none' },
+    test: { file: 'test/leases/line.test.ts', name: 'of callers that keep their places is none' },
   },
   {
     name: 'a task whose hand-off stopped at a pile is taken for notified',
@@ -331,7 +331,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "return end === 'empty' || !(await",
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a reader counts past any pile',
@@ -341,7 +341,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isPile(ticket)) continue;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'ends the count of those who wait' },
+    test: { file: 'test/leases/line.test.ts', name: 'ends the count of those who wait' },
   },
   {
     name: 'the repair takes a line for empty that begins with a pile',
@@ -371,7 +371,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isPile(ticket)) continue;',
       },
     ],
-    test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look that stopped at a pile takes the line of a pool for empty',
@@ -381,7 +381,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isPile(ticket)) return line;',
       },
     ],
-    test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a pile in the line of a pool waits for many runs',
@@ -391,7 +391,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY }',
       },
     ],
-    test: { file: 'test/permits/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
+    test: { file: 'test/permits/line.test.ts', name: 'goes by one run of the schedule, behind a holder that goes on' },
   },
   {
     name: 'a write that counts waiting calls is sent again after a lost answer',

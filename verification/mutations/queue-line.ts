@@ -1,19 +1,14 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const OWN_CALLERS = 'test/queue/callers.test.ts';
-const LINE_REQUESTS = 'test/leases/line-requests.test.ts';
-const CALLERS = 'test/leases/line-callers.test.ts';
+const CALLERS = 'test/queue/callers.test.ts';
+const LINE = 'test/leases/line.test.ts';
 const CROWD = 'test/queue/crowd.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
 
-const shown = (
-  name: string,
-  changes: Change[],
-  ...[test, file = CALLERS]: [test: string, file?: string]
-): Mutation => ({
+const shown = (name: string, changes: Change[], ...[test, file = LINE]: [test: string, file?: string]): Mutation => ({
   name,
   changes,
   test: { file, name: test },
@@ -29,7 +24,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the task of a grant that a call gave back is told nothing',
     [change("if (isOwn && (ending === 'executionEnded'", "if (isOwn && (ending !== 'broken'")],
-    ...['is over for the task, which learns that', LINE_REQUESTS],
+    ...['is over for the task, which learns that', LINE],
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
@@ -83,7 +78,7 @@ export const QUEUE_LINE: Mutation[] = [
       change('import { isStillHeld } from', 'import { isHeld } from'),
     ],
     'that comes when another has the lease is none: the call is told so',
-    OWN_CALLERS,
+    CALLERS,
   ),
   shown(
     'nobody looks at the clock after a claim',
@@ -99,7 +94,7 @@ export const QUEUE_LINE: Mutation[] = [
     'a claim does not look whether it was withdrawn',
     [change('condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
     'that crosses a claim is seen by it: the lease is given back',
-    OWN_CALLERS,
+    CALLERS,
   ),
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
@@ -160,7 +155,7 @@ export const QUEUE_LINE: Mutation[] = [
     'a call that asks again takes a new place',
     [change('if (kept) return', 'if (false) return')],
     'a call that asks again keeps its place in a line that is more than full',
-    'test/queue/full-line.test.ts',
+    LINE,
   ),
   shown(
     'a ticket is kept for any request that names it',
@@ -203,7 +198,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'ends a grant, claimed or not, and hands it on',
-    OWN_CALLERS,
+    CALLERS,
   ),
   shown(
     'the mark goes from a record that stays held without a new version',
@@ -313,7 +308,7 @@ export const QUEUE_LINE: Mutation[] = [
     'a call that lost one place of its request gives back the lease of the other',
     [change('if (cancelled && row !== standing.ticket) throw', 'if (cancelled && row === undefined) throw')],
     'and loses its own place right then: it leaves the lock to the other call',
-    LINE_REQUESTS,
+    LINE,
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
@@ -330,7 +325,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'that a call stands in line for too: the lock stays with the call if the task is gone',
-    LINE_REQUESTS,
+    LINE,
   ),
   shown(
     'a withdrawal leaves a task waiting that was not told of its grant',

@@ -1,14 +1,13 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
-const LINE_CALLERS = 'test/leases/line-callers.test.ts';
+const LINE = 'test/leases/line.test.ts';
 const AGAIN = 'test/queue/asking-again.test.ts';
 const WAITS = 'test/queue/waits-in-line.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const TAKE_OVER = 'test/queue/take-over.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
-const FULL = 'test/queue/full-line.test.ts';
 const LATE = 'test/queue/late-writes.test.ts';
 const UNDELIVERED = 'test/queue/undelivered.test.ts';
 const ENDED = 'test/queue/execution-ended.test.ts';
@@ -33,18 +32,12 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that asks again is refused before it keeps its place, if its first try was slow',
     [{ file: 'shared/leases/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
-    ...[
-      'test/leases/line-asking-again.test.ts',
-      'keeps its place, though its first try takes longer than the call was to wait',
-    ],
+    ...['test/leases/line.test.ts', 'keeps its place, though its first try takes longer than the call was to wait'],
   ),
   shown(
     'a call that asks again for a permit is refused before it keeps its place, if its first try was slow',
     [{ file: 'shared/permits/acquire.ts', search: 'if (isLate && !isBack) throw', replace: 'if (isLate) throw' }],
-    ...[
-      'test/permits/line-asking-again.test.ts',
-      'keeps its place, though its first try takes longer than the call was to wait',
-    ],
+    ...['test/permits/line.test.ts', 'keeps its place, though its first try takes longer than the call was to wait'],
   ),
   {
     name: 'a quick release passes over the first in line',
@@ -142,7 +135,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'the next in line sleeps past the end of the holder’s lease',
     [change('return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
-    LINE_CALLERS,
+    LINE,
     'take over from a dead holder in the moment they may',
   ),
   shown(
@@ -207,7 +200,7 @@ export const QUEUE_WAITS: Mutation[] = [
         replace: 'if (ticket === request.requestId) await leaveLine(',
       },
     ],
-    'test/leases/line-asking-again.test.ts',
+    'test/leases/line.test.ts',
     'leaves the line if it has the lock at once',
   ),
   shown(
@@ -277,26 +270,26 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
     [change('if (!seemsFull && !isSample) return false;', 'if (!isSample) return false;')],
-    FULL,
-    'a line that is full refuses every caller that comes after',
+    LINE,
+    'with as many waiters as the quota allows is refused, as is every other that comes after',
   ),
   shown(
     'a line is counted by the hint of the record alone',
     [change('const isSample = arrivals > waitersPerKey &&', 'const isSample = arrivals < 0 &&')],
-    FULL,
-    'a task is refused by a record that takes too many for gone, if it is one arrival of four',
+    LINE,
+    'is refused though the record takes too many for gone, if it is one arrival of four, and corrects the record',
   ),
   shown(
     'a call that asks again is put out of a full line',
     [change('if (won && !again)', 'if (won)')],
-    FULL,
+    LINE,
     'a call that asks again keeps its place in a line that is more than full',
   ),
   shown(
     'a line that seems full is counted again and again',
     [change('isFull !== seemsFull)', 'isFull && !seemsFull)')],
-    FULL,
-    'a crowd of which most have left is counted once, and the record says how many are gone',
+    LINE,
+    'is counted once, by callers and tasks alike, and the record says how many are gone',
   ),
   shown(
     'a late try of a ticket writes it anew',
@@ -323,7 +316,7 @@ export const QUEUE_WAITS: Mutation[] = [
         'if (!isCancelled && stands && isOwnOf(record, this.#request)) return true;',
       ),
     ],
-    'test/leases/line-late.test.ts',
+    'test/leases/line.test.ts',
     'is seen with the grant: the lock goes to the next one at once',
   ),
   shown(
@@ -402,13 +395,13 @@ export const QUEUE_WAITS: Mutation[] = [
         "await handOff(dependencies, { record, ending: 'free' }, call);",
       ),
     ],
-    'test/leases/line-meetings.test.ts',
+    'test/leases/line.test.ts',
     'has the lock that its own hand-off grants to an older place of its request',
   ),
   shown(
     'a call that has lost its grant leaves a free lease to those who stay',
     [change('if (!isLeased(record) && record.waiters !== undefined)', 'if (call.timeLeftMs() < 0)')],
-    'test/leases/line-meetings.test.ts',
+    'test/leases/line.test.ts',
     'hands a free lock on, though its own grant has just been given back',
   ),
   shown(

@@ -1,4 +1,0 @@
-import { callers } from '../line/callers.ts';
-import { leaseLine } from '../line/world.ts';
-
-await callers(leaseLine);

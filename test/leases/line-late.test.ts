@@ -1,4 +1,0 @@
-import { lateWrites } from '../line/late.ts';
-import { leaseLine } from '../line/world.ts';
-
-await lateWrites(leaseLine);

@@ -1,4 +1,0 @@
-import { duplicateCalls } from '../line/requests.ts';
-import { leaseLine } from '../line/world.ts';
-
-await duplicateCalls(leaseLine);

@@ -1,4 +1,0 @@
-import { askingAgain } from '../line/asking-again.ts';
-import { permitLine } from '../line/world.ts';
-
-await askingAgain(permitLine);

@@ -1,4 +1,0 @@
-import { duplicateCalls } from '../line/requests.ts';
-import { permitLine } from '../line/world.ts';
-
-await duplicateCalls(permitLine);
