@@ -1,6 +1,7 @@
 import { askingAgain } from '../line/asking-again.ts';
 import { callers } from '../line/callers.ts';
 import { fullLines } from '../line/full.ts';
+import { handOffs } from '../line/hand-offs.ts';
 import { lateWrites } from '../line/late.ts';
 import { looks } from '../line/looks.ts';
 import { meetings } from '../line/meetings.ts';
@@ -8,5 +9,5 @@ import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
 import { permitLine } from '../line/world.ts';
 
-const suite = [askingAgain, callers, fullLines, lateWrites, looks, meetings, piles, duplicateCalls];
+const suite = [askingAgain, callers, fullLines, handOffs, lateWrites, looks, meetings, piles, duplicateCalls];
 for (const cases of suite) await cases(permitLine);

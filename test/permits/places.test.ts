@@ -20,8 +20,6 @@ beforeEach(() => {
   steps.requests.length = 0;
 });
 
-type Parked = Awaited<ReturnType<typeof park>>;
-
 const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 const waits = (key: string, more: object = {}) => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more });
@@ -34,33 +32,6 @@ const dieInLine = async (key: string, more: object = {}) => {
 };
 
 describe('one call on a pool clears ten rows away whose time is over', () => {
-  it('of tasks, and grants to those behind them', async () => {
-    const key = 'ten tasks';
-    const first = await acquire({ key, limit: 1 });
-    const overdue: Parked[] = [];
-    for (let nth = 0; nth < 12; nth++) overdue.push(await park({ key, holder: `o${nth}`, limit: 1, parkSeconds: 1 }));
-    const { task } = await park({ key, holder: 'next', limit: 1 });
-    clock.advance(1000);
-    await release(first);
-    expect(overdue.map((one) => one.task.state)).toEqual([...Array(10).fill('failed'), 'waiting', 'waiting']);
-    expect([task.state, told('SendTaskFailure')]).toEqual(['succeeded', 10]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters'); // the schedule finds the other two
-    await world.repairLine(key);
-    expect([await rows(key), overdue.at(-1)?.task.state]).toEqual([[], 'failed']);
-  });
-
-  it('of callers, from the millisecond on in which their place is over', async () => {
-    const key = 'ten calls';
-    const first = await acquire({ key, limit: 1 });
-    const dies = (nth: number) => dyingAfter(2, () => waits(key, { holder: `c${nth}`, waitSeconds: 1 }));
-    for (let nth = 0; nth < 12; nth++) await dies(nth);
-    const { task } = await park({ key, holder: 'next', limit: 1 });
-    clock.advance(5999);
-    await release(first);
-    expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 2]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
   it('each once, also where it looks again', async () => {
     const key = 'once';
     await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
@@ -87,16 +58,6 @@ describe('one call on a pool clears ten rows away whose time is over', () => {
     expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
     expect(await rawItem(key)).toHaveProperty('waiters');
   });
-
-  it('and that of a task which has ended by itself', async () => {
-    const key = 'ended';
-    const first = await acquire({ key, limit: 1 });
-    const { task } = await park({ key, holder: 'b', limit: 1, parkSeconds: 1 });
-    task.state = 'timedOut';
-    clock.advance(1000);
-    await release(first);
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
-  });
 });
 
 it('a task that comes while a caller has yet to claim its permit sends a message that looks again, whoever else holds one', async () => {
@@ -111,19 +72,6 @@ it('a task that comes while a caller has yet to claim its permit sends a message
 });
 
 describe('callers that did not claim their permits in time', () => {
-  it('lose their places, and receive no permit again', async () => {
-    const key = 'unclaimed';
-    const first = await acquire({ key, limit: 2, weight: 2 });
-    for (const holder of ['c1', 'c2']) await dieInLine(key, { holder, limit: 2 });
-    await release(first);
-    expect(await holders(key)).toEqual(['c1', 'c2']);
-    const { task } = await park({ key, holder: 'b', limit: 2 });
-    await park({ key, holder: 'heavy', limit: 2, weight: 2 });
-    clock.advance(2501);
-    await repairLine(key);
-    expect([task.state, await holders(key)]).toEqual(['succeeded', ['b']]);
-  });
-
   it('may still do so within the margin, and no other is granted their place before', async () => {
     const key = 'within the margin';
     const first = await acquire({ key, limit: 1 });
@@ -136,18 +84,6 @@ describe('callers that did not claim their permits in time', () => {
     const granted = await acquire({ key, holder: 'dead', requestId: 'r', limit: 1 });
     expect(granted).toMatchObject({ repeated: false, fence: before?.fence, remainingMs: 60_000 });
   });
-});
-
-it('a margin is over in the millisecond after it', async () => {
-  const key = 'margin';
-  await acquire({ key, limit: 1, ttlSeconds: 2 });
-  const { task } = await park({ key, holder: 'b', limit: 1 });
-  clock.advance(2499);
-  await repairLine(key);
-  expect(task.state).toBe('waiting');
-  clock.advance(1);
-  await repairLine(key);
-  expect(task.state).toBe('succeeded');
 });
 
 describe('rows of permits that stand', () => {

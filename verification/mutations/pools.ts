@@ -54,7 +54,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the line ends permits without the clock skew',
-    ['look-again', 'but takes no permit from a holder whose margin is not over'],
+    ['line', 'takes no lock from a holder whose margin is not over'],
     change('const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
   ),
   byTest(
@@ -148,7 +148,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
-    ['look-again', 'by a release whose first try got no answer'],
+    ['line', 'whose first try gets no answer hands on all the same, if it is a release'],
     change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
