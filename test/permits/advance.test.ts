@@ -398,18 +398,6 @@ describe('the permit of a task that was gone', () => {
     expect([await holders(key), await rows(key)]).toEqual([['w', 'z'], []]);
   });
 
-  it('passes to the next token of its own request', async () => {
-    const key = 'gone, came again';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
-    const old = await park(asked);
-    old.task.state = 'timedOut';
-    const { task } = await park(asked);
-    await release(first);
-    expect(grantOf(task)).toMatchObject({ holder: 'b', used: 1 });
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('and all that come behind it: no task is told twice', async () => {
     const key = 'gone, once';
     const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });

@@ -7,7 +7,19 @@ import { looks } from '../line/looks.ts';
 import { meetings } from '../line/meetings.ts';
 import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
+import { secondWaiters } from '../line/second-waiters.ts';
 import { permitLine } from '../line/world.ts';
 
-const suite = [askingAgain, callers, fullLines, handOffs, lateWrites, looks, meetings, piles, duplicateCalls];
+const suite = [
+  askingAgain,
+  callers,
+  fullLines,
+  handOffs,
+  lateWrites,
+  looks,
+  meetings,
+  piles,
+  duplicateCalls,
+  secondWaiters,
+];
 for (const cases of suite) await cases(permitLine);

@@ -115,32 +115,6 @@ describe('rows of permits that stand', () => {
 });
 
 describe('a request with two places', () => {
-  it('of tasks receives one permit, and its second task that permit too, by the schedule', async () => {
-    const key = 'two tokens';
-    const first = await acquire({ key, limit: 2, weight: 2 });
-    const asked = { key, holder: 'b', requestId: 'r', limit: 2, ttlSeconds: 600 };
-    const [one, two] = [await park(asked), await park(asked)];
-    await release(first);
-    expect([one.task.state, two.task.state]).toEqual(['succeeded', 'waiting']);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-    await world.repairLine(key);
-    const { leaseId } = grantOf(one.task);
-    expect(grantOf(two.task)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
-  });
-
-  it('of tasks that gives its permit back before the second task is notified: that task receives LeaseLost', async () => {
-    const key = 'two tokens, released';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
-    const [one, two] = [await park(asked), await park(asked)];
-    await release(first);
-    await release(grantOf(one.task));
-    await world.repairLine(key);
-    expect(two.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
-  });
-
   it('of one task whose call arrives twice keeps no plain caller out of a pool with room', async () => {
     const key = 'twice';
     const holders = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
@@ -162,18 +136,6 @@ describe('a request with two places', () => {
     const { task } = await park({ key, holder: 'next', limit: 2 });
     await release(first);
     expect(grantOf(task)).toMatchObject({ used: 2 });
-  });
-
-  it('one of which was granted before its call claims it: a message looks again for the task in the other', async () => {
-    const key = 'call and task';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { holder: 'c', requestId: 'r', limit: 1 };
-    await dieInLine(key, asked);
-    await park({ key, ...asked });
-    world.messages.length = 0;
-    await release(first);
-    expect(world.messages).toMatchObject([{ key: lineOf(key) }]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
   it('of calls keeps nobody out who comes later', async () => {

@@ -87,25 +87,16 @@ describe('callers that wait', () => {
   });
 });
 
-describe('a caller that dies', () => {
-  it('right after its claim holds for its ttl, and the schedule deletes its ticket', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
-    // put, ticket, mark, the look after the release, claim
-    const [, died] = await timeline.play(
-      () => later(10, () => release(first)),
-      () => dyingAfter(5, () => waiting(key, 'dead', { requestId: 'r' })),
-    );
-    expect(died.sent.at(-1)).toBe('UpdateItem');
-    expect(await rawItem(key)).toMatchObject({ holder: { S: 'dead' }, ttl_ms: { N: '10000' } });
-    expect(await rows(key)).toHaveLength(1);
-    // The same request finds its grant, and its ticket goes.
-    expect(await acquire({ key, holder: 'dead', requestId: 'r' })).toMatchObject({
-      repeated: true,
-      previous: { holder: 'first' },
-    });
-    expect(await rows(key)).toEqual([]);
-  });
+it('previous names who held before, and no caller that was granted the lease and died before it claimed that', async () => {
+  const key = newKey();
+  const first = await acquire({ key, holder: 'first' });
+  await timeline.play(() => dyingAfter(3, () => waiting(key, 'dead')));
+  timeline.advance(1); // a later ticket
+  const [, grant] = await timeline.play(
+    () => later(1000, () => release(first)),
+    () => waiting(key, 'next'),
+  );
+  expect(grant).toMatchObject({ holder: 'next', previous: { holder: 'first', ended: 'released' } });
 });
 
 describe('a claim', () => {

@@ -312,7 +312,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
-    ['places', 'one of which was granted before its call claims it'],
+    ['line', 'one of which was granted before its call claims it'],
     change(
       'line.taskWaits ||= isTask(ticket);\n      continue;',
       'return { ...line, others: true, next: ticket.ticket, behind: permit, taskWaits: isTask(ticket) };',
@@ -320,7 +320,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a task is not notified of the permit that its request has by another row',
-    ['places', 'of tasks receives one permit, and its second task that permit too'],
+    ['line', 'that holds the lock notifies its second task of that grant once the task is overdue'],
     change("? 'shared' : 'other';", "? 'other' : 'other';"),
   ),
   byTest(

@@ -134,7 +134,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'an overdue task is refused in the name of its own request, which has the lease',
     [change('isRepeatable(record, ticket, now) &&', 'isRepeatable(record, ticket, now) && ticket.deadline > now &&')],
-    ...['that holds the lease notifies its second task', 'test/queue/second-ticket.test.ts'],
+    ...['that holds the lock notifies its second task', LINE],
   ),
   shown(
     'a process without a client of Step Functions fails at an overdue task',
@@ -149,7 +149,7 @@ export const QUEUE_LINE: Mutation[] = [
         '(isOwnOf(record, ticket) && FORGOTTEN.size === 0)',
       ),
     ],
-    ...['that had the lease and gave it back is granted no second lease', 'test/queue/second-ticket.test.ts'],
+    ...['that had the lock and gave it back is granted no second one', LINE],
   ),
   shown(
     'a call that asks again takes a new place',
@@ -175,7 +175,8 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the holder before is one that never claimed',
     [{ search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
-    'in line costs the next one the window, the margin, and a look',
+    'previous names who held before, and no caller that was granted the lease and died before it claimed that',
+    CALLERS,
   ),
   shown(
     'the holder before is never a task whose execution ended before its ticket was deleted',
