@@ -115,6 +115,20 @@ describe('rows of permits that stand', () => {
 });
 
 describe('a request with two places', () => {
+  it('of tasks receives one permit, and its second task that permit too, by the schedule', async () => {
+    const key = 'two tokens';
+    const first = await acquire({ key, limit: 2, weight: 2 });
+    const asked = { key, holder: 'b', requestId: 'r', limit: 2, ttlSeconds: 600 };
+    const [one, two] = [await park(asked), await park(asked)];
+    await release(first);
+    expect([one.task.state, two.task.state]).toEqual(['succeeded', 'waiting']);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    await world.repairLine(key);
+    const { leaseId } = grantOf(one.task);
+    expect(grantOf(two.task)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
+    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
+  });
+
   it('of one task whose call arrives twice keeps no plain caller out of a pool with room', async () => {
     const key = 'twice';
     const holders = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];

@@ -320,7 +320,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a task is not notified of the permit that its request has by another row',
-    ['line', 'that holds the lock notifies its second task of that grant once the task is overdue'],
+    ['places', 'of tasks receives one permit, and its second task that permit too'],
     change("? 'shared' : 'other';", "? 'other' : 'other';"),
   ),
   byTest(
