@@ -54,7 +54,7 @@ type Shared =
   | 'executionEnded'
   | 'putTickets';
 
-export interface World extends Pick<Lines, Shared> {
+interface World extends Pick<Lines, Shared> {
   dependencies: { waitersTable: string };
   timeline: Timeline;
   /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */

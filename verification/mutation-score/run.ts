@@ -49,9 +49,10 @@ const TESTS = {
   leases: [
     'test/leases/!(races)*',
     'test/queue/!(races|wakeup|order)*',
+    'test/line/tasks*',
     'test/namespaces/executions*',
     'test/namespaces/leases*',
-    'test/permits/{adapters,callers,park,withdraw}*',
+    'test/permits/{adapters,callers,line.,park,withdraw}*',
   ],
   nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
   pools: ['test/permits/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
