@@ -398,18 +398,6 @@ describe('the permit of a task that was gone', () => {
     expect([await holders(key), await rows(key)]).toEqual([['w', 'z'], []]);
   });
 
-  it('passes to the next token of its own request', async () => {
-    const key = 'gone, came again';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
-    const old = await park(asked);
-    old.task.state = 'timedOut';
-    const { task } = await park(asked);
-    await release(first);
-    expect(grantOf(task)).toMatchObject({ holder: 'b', used: 1 });
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('and all that come behind it: no task is told twice', async () => {
     const key = 'gone, once';
     const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });
@@ -437,17 +425,6 @@ describe('the permit of a task that was gone', () => {
 });
 
 describe('a call that gives room to the line', () => {
-  it.each([
-    [2000, 'succeeded'],
-    [1999, 'waiting'],
-  ])('with %i ms left: the task is %s', async (leftMs, state) => {
-    const key = `left ${leftMs}`;
-    const first = await acquire({ key, limit: 1 });
-    const { task } = await park({ key, holder: 'b', limit: 1 });
-    await release(first, call({ timeLeftMs: () => leftMs }));
-    expect(task.state).toBe(state);
-  });
-
   it('and finds nobody in it ends nobody who has expired, and leaves no hints behind', async () => {
     const key = 'nobody';
     const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
@@ -544,17 +521,6 @@ describe('a task that is granted a permit', () => {
     expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
   });
 
-  it('has its whole ttl ahead, however late the write is answered', async () => {
-    const key = 'late answer';
-    const first = await acquire({ key, limit: 1 });
-    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 60 });
-    requests.faultsOf.UpdateItem = ['none', answeredLate(700)];
-    clock.advance(1000);
-    await release(first);
-    expect(grantOf(task)).toMatchObject({ remainingMs: 60_000, waitedMs: 1700 });
-    expect(grantOf(task).expiresAt).toBe(new Date(clock.now() + 60_000).toISOString());
-  });
-
   it('is not told by a write that was answered late, where a newer token of its request was told meanwhile', async () => {
     const key = 'newer token';
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
@@ -565,20 +531,6 @@ describe('a task that is granted a permit', () => {
     expect(await release(first)).toMatchObject({ released: true });
     expect([old.task.state, grantOf(again)]).toMatchObject(['waiting', { repeated: true }]);
     expect(await heartbeat(grantOf(again))).toMatchObject({ holder: 'b' });
-  });
-
-  it('but whose permit is over before the write is answered keeps its place', async () => {
-    const key = 'over at once';
-    const first = await acquire({ key, limit: 1 });
-    const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 2 });
-    requests.faultsOf.UpdateItem = ['none', answeredLate(2000)];
-    await release(first);
-    expect(told('SendTaskSuccess')).toEqual([]);
-    const [before] = (await read(key)).holders;
-    clock.advance(501);
-    await repairLine(key);
-    expect(grantOf(task).fence).toBeGreaterThan(before?.fence ?? Number.NaN);
-    expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
   });
 
   it('beside one whose permit is broken before the write is answered is told', async () => {

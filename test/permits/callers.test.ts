@@ -11,7 +11,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, sleep, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, breakPermit, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
+const { acquire, release, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
 const { precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -25,13 +25,6 @@ let keys = 0;
 const newKey = () => `pool ${keys++}`;
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, limit: 2, ttlSeconds: 10, waitSeconds: 20, ...more });
-/** A caller that dies in line: its call is gone, and its row says that it still waits. */
-const dieInLine = async (key: string) => {
-  const [left] = await timeline.play(() => failure(waiting(key, 'dead', { limit: 1, waitSeconds: 1 })));
-  expect(left.code).toBe('LeaseHeld');
-  const [row] = await rows(key);
-  await world.keepWaiting(key, row?.ticket?.S ?? '', now() + 30_000);
-};
 const withShortestPauses = acquirePermit({
   ...world.dependencies,
   ids: { ...world.dependencies.ids, random: () => 0 },
@@ -57,71 +50,8 @@ const turn = async (key: string, holder: string, holdMs: number, more: object = 
   return { ...grant, grantedAt, releasedAt: now() };
 };
 type Turn = Awaited<ReturnType<typeof turn>>;
-const byFence = (turns: Turn[]) => turns.toSorted((one, other) => one.fence - other.fence).map(({ holder }) => holder);
 
 describe('callers that wait for a permit', () => {
-  it('come in in the order of their arrival, and leave nothing behind', async () => {
-    const key = newKey();
-    const firsts = [await waiting(key, 'x'), await waiting(key, 'y')];
-    const names = ['b', 'c', 'd', 'e', 'f', 'g'];
-    const turns = names.map((name, at) => () => later(10 * at, () => turn(key, name, 300)));
-    const free = firsts.map((permit, at) => () => later(1000 + 50 * at, () => release(permit)));
-    const ends = await timeline.play(...turns, ...free);
-    expect(byFence(ends.slice(0, names.length) as Turn[])).toEqual(names);
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-    expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
-  });
-
-  it('get their whole ttl from their claim on', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const [, grant] = await timeline.play(
-      () => later(1000, () => release(first)),
-      () => waiting(key, 'b', { limit: 1 }),
-    );
-    expect(grant).toMatchObject({ holder: 'b', remainingMs: 10_000, repeated: false, used: 1, weight: 1, limit: 1 });
-    expect(grant.waitedMs).toBeGreaterThanOrEqual(1000);
-    expect(grant.waitedMs).toBeLessThan(1500);
-    expect((await read(key)).holders).toMatchObject([{ holder: 'b', ttlSeconds: 10, remainingMs: 10_000 }]);
-  });
-
-  it('are not passed by one that does not wait, nor by one that looks and races', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const barge = async () => {
-      await sleep(200);
-      await release(first);
-      return failure(acquire({ key, holder: 'barger', limit: 1 }));
-    };
-    const race = () => later(100, () => acquire({ key, holder: 'racer', limit: 1, waitSeconds: 20, fair: false }));
-    const [b, c, refused, racer] = await timeline.play(
-      () => turn(key, 'b', 500, { limit: 1 }),
-      () => later(10, () => turn(key, 'c', 500, { limit: 1 })),
-      barge,
-      race,
-    );
-    expect(refused).toMatchObject({ code: 'LeaseHeld' });
-    expect([b.fence < c.fence, c.fence < racer.fence]).toEqual([true, true]);
-  });
-
-  it('and whose tickets are written late are not passed by one that comes after them', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    requests.faultsOf.PutItem = [
-      async (send: () => Promise<unknown>) => {
-        await release(first);
-        return send();
-      },
-    ];
-    const [b, refused] = await timeline.play(
-      () => waiting(key, 'b', { limit: 1 }),
-      () => later(1, () => failure(acquire({ key, holder: 'barger', limit: 1 }))),
-    );
-    expect(b).toMatchObject({ holder: 'b', waitedMs: 0 });
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holders: [{ holder: 'b' }] } });
-  });
-
   it('of a weight that does not fit yet keep the light ones behind them out', async () => {
     const key = newKey();
     const holders = [await waiting(key, 'x', { limit: 4, weight: 2 }), await waiting(key, 'y', { limit: 4 })];
@@ -151,18 +81,6 @@ describe('callers that wait for a permit', () => {
     for (const one of after) expect(one.grantedAt).toBeGreaterThanOrEqual((w as Turn).releasedAt);
     const [least, most] = [Math.min(...after.map((r) => r.releasedAt)), Math.max(...after.map((r) => r.grantedAt))];
     expect(most).toBeLessThan(least); // at one time
-  });
-
-  it('take the place of a holder that expired, in the order of the line', async () => {
-    const key = newKey();
-    await waiting(key, 'dead', { limit: 1, ttlSeconds: 5 });
-    const diedAt = now() + 5000;
-    const names = ['b', 'c', 'd'];
-    const turns = names.map((name, at) => () => later(10 * at, () => turn(key, name, 100, { limit: 1 })));
-    const ends = await timeline.play(...turns);
-    expect(byFence(ends)).toEqual(names);
-    expect((ends[0] as Turn).grantedAt - diedAt).toBeGreaterThan(MARGIN_MS);
-    expect((ends[0] as Turn).grantedAt - diedAt).toBeLessThan(MARGIN_MS + 1000);
   });
 
   it.each([
@@ -197,16 +115,6 @@ describe('callers that wait for a permit', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('get at once what has come free, by asking again with their ticket', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const [held] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1, waitSeconds: 1, requestId: 'b' })));
-    await release(first);
-    const [grant] = await timeline.play(() => waiting(key, 'b', { limit: 1, ...(held.context.retryWith as object) }));
-    expect(grant).toMatchObject({ holder: 'b', used: 1 });
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('and are cancelled learn so, and those behind them come in', async () => {
     const key = newKey();
     const first = await waiting(key, 'x', { limit: 2 });
@@ -226,118 +134,6 @@ describe('callers that wait for a permit', () => {
     expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(next).toMatchObject({ holder: 'light', used: 2 });
     await release(first);
-  });
-
-  it('and are cancelled with their permit unclaimed learn so, and give it to the next at once', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const cancels = async () => {
-      await sleep(500);
-      const { waiters = [] } = await read(key, { waiters: true });
-      await release(first);
-      expect(await read(key)).toMatchObject({ holders: [{ holder: 'b' }] });
-      expect(await cancel(key, waiters[0]?.ticket ?? '')).toMatchObject({ cancelled: true });
-    };
-    const [lost, task] = await timeline.play(
-      () => failure(waiting(key, 'b', { limit: 1 })),
-      () => later(100, () => park({ key, holder: 'task', limit: 1 })),
-      cancels,
-    );
-    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(task.task.output).toMatchObject({ holder: 'task', used: 1 });
-  });
-
-  it('and see their permit after the window claim it, where nobody was quicker', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      if (now() - releasedAt < 0) return answer;
-      requests.faultsOf = {};
-      timeline.advance(WINDOW_MS + 200);
-      return answer;
-    };
-    const releasedAt = now() + 500;
-    requests.faultsOf.GetItem = Array(100).fill(stands);
-    const [granted] = await timeline.play(
-      () => waiting(key, 'b', { limit: 1 }),
-      () => later(500, () => release(first)),
-    );
-    expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
-    expect(granted.waitedMs).toBeLessThan(WINDOW_MS + MARGIN_MS + 500);
-  });
-
-  it('and whose tickets are gone get LeaseHeld without a place, and no second one', async () => {
-    const key = newKey();
-    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:in-line';
-    steps.executions.set(execution, 'FAILED');
-    await held(key);
-    const [refused, ended] = await timeline.play(
-      async () => ({ ...(await failure(steady(key, { execution }))), at: now() }),
-      () =>
-        later(510, async () => {
-          const { tickets } = await world.executionEnded(execution);
-          requests.sent.length = 0;
-          return { tickets, at: now() };
-        }),
-    );
-    expect(ended).toMatchObject({ tickets: 1 });
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 1, retryWith: { requestId: 'r' } } });
-    expect(refused.context.retryWith).not.toHaveProperty('ticket');
-    expect(refused.at - ended.at).toBe(15); // at their next look
-    expect([...new Set(requests.sent)]).toEqual(['GetItem']);
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
-  it('and whose permit is broken before they claim it learn so', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    const breaks = async () => {
-      await sleep(1000);
-      await release(first);
-      const { holders } = await read(key);
-      await breakPermit({ key, fence: holders[0]?.fence ?? 0 });
-    };
-    const [lost] = await timeline.play(() => failure(waiting(key, 'b', { limit: 1 })), breaks);
-    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
-  });
-
-  it('and die in line leave their turn to the next one after the window', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    await dieInLine(key);
-    const releasedAt = now() + 500;
-    const [, next] = await timeline.play(
-      () => later(500, () => release(first)),
-      () => later(100, () => turn(key, 'b', 10, { limit: 1 })),
-    );
-    expect(next.grantedAt - releasedAt).toBeGreaterThanOrEqual(WINDOW_MS + MARGIN_MS);
-    expect(next.grantedAt - releasedAt).toBeLessThan(WINDOW_MS + MARGIN_MS + 1000);
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('and die in front of a task leave their turn to it by a message', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    await dieInLine(key);
-    const { task } = await park({ key, holder: 'task', limit: 1 });
-    world.messages.length = 0;
-    await release(first);
-    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
-    timeline.advance(4000);
-    await repairLine(key);
-    expect(task.output).toMatchObject({ key, holder: 'task', used: 1 });
-  });
-
-  it('and die with their permit unclaimed: a task that parks then sends the message', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1 });
-    await dieInLine(key);
-    await release(first);
-    world.messages.length = 0;
-    await park({ key, holder: 'task', limit: 1 });
-    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
   });
 
   it('cost few requests for each grant', async () => {
@@ -395,21 +191,6 @@ describe('callers that race', () => {
   });
 });
 
-it('a call whose place was cancelled leaves the permit to the call of its request that has it', async () => {
-  const key = newKey();
-  await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-  const asked = { key, holder: 'b', requestId: 'b', limit: 1 };
-  const [held] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 1 })));
-  const { ticket } = held.context.retryWith as { ticket: string };
-  await cancel(key, ticket);
-  const other = await acquire({ ...asked, limit: 2 });
-  expect(await failure(acquire({ ...asked, ticket }))).toMatchObject({
-    code: 'LeaseLost',
-    context: { reason: 'cancelled' },
-  });
-  expect((await read(key)).holders).toMatchObject([{ holder: 'x' }, { holder: 'b', fence: other.fence }]);
-});
-
 it('where the concurrency of acquire is reserved, callers that come back to their places go before others', async () => {
   const key = newKey();
   const quotas = { ...DEFAULT_QUOTAS, acquireConcurrency: 3 }; // one may wait, and one more in its place
@@ -449,63 +230,6 @@ describe('a call in line looks at its own ticket', () => {
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(refused.at - from).toBe(1000);
   });
-
-  it('which DynamoDB may leave out of an answer, and stays in line then', async () => {
-    const key = newKey();
-    const first = await held(key);
-    requests.faultsOf.GetItem = [answeredLate(950)];
-    const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
-      timeline.play(
-        () => steady(key),
-        () => later(1010, () => release(first)),
-      ),
-    );
-    expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
-    expect(looks).toHaveLength(1);
-  });
-
-  // Its first look is at 25 milliseconds.
-  it.each([
-    [2000, 2050],
-    [2001, 2026],
-  ])('before all else after a look that took longer than the window (%i ms)', async (took, refusedAt) => {
-    const key = newKey();
-    const execution = `arn:aws:states:us-east-1:123456789012:execution:machine:stands-${took}`;
-    steps.executions.set(execution, 'FAILED');
-    await held(key);
-    const from = now();
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await park({ key, holder: 'behind', limit: 1 });
-      await world.executionEnded(execution);
-      timeline.advance(from + 25 + took - now());
-      return answer;
-    };
-    requests.faultsOf.GetItem = [stands];
-    const [refused] = await timeline.play(async () => ({
-      ...(await failure(steady(key, { execution }))),
-      at: now() - from,
-    }));
-    expect(refused).toMatchObject({ code: 'LeaseHeld', at: refusedAt });
-  });
-
-  it('after such a look too where another call of its request has had the permit, and has that at once', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const from = now();
-    const others: { leaseId: string }[] = [];
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await park({ key, holder: 'behind', limit: 1 });
-      await release(first);
-      others.push(await acquire({ key, holder: 'b', requestId: 'r', limit: 1 }));
-      timeline.advance(from + 2050 - now());
-      return answer;
-    };
-    requests.faultsOf.GetItem = [stands];
-    const [granted] = await timeline.play(() => steady(key));
-    expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: 2050 });
-  });
 });
 
 describe('a call whose time in line is over', () => {
@@ -536,19 +260,6 @@ describe('a call whose time in line is over', () => {
     expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
     expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'b' }] });
   });
-
-  it('learns that it was cancelled right before', async () => {
-    const key = newKey();
-    await held(key);
-    const cancels = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
-      return answer;
-    };
-    requests.faultsOf.BatchGetItem = [cancels];
-    const [refused] = await timeline.play(() => failure(steady(key, { waitSeconds: 1 })));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-  });
 });
 
 it.each(['look at the record', 'look at the line'])(
@@ -570,24 +281,6 @@ it.each(['look at the record', 'look at the line'])(
 );
 
 describe('what becomes of the mark', () => {
-  it('one that another client has removed is put back by a call in line', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-    const remove = async () => {
-      await sleep(500);
-      await world.removeMark(key);
-      await sleep(1000);
-      return rawItem(key);
-    };
-    const [marked, b] = await timeline.play(
-      remove,
-      () => turn(key, 'b', 10, { limit: 1 }),
-      () => later(3000, () => release(first)),
-    );
-    expect(marked).toHaveProperty('waiters');
-    expect(b.holder).toBe('b');
-  });
-
   it('one that is put back shows the call at once what came free meanwhile', async () => {
     const key = newKey();
     const first = await held(key);
@@ -600,24 +293,6 @@ describe('what becomes of the mark', () => {
         }),
     );
     expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // when it saw that the mark is gone
-  });
-
-  it('one that the schedule puts back first shows the call at once the permit that it has by then', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const putBack = async () => {
-      await repairLine(key);
-      await release(first);
-    };
-    const [granted] = await timeline.play(
-      () => steady(key),
-      () =>
-        later(510, async () => {
-          await world.removeMark(key);
-          requests.faultsOf.UpdateItem = [precededBy(putBack)];
-        }),
-    );
-    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 });
   });
 
   it('never has a value twice, though the line is empty in between', async () => {

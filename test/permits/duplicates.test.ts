@@ -12,8 +12,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf, cancel } =
-  world;
+const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -245,54 +244,6 @@ describe('a permit that a call in line was granted and has not claimed', () => {
     await repairLine(key);
     expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
   });
-
-  it('goes on to the next where the task which comes is gone', async () => {
-    const key = 'unclaimed, gone';
-    const next = await unclaimed(key);
-    const gone = steps.newTask();
-    gone.state = 'timedOut';
-    await park({ key, ...asked }, gone);
-    timeline.advance(5000);
-    await repairLine(key);
-    expect(grantOf(next.task)).toMatchObject({ holder: 'next', previous: { holder: 'dead' } });
-  });
-
-  it('is claimed by another call in that moment: the task is told of that permit', async () => {
-    const key = 'unclaimed, claimed';
-    await unclaimed(key);
-    const grants: Grant[] = [];
-    requests.faultsOf.UpdateItem = [
-      'none',
-      'none',
-      precededBy(async () => grants.push(await acquire({ key, ...asked }))),
-    ];
-    const { task } = await park({ key, ...asked });
-    expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
-  });
-
-  it.each(['before', 'after'])(
-    'stays with the task, where an operator takes the call’s place %s it came',
-    async (when) => {
-      const key = `unclaimed, cancelled ${when}`;
-      const first = await acquire({ key, holder: 'first', limit: 1 });
-      const [told, refused] = await timeline.play(
-        () =>
-          later(300, async () => {
-            const [row] = await rows(key);
-            const stop = async () => expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
-            await release(first);
-            if (when === 'before') await stop();
-            const { task } = await park({ key, ...asked });
-            if (when === 'after') await stop();
-            return grantOf(task);
-          }),
-        () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
-        () => later(20, () => failure(acquire({ key, holder: 'next', limit: 1, waitSeconds: 5 }))),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-      expect((await read(key)).holders).toMatchObject([{ fence: told.fence }]);
-    },
-  );
 });
 
 it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {
@@ -395,22 +346,6 @@ describe('where as many as the quota allows wait for a permit', () => {
     quotas: { ...DEFAULT_QUOTAS, waitersPerKey: QUOTA },
   });
 
-  it('another call is refused and leaves no row, and one that comes back to its place stays', async () => {
-    const key = 'full';
-    await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-    await dieInLine(key, { holder: 'b', requestId: 'r' });
-    const [{ ticket } = {}] = await rows(key);
-    for (let more = 0; more < QUOTA; more++) await dieInLine(key);
-    expect(await failure(withQuota(asks({ key, holder: 'new' }), call()))).toMatchObject({
-      code: 'QueueFull',
-      context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
-    });
-    expect(await rows(key)).toHaveLength(1 + QUOTA);
-    const again = asks({ key, holder: 'b', requestId: 'r', ticket: ticket?.S });
-    const [held] = await timeline.play(() => failure(withQuota(again, call())));
-    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, retryWith: { ticket: ticket?.S } } });
-  });
-
   it('a call whose request is granted a permit before it is in line itself has that', async () => {
     const key = 'granted before';
     const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
@@ -421,23 +356,4 @@ describe('where as many as the quota allows wait for a permit', () => {
     expect(granted).toMatchObject({ holder: 'b', repeated: false, used: 1 });
     expect(await rows(key)).toHaveLength(QUOTA);
   });
-});
-
-it('a call that asks again for a permit keeps its place, though its first try takes longer than the call was to wait', async () => {
-  const key = 'slow first try';
-  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 10 });
-  const retryWith = { requestId: 'r', ticket: await placeOf(key, 0) };
-  const [granted, behind] = await timeline.play(
-    async () => {
-      await timeline.sleep(300);
-      requests.faultsOf.UpdateItem = [(send) => timeline.sleep(2000).then(send)];
-      const refused = await failure(acquire({ key, ...own, ...retryWith, waitSeconds: 1 }));
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
-      return acquire({ key, ...own, ...retryWith, waitSeconds: 20 });
-    },
-    () => later(500, () => failure(acquire({ key, holder: 'behind', limit: 1, waitSeconds: 8 }))),
-    () => later(4000, () => release(first)),
-  );
-  expect(granted).toMatchObject({ holder: 'R' });
-  expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'R' } });
 });

@@ -6,12 +6,11 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // With this quota, one arrival of four counts the line, whatever the record says.
 const QUOTA = 128;
-const SAMPLE = 4;
 
 const timeline = new Timeline();
 const quotas = { waitersPerKey: QUOTA, waitersPerNamespace: 10_000 };
 const world = await poolLineWorld({ clock: timeline, quotas });
-const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, requests, sent, steps } = world;
+const { acquire, park, release, rows, rawItem, putRaw, putTickets, removeMark, requests, steps } = world;
 afterAll(() => steps.stop());
 
 const waiting = (key: string, holder: string) => acquire({ key, holder, limit: 1, ttlSeconds: 60, waitSeconds: 20 });
@@ -34,35 +33,6 @@ async function fill(key: string, count: number, more: object = {}) {
 }
 
 describe('the line of a pool', () => {
-  it('the line of a pool refuses every caller above the quota', async () => {
-    const key = 'callers';
-    await fill(key, QUOTA);
-    for (let late = 0; late < 2 * SAMPLE; late++)
-      expect(await failure(waiting(key, `late ${late}`))).toMatchObject({
-        code: 'QueueFull',
-        context: { key, quota: 'maxWaitersPerKey', limit: QUOTA },
-      });
-    expect(await rows(key)).toHaveLength(QUOTA);
-  });
-
-  it('the line of a pool refuses every task above the quota', async () => {
-    const key = 'tasks';
-    await fill(key, QUOTA);
-    for (let late = 0; late < 2 * SAMPLE; late++)
-      expect((await failure(park({ key, holder: `late ${late}`, limit: 1 }))).code).toBe('QueueFull');
-    expect(await rows(key)).toHaveLength(QUOTA);
-  });
-
-  it('callers and tasks count the line of a pool only once if most arrivals have left', async () => {
-    const key = 'by and by';
-    await fill(key, 2, { waiters: { N: '1000' }, seq: { N: '1000' } });
-    await dyingAfter(5, () => waiting(key, 'counts'));
-    expect(sent('Query')).toBe(1);
-    expect(await rawItem(key)).toMatchObject({ waiters: { N: '1001' }, line_out: { N: '998' } });
-    for (let more = 0; more < SAMPLE - 2; more++) await park({ key, holder: `task ${more}`, limit: 1 });
-    expect(sent('Query')).toBe(1);
-  });
-
   it('the hand-offs of a pool keep the number of waiters that have left the line', async () => {
     const key = 'hand-offs';
     const first = await fill(key, 1);
@@ -89,21 +59,4 @@ describe('the line of a pool', () => {
     await timeline.play(() => failure(acquire({ ...asked, ticket })));
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '2' } });
   });
-
-  it.each([
-    ['caller', (key: string) => failure(waiting(key, 'the sample'))],
-    ['task', (key: string) => failure(park({ key, holder: 'the sample', limit: 1 }))],
-  ])(
-    'one %s in four counts the line of a pool, and is refused, if the record says that more waiters have left than really have',
-    async (kind, sample) => {
-      const key = `sample ${kind}`;
-      await fill(key, QUOTA, { line_out: { N: '100' } });
-      for (let count = 0; count < SAMPLE - 1; count++) await inLine(key, `not counted ${count}`);
-      expect((await sample(key)).code).toBe('QueueFull');
-      // The count ended at one more than the quota.
-      expect(await rawItem(key)).toMatchObject({ waiters: { N: `${QUOTA + SAMPLE}` }, line_out: { N: '3' } });
-      for (let late = 0; late < 2; late++) expect((await failure(waiting(key, `late ${late}`))).code).toBe('QueueFull');
-      expect(await rows(key)).toHaveLength(QUOTA + SAMPLE - 1);
-    },
-  );
 });

@@ -8,7 +8,7 @@ import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
-const { acquire, release, breakPermit, park, read, rawItem, repairLine, clock, requests, steps } = world;
+const { acquire, release, breakPermit, park, read, rawItem, clock, requests, steps } = world;
 const { dynamodb, dependencies } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -90,29 +90,7 @@ it('a task hears of its permit, though the answer of the write was lost, and ano
   expect((await read(terms.key)).holders).toMatchObject([{ holder: 'c' }]);
 });
 
-it('a task whose ticket is written late finds what was released meanwhile, and does not wait for the schedule', async () => {
-  const terms = { key: 'late-ticket', limit: 1, ttlSeconds: 600 };
-  const first = await acquire({ ...terms, holder: 'x' });
-  requests.faultsOf.PutItem = [
-    async (send: () => Promise<unknown>) => {
-      await release(first);
-      return send();
-    },
-  ];
-  const { task, parked } = await park({ ...terms, holder: 'b' });
-  expect([parked, task.state]).toEqual([false, 'succeeded']);
-});
-
 describe('the line of a pool is looked at again', () => {
-  it('by a release whose first try got no answer', async () => {
-    const terms = { key: 'unanswered', limit: 1, ttlSeconds: 600 };
-    const first = await acquire({ ...terms, holder: 'x' });
-    const { task } = await park({ ...terms, holder: 'b' });
-    requests.faultsOf.UpdateItem = ['lostReply'];
-    expect(await release(first)).toMatchObject({ released: true });
-    expect(task.state).toBe('succeeded');
-  });
-
   it('by a break whose first try got no answer, and not by its repeat', async () => {
     const terms = { key: 'unanswered break', limit: 1, ttlSeconds: 600 };
     const { fence } = await acquire({ ...terms, holder: 'x' });
@@ -124,18 +102,6 @@ describe('the line of a pool is looked at again', () => {
     requests.sent.length = 0;
     expect(await breakPermit({ key: terms.key, fence })).toMatchObject({ broken: true });
     expect(requests.sent).toEqual(['GetItem']);
-  });
-
-  it('but takes no permit from a holder whose margin is not over', async () => {
-    const terms = { key: 'margin', limit: 1 };
-    await acquire({ ...terms, holder: 'x', ttlSeconds: 2 });
-    const { task } = await park({ ...terms, holder: 'b' });
-    clock.advance(2400);
-    await repairLine('margin');
-    expect(task.state).toBe('waiting');
-    clock.advance(200);
-    await repairLine('margin');
-    expect(task.state).toBe('succeeded');
   });
 
   it('where more have expired than one write ends, and the first in line needs the room of all', async () => {

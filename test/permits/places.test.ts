@@ -10,7 +10,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 // Who in line receives a permit, who is passed over, and which rows go.
 
 const world = await poolLineWorld();
-const { acquire, release, breakPermit, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
+const { acquire, release, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
 const { clock, requests, steps, dependencies, sent, untold, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -19,8 +19,6 @@ beforeEach(() => {
   steps.faults = {};
   steps.requests.length = 0;
 });
-
-type Parked = Awaited<ReturnType<typeof park>>;
 
 const told = (action: string) => steps.requests.filter((one) => one.action === action).length;
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
@@ -34,33 +32,6 @@ const dieInLine = async (key: string, more: object = {}) => {
 };
 
 describe('one call on a pool clears ten rows away whose time is over', () => {
-  it('of tasks, and grants to those behind them', async () => {
-    const key = 'ten tasks';
-    const first = await acquire({ key, limit: 1 });
-    const overdue: Parked[] = [];
-    for (let nth = 0; nth < 12; nth++) overdue.push(await park({ key, holder: `o${nth}`, limit: 1, parkSeconds: 1 }));
-    const { task } = await park({ key, holder: 'next', limit: 1 });
-    clock.advance(1000);
-    await release(first);
-    expect(overdue.map((one) => one.task.state)).toEqual([...Array(10).fill('failed'), 'waiting', 'waiting']);
-    expect([task.state, told('SendTaskFailure')]).toEqual(['succeeded', 10]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters'); // the schedule finds the other two
-    await world.repairLine(key);
-    expect([await rows(key), overdue.at(-1)?.task.state]).toEqual([[], 'failed']);
-  });
-
-  it('of callers, from the millisecond on in which their place is over', async () => {
-    const key = 'ten calls';
-    const first = await acquire({ key, limit: 1 });
-    const dies = (nth: number) => dyingAfter(2, () => waits(key, { holder: `c${nth}`, waitSeconds: 1 }));
-    for (let nth = 0; nth < 12; nth++) await dies(nth);
-    const { task } = await park({ key, holder: 'next', limit: 1 });
-    clock.advance(5999);
-    await release(first);
-    expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 2]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
   it('each once, also where it looks again', async () => {
     const key = 'once';
     await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
@@ -87,16 +58,6 @@ describe('one call on a pool clears ten rows away whose time is over', () => {
     expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
     expect(await rawItem(key)).toHaveProperty('waiters');
   });
-
-  it('and that of a task which has ended by itself', async () => {
-    const key = 'ended';
-    const first = await acquire({ key, limit: 1 });
-    const { task } = await park({ key, holder: 'b', limit: 1, parkSeconds: 1 });
-    task.state = 'timedOut';
-    clock.advance(1000);
-    await release(first);
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
-  });
 });
 
 it('a task that comes while a caller has yet to claim its permit sends a message that looks again, whoever else holds one', async () => {
@@ -111,19 +72,6 @@ it('a task that comes while a caller has yet to claim its permit sends a message
 });
 
 describe('callers that did not claim their permits in time', () => {
-  it('lose their places, and receive no permit again', async () => {
-    const key = 'unclaimed';
-    const first = await acquire({ key, limit: 2, weight: 2 });
-    for (const holder of ['c1', 'c2']) await dieInLine(key, { holder, limit: 2 });
-    await release(first);
-    expect(await holders(key)).toEqual(['c1', 'c2']);
-    const { task } = await park({ key, holder: 'b', limit: 2 });
-    await park({ key, holder: 'heavy', limit: 2, weight: 2 });
-    clock.advance(2501);
-    await repairLine(key);
-    expect([task.state, await holders(key)]).toEqual(['succeeded', ['b']]);
-  });
-
   it('may still do so within the margin, and no other is granted their place before', async () => {
     const key = 'within the margin';
     const first = await acquire({ key, limit: 1 });
@@ -136,18 +84,6 @@ describe('callers that did not claim their permits in time', () => {
     const granted = await acquire({ key, holder: 'dead', requestId: 'r', limit: 1 });
     expect(granted).toMatchObject({ repeated: false, fence: before?.fence, remainingMs: 60_000 });
   });
-});
-
-it('a margin is over in the millisecond after it', async () => {
-  const key = 'margin';
-  await acquire({ key, limit: 1, ttlSeconds: 2 });
-  const { task } = await park({ key, holder: 'b', limit: 1 });
-  clock.advance(2499);
-  await repairLine(key);
-  expect(task.state).toBe('waiting');
-  clock.advance(1);
-  await repairLine(key);
-  expect(task.state).toBe('succeeded');
 });
 
 describe('rows of permits that stand', () => {
@@ -179,32 +115,6 @@ describe('rows of permits that stand', () => {
 });
 
 describe('a request with two waiters', () => {
-  it('a request with two tasks receives one permit, and the schedule notifies the second task of that permit too', async () => {
-    const key = 'two tokens';
-    const first = await acquire({ key, limit: 2, weight: 2 });
-    const asked = { key, holder: 'b', requestId: 'r', limit: 2, ttlSeconds: 600 };
-    const [one, two] = [await park(asked), await park(asked)];
-    await release(first);
-    expect([one.task.state, two.task.state]).toEqual(['succeeded', 'waiting']);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-    await world.repairLine(key);
-    const { leaseId } = grantOf(one.task);
-    expect(grantOf(two.task)).toMatchObject({ leaseId, repeated: true, remainingMs: 600_000 });
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
-  });
-
-  it('the second task of a request receives LeaseLost if the permit was released before that task was notified', async () => {
-    const key = 'two tokens, released';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { key, holder: 'b', requestId: 'r', limit: 1 };
-    const [one, two] = [await park(asked), await park(asked)];
-    await release(first);
-    await release(grantOf(one.task));
-    await world.repairLine(key);
-    expect(two.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
-    expect([await rows(key), (await rawItem(key))?.waiters]).toEqual([[], undefined]);
-  });
-
   it('a task whose call arrives twice keeps no plain caller out of a pool with room', async () => {
     const key = 'twice';
     const holders = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
@@ -228,18 +138,6 @@ describe('a request with two waiters', () => {
     expect(grantOf(task)).toMatchObject({ used: 2 });
   });
 
-  it('a hand-off to a call in line sends the message that looks again for a task of the same request', async () => {
-    const key = 'call and task';
-    const first = await acquire({ key, limit: 1 });
-    const asked = { holder: 'c', requestId: 'r', limit: 1 };
-    await dieInLine(key, asked);
-    await park({ key, ...asked });
-    world.messages.length = 0;
-    await release(first);
-    expect(world.messages).toMatchObject([{ key: lineKeyOf(key) }]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
   it('a request with two calls in line keeps no later caller out', async () => {
     const key = 'two calls';
     const first = await acquire({ key, limit: 2, weight: 2 });
@@ -252,35 +150,6 @@ describe('a request with two waiters', () => {
     expect([granted.repeated, heavy.task.state]).toEqual([false, 'waiting']);
     await release(granted);
     expect([heavy.task.state, (await rows(key)).length]).toEqual(['succeeded', 0]);
-  });
-
-  it('a call receives LeaseLost if an operator cancels its waiter, even if another waiter of its request is granted the permit', async () => {
-    const key = 'other place cancelled';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { requestId: 'r' });
-    clock.at(clock.now() + 500, async () => {
-      const own = (await rows(key)).map((row) => row.ticket?.S ?? '').find((one) => one !== ticket);
-      expect(await cancel(key, own ?? '')).toMatchObject({ cancelled: true });
-      await release(first);
-    });
-    const refused = await failure(waits(key, { requestId: 'r' }));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(refused.message).toBe('the ticket was cancelled');
-  });
-
-  it('a call receives LeaseLost if an operator cancels its waiter after another waiter of its request received the permit, and the permit stays', async () => {
-    const key = 'cancelled too late';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { requestId: 'r' });
-    clock.at(clock.now() + 500, () => release(first));
-    const cancels = async () => {
-      const own = (await rows(key)).map((row) => row.ticket?.S ?? '').find((one) => one !== ticket);
-      await cancel(key, own ?? '');
-    };
-    requests.faultsOf.DeleteItem = ['none', precededBy(cancels)];
-    const refused = await failure(waits(key, { requestId: 'r' }));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(await read(key)).toMatchObject({ used: 1 });
   });
 });
 
@@ -348,19 +217,6 @@ describe('the claim of a permit', () => {
     return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
   }
 
-  it('whose answer is lost is the same first answer', async () => {
-    const { fence, claim } = await unclaimed('claim lost');
-    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
-    expect(await claim()).toMatchObject({ fence, repeated: false });
-  });
-
-  it('that an operator breaks right before it is refused', async () => {
-    const key = 'claim broken';
-    const { fence, claim } = await unclaimed(key);
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => breakPermit({ key, fence }))];
-    expect(await failure(claim())).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
-  });
-
   it('of a place that is withdrawn gives the permit back', async () => {
     const key = 'claim withdrawn';
     const { claim } = await unclaimed(key);
@@ -385,34 +241,7 @@ describe('the claim of a permit', () => {
   });
 });
 
-it('the row of a call that died right after its claim is cleared away by the schedule, and the permit stays', async () => {
-  const key = 'died after its claim';
-  const first = await acquire({ key, limit: 1 });
-  await dieInLine(key, { requestId: 'r' });
-  await release(first);
-  await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
-  clock.advance(9999);
-  await repairLine(key);
-  expect(await rows(key)).toHaveLength(1); // the call may be about to do so
-  clock.advance(1);
-  const before = await rawItem(key);
-  await repairLine(key);
-  expect([await rows(key), steps.requests]).toEqual([[], []]);
-  expect(await rawItem(key)).toEqual(before);
-});
-
 describe('an operator that cancels', () => {
-  it('a ticket whose permit was claimed is told so, and the permit stays', async () => {
-    const key = 'cancel claimed';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { requestId: 'r' });
-    await release(first);
-    // It dies between its claim and the deletion of the row.
-    await dyingAfter(2, () => acquire({ key, holder: 'dead', requestId: 'r', limit: 1 }));
-    expect(await cancel(key, ticket)).toEqual({ key, ticket, cancelled: false, reason: 'granted' });
-    expect(await holders(key)).toEqual(['dead']);
-  });
-
   it('a ticket that is not there changes nothing, and one that is costs no more than it must', async () => {
     const key = 'cancel none';
     await acquire({ key, limit: 1 });

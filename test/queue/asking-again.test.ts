@@ -12,8 +12,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 const timeline = new Timeline();
 const { now, later, sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, cancel, park, repair, repairKey, rows, rawItem, putRaw, deleteRaw, requests, steps, as } =
-  world;
+const { acquire, release, park, repair, repairKey, rows, rawItem, putRaw, deleteRaw, requests, steps } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -51,27 +50,6 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     expect(grant).toMatchObject({ holder: 'b', repeated: false });
     expect(await rawItem(key)).toMatchObject({ ticket: { S: retryWith.ticket } });
     expect(await rows(key)).toEqual([]);
-  });
-
-  it('keeps its place, though its first try takes longer than the call was to wait', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-    const retryWith = await placeOf(key);
-    const [granted, behind] = await timeline.play(
-      async () => {
-        await sleep(300);
-        requests.faultsOf.PutItem = [(send) => sleep(2000).then(send)];
-        const refused = await failure(acquire({ ...asked(key), waitSeconds: 1, ...retryWith }));
-        expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 1, retryWith } });
-        // Five seconds from its answer, and not from its arrival.
-        expect(await rows(key)).toMatchObject([{ keep_until: { N: String(now() + 5000) } }, {}]);
-        return acquire({ ...asked(key), waitSeconds: 20, ...retryWith });
-      },
-      () => later(100, () => failure(acquire({ key, holder: 'behind', ttlSeconds: 10, waitSeconds: 8 }))),
-      () => later(4000, () => release(first)),
-    );
-    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'first' } });
-    expect(behind).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
   });
 
   it('and is not to wait, is refused by its first try alone', async () => {
@@ -125,25 +103,6 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     expect(await rawItem(key)).toMatchObject({ ticket: { S: retryWith.ticket } });
   });
 
-  it.each([
-    ['holder', { holder: 'another' }, call()],
-    ['principal', {}, as('another')],
-  ])(
-    'and is of another %s learns nothing of a withdrawal, and neither loses what it gets',
-    async (_, other, caller) => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      const { ticket } = await placeOf(key);
-      expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
-      const again = { ...asked(key), ...other, ticket };
-      const [refused] = await timeline.play(() => failure(acquire({ ...again, waitSeconds: 1 }, caller)));
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first' } });
-      await release(first);
-      const grant = await acquire(again, caller);
-      expect(await release(grant)).toMatchObject({ released: true });
-    },
-  );
-
   it('is no new arrival', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
@@ -169,16 +128,6 @@ describe('a call that asks again with what its LeaseHeld said', () => {
     const { sent } = await dyingAfter(4, () => acquire({ ...asked(key), waitSeconds: 20, ...retryWith }));
     expect(sent).toEqual(['PutItem', 'UpdateItem', 'UpdateItem', 'GetItem']);
     expect(now() - askedAt).toBeLessThan(100);
-  });
-
-  it('leaves the line where it has the lease at once', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-    const retryWith = await placeOf(key);
-    await release(first);
-    expect(await rows(key)).toHaveLength(1);
-    expect(await acquire({ ...asked(key), waitSeconds: 1, ...retryWith })).toMatchObject({ holder: 'b', waitedMs: 0 });
-    expect(await rows(key)).toEqual([]);
   });
 });
 
@@ -301,24 +250,4 @@ describe('a call in line that looks at its ticket and at the record at once', ()
     expect(looks[0]?.items).toMatchObject({ [waitersTable]: { ConsistentRead: true } });
     expect(again).toContain(looks[0]?.at);
   });
-});
-
-it('the place of a call that leaves counts no task that has the lease and has not heard of it', async () => {
-  const first = await acquire({ key: newKey(), holder: 'first' });
-  await park({ key: first.key, holder: 'task', ttlSeconds: 60 });
-  steps.faults.SendTaskSuccess = ['refused'];
-  await release(first);
-  const [left] = await timeline.play(() => failure(acquire({ ...asked(first.key), waitSeconds: 1 })));
-  expect(left).toMatchObject({ code: 'LeaseHeld', context: { holder: 'task', waiting: 0, place: 1 } });
-});
-
-it('the place of a call that leaves counts none that wait in it, also where another call of its request waits there longer', async () => {
-  const key = newKey();
-  await acquire({ key, holder: 'first', ttlSeconds: 60 });
-  const { ticket } = await placeOf(key);
-  const [left] = await timeline.play(
-    () => failure(acquire({ ...asked(key), ticket, waitSeconds: 2 })),
-    () => later(500, () => failure(acquire({ ...asked(key), ticket, waitSeconds: 5 }))),
-  );
-  expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 0, place: 1 } });
 });

@@ -123,28 +123,6 @@ describe('a queue of dead tickets', () => {
     await repair();
     expect(await rows('overdue')).toEqual([]);
   });
-
-  it('a release ends ten of eleven overdue tasks: the eleventh keeps its ticket for the schedule, and the free lease loses its mark', async () => {
-    const first = await acquire({ key: 'eleven overdue' });
-    await park({ key: 'eleven overdue', parkSeconds: 1 });
-    await parkJunk('eleven overdue', 10, { deadline: { N: '1' } });
-    clock.advance(1000);
-    await release(first);
-    expect(await rows('eleven overdue')).toHaveLength(1);
-    expect(await rawItem('eleven overdue')).not.toHaveProperty('lease_version');
-    expect(await rawItem('eleven overdue')).not.toHaveProperty('waiters');
-  });
-
-  it('of callers whose place is over from this moment on: ten rows go, and the first who waits has the lease', async () => {
-    const key = 'callers over';
-    const first = await acquire({ key });
-    const { ticket } = await joinLine(key, 'waits');
-    const over = { deadline: { N: '1' }, keep_until: { N: String(clock.now()) } };
-    await putTickets(Array.from({ length: 12 }, (_, index) => callerRow(key, `over ${index}`, over)));
-    await release(first);
-    expect(await rows(key)).toHaveLength(3);
-    expect(await rawItem(key)).toMatchObject({ ticket: { S: ticket } });
-  });
 });
 
 describe('a line that is longer than one page', () => {

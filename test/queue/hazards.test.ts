@@ -8,7 +8,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, heartbeat, release, breakLease, read, park, cancel, repair, executionEnded } = world;
-const { joinLine, handOn, grantOf, rawItem, putRaw, deleteRaw, rows, clock, requests, steps } = world;
+const { joinLine, handOn, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faults = [];
@@ -142,23 +142,6 @@ describe('only who wrote the grant, and at its first send, takes “gone” for 
   });
 });
 
-it('whoever parks between “nobody is parked” and the release is woken: the mark is a counter and no flag', async () => {
-  const first = await acquire({ key: 'counted' });
-  const { ticket } = await park({ key: 'counted' });
-  await cancel('counted', ticket);
-  expect((await rawItem('counted'))?.waiters).toEqual({ N: '1' });
-  let late: Awaited<ReturnType<typeof park>> | undefined;
-  requests.faultsOf.Query = [
-    async (send) => {
-      const seen = await send();
-      late = await park({ key: 'counted' });
-      return seen;
-    },
-  ];
-  await release(first);
-  expect(late?.task.state).toBe('succeeded');
-});
-
 it('a transfer leaves nothing of the grant before: the end of that execution frees no successor', async () => {
   const execution = executionOf('before');
   const own = { execution, target: executionOf('target'), data: { of: 'before' }, requestId: 'r1' };
@@ -195,43 +178,9 @@ describe('clients that know nothing of the queue', () => {
     await repair();
     expect(task.state).toBe('succeeded');
   });
-
-  it('or TTL delete the record, and the schedule starts from the tickets', async () => {
-    await acquire({ key: 'deleted' });
-    const { task } = await park({ key: 'deleted' });
-    await deleteRaw('deleted');
-    await repair();
-    expect(task.state).toBe('succeeded');
-  });
-});
-
-it('who was stalled for longer than the lease tells nobody of it', async () => {
-  const first = await acquire({ key: 'stalled' });
-  const { task } = await park({ key: 'stalled', ttlSeconds: 2 });
-  requests.faultsOf.UpdateItem = [
-    'none',
-    async (send) => {
-      const written = await send();
-      clock.advance(2000);
-      return written;
-    },
-  ];
-  expect(await release(first)).toMatchObject({ released: true });
-  expect(successes()).toEqual([]);
-  clock.advance(1000);
-  await repair();
-  expect(grantOf(task).fence).toBe(clock.now());
 });
 
 describe('a write whose reply is lost, and which the SDK sends again', () => {
-  it('transfer: the task is told', async () => {
-    const first = await acquire({ key: 'lost-transfer' });
-    const { task } = await park({ key: 'lost-transfer' });
-    requests.faultsOf.UpdateItem = ['none', 'lostReply'];
-    expect(await release(first)).toMatchObject({ released: true });
-    expect(task.state).toBe('succeeded');
-  });
-
   it('transfer, whose first try arrives after others have come and gone: the fence stays', async () => {
     await acquire({ key: 'late-transfer' });
     const { task } = await park({ key: 'late-transfer' });
@@ -286,13 +235,6 @@ describe('a write whose reply is lost, and which the SDK sends again', () => {
     const again = await acquire({ key: 'lost-rotation', requestId: 'r', holder: 'h' });
     expect(again).toMatchObject({ repeated: true, leaseId: grantOf(task).leaseId });
   });
-
-  it('park: one row, and one grant', async () => {
-    await release(await acquire({ key: 'lost-park' }));
-    requests.faultsOf.PutItem = ['lostReply'];
-    expect((await park({ key: 'lost-park' })).task.state).toBe('succeeded');
-    expect(await rows('lost-park')).toEqual([]);
-  });
 });
 
 describe('break', () => {
@@ -306,14 +248,6 @@ describe('break', () => {
     expect(task.state).toBe('succeeded');
     const again = breakLease({ key: 'break', fence });
     await expect(again).rejects.toMatchObject({ code: 'Conflict', context: { actual: { holder: 'next' } } });
-  });
-
-  it('whose first try gets no answer gives the lease to the oldest all the same', async () => {
-    const { fence } = await acquire({ key: 'break unanswered' });
-    const { task } = await park({ key: 'break unanswered' });
-    requests.faultsOf.UpdateItem = ['lostReply'];
-    expect(await breakLease({ key: 'break unanswered', fence })).toMatchObject({ broken: true, fence });
-    expect(task.output).toMatchObject({ previous: { fence, ended: 'broken' } });
   });
 
   it('of a lease whose waiters are gone ends it, and the mark goes, without another look', async () => {
@@ -431,14 +365,6 @@ describe('a task that is told late begins with its whole ttl, because it measure
     ];
     await release(first);
     expect(remaining(grantOf(task))).toBe(19_500);
-  });
-
-  it('by its granter, whose write was answered late', async () => {
-    const first = await acquire({ key: 'slow write' });
-    const { task } = await park({ key: 'slow write', ttlSeconds: 20 });
-    requests.faultsOf.UpdateItem = ['none', answeredLate];
-    await release(first);
-    expect(remaining(grantOf(task))).toBe(20_000);
   });
 
   it('the next one too, when that task is gone', async () => {

@@ -6,7 +6,7 @@ import { steadyLineWorld } from '../support/worlds/steady-line.ts';
 const world = await steadyLineWorld();
 const { now, later } = world.timeline;
 const { acquire, release, cancel, executionEnded, rows, rawItem, park, requests, steps } = world;
-const { timeline, steady, refusedAfter, answeredLate } = world;
+const { timeline, steady, refusedAfter } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -23,7 +23,6 @@ const LOOK_MS = 25;
 
 let keys = 0;
 const newKey = () => `looks ${keys++}`;
-const asked = (key: string) => ({ key, holder: 'b', requestId: 'r', ttlSeconds: 10 });
 /** The lease is held for a second already. */
 const held = async (key: string, ttlSeconds = 60) => {
   const first = await acquire({ key, holder: 'first', ttlSeconds });
@@ -56,40 +55,6 @@ describe('a call in line that stood still for longer than the window', () => {
   const STANDS_MS = WINDOW_MS + 1;
   const AT = LOOK_MS + STANDS_MS;
 
-  it.each([
-    [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
-    [STANDS_MS, AT],
-  ])(
-    'and whose ticket is gone learns that at once, and after the window exactly by its next look (%i ms)',
-    async (ms, at) => {
-      const key = newKey();
-      const execution = endedExecution();
-      await held(key);
-      standsStill(ms, async () => {
-        await park({ key, holder: 'behind' });
-        await executionEnded(execution);
-      });
-      const [refused] = await timeline.play(() => refusedAfter(key, { execution }));
-      expect(refused).toMatchObject({
-        code: 'LeaseHeld',
-        afterMs: at,
-        context: { holder: 'first', retryWith: { requestId: 'r' } },
-      });
-      expect(refused.context.retryWith).not.toHaveProperty('ticket');
-    },
-  );
-
-  it('and whose ticket is there waits on', async () => {
-    const key = newKey();
-    const first = await held(key);
-    standsStill(STANDS_MS);
-    const [granted] = await timeline.play(
-      () => steady(key),
-      () => later(AT + 10, () => release(first)),
-    );
-    expect(granted).toMatchObject({ holder: 'b', repeated: false, waitedMs: AT + LOOK_MS });
-  });
-
   it('and was cancelled learns so, and takes its ticket along', async () => {
     const key = newKey();
     await held(key);
@@ -101,66 +66,6 @@ describe('a call in line that stood still for longer than the window', () => {
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' }, afterMs: AT });
     expect(requests.sent).toEqual(['GetItem', 'GetItem', 'DeleteItem']); // its ticket, the record, its ticket
     expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(['behind']);
-  });
-
-  it.each([
-    ['that it has not claimed, and that is over', async () => {}],
-    // The first try, and the claim.
-    [
-      'that another call of its request has claimed, and died',
-      (key: string) => dyingAfter(2, () => acquire(asked(key))),
-    ],
-  ])('and was cancelled with a grant %s, gives it to the next at once', async (_, claim) => {
-    const key = newKey();
-    const first = await held(key);
-    const behind = steps.newTask();
-    standsStill(STANDS_MS, async () => {
-      await park({ key, holder: 'behind' }, behind);
-      await release(first);
-      await cancelFirst(key);
-      await claim(key);
-    });
-    const [refused] = await timeline.play(() => refusedAfter(key));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' }, afterMs: AT });
-    expect(behind.output).toMatchObject({ holder: 'behind' });
-  });
-
-  it('has at once the lease that another call of its request was answered with meanwhile', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const others: { leaseId: string }[] = [];
-    standsStill(STANDS_MS, async () => {
-      await release(first);
-      others.push(await acquire(asked(key)));
-    });
-    const [granted] = await timeline.play(() => steady(key));
-    expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: AT });
-    // Its ticket, the record, the answer, its ticket.
-    expect(requests.sent).toEqual(['GetItem', 'GetItem', 'UpdateItem', 'DeleteItem']);
-  });
-
-  it('learns at once that another call of its request has had the lease, and given it back', async () => {
-    const key = newKey();
-    const first = await held(key);
-    standsStill(STANDS_MS, async () => {
-      await release(first);
-      await release(await acquire(asked(key)));
-    });
-    const [refused] = await timeline.play(() => refusedAfter(key));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' }, afterMs: AT });
-  });
-
-  it('and whose request has had the lease, which is over in this very moment, gets no second one', async () => {
-    const key = newKey();
-    const first = await held(key);
-    standsStill(STANDS_MS, async () => {
-      await release(first);
-      timeline.advance(STANDS_MS - WINDOW_MS);
-      await acquire({ ...asked(key), ttlSeconds: WINDOW_MS / 1000 });
-    });
-    const [refused] = await timeline.play(() => refusedAfter(key, { ttlSeconds: WINDOW_MS / 1000 }));
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { requestId: 'r' } }, afterMs: AT });
-    expect(refused.context.retryWith).not.toHaveProperty('ticket');
   });
 });
 
@@ -211,27 +116,6 @@ describe('a call in line', () => {
     // Its looks, its ticket with the last of them, the record, its ticket.
     const kinds = requests.sent.filter((name, at, all) => name !== all[at - 1]);
     expect(kinds).toEqual(['GetItem', 'BatchGetItem', 'GetItem', 'DeleteItem']);
-  });
-
-  it('whose ticket DynamoDB leaves out of an answer stays in line', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
-      timeline.play(
-        () => steady(key),
-        () => later(1010, () => release(first)),
-      ),
-    );
-    expect(result[0]).toMatchObject({ holder: 'b', waitedMs: 1025 });
-    expect(looks).toHaveLength(1);
-  });
-
-  it('leaves between two looks where its time is over then', async () => {
-    const key = newKey();
-    await held(key);
-    requests.faultsOf.GetItem = [answeredLate(10)];
-    const [refused] = await timeline.play(() => refusedAfter(key, { waitSeconds: 1 }));
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first', place: 1 }, afterMs: 1000 });
   });
 
   it('waits for the turn of one before it that has just been granted the lease, and for a quick hand-off', async () => {

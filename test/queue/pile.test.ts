@@ -1,19 +1,16 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { call, unitCounter } from '../support/emulators/aws.ts';
-import { failure } from '../support/worlds/leases.ts';
+import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, release, read, park, repair, repairKey, repairWith } = world;
+const { acquire, release, repair, repairKey, repairWith } = world;
 const { putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
-const unitsOf = unitCounter(world.dynamodb);
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.sent.length = 0;
   requests.faultsOf = {};
 });
 
-const sum = (units: number[]) => units.reduce((all, one) => all + one, 0);
 const queries = () => requests.sent.filter((sent) => sent === 'Query').length;
 
 /** Rows of callers that gave up, whose places are over from this moment on. */
@@ -95,47 +92,6 @@ describe('a pile of rows of callers that are over', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('of 818 rows: a release passes them, and grants the lease to the task behind', async () => {
-    const key = 'passed';
-    const lease = await acquire({ key });
-    const { task } = await park({ key });
-    await putTickets(over(key, 818));
-    await release(lease);
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('of 819 rows and more: a release stops there, the lease is free with its mark, and the schedule grants it to the task behind', async () => {
-    const key = 'stops';
-    const lease = await acquire({ key });
-    const { task } = await park({ key });
-    await putTickets(over(key, 850));
-    requests.sent.length = 0;
-    const units = sum(await unitsOf(() => release(lease)));
-    expect(units).toBeLessThan(100);
-    expect(queries()).toBe(6);
-    expect(await rows(key)).toHaveLength(841);
-    expect(await rawItem(key)).not.toHaveProperty('lease_version');
-    expect(await rawItem(key)).toHaveProperty('waiters');
-    expect(task.state).toBe('waiting');
-
-    expect(await failure(acquire({ key, holder: 'barger' }))).toMatchObject({ code: 'LeaseHeld' });
-    const next = await park({ key });
-    expect([next.parked, next.task.state]).toEqual([true, 'waiting']);
-    await repair();
-    expect([task.state, next.task.state]).toEqual(['succeeded', 'waiting']);
-    expect(await rows(key)).toHaveLength(1);
-  });
-
-  it('of callers that keep their places is none: the quota counts those, and a release passes them all', async () => {
-    const key = 'kept';
-    const lease = await acquire({ key });
-    const { task } = await park({ key });
-    const kept = { keep_until: { N: String(clock.now() + 1) } };
-    await putTickets(over(key, 850).map((row) => ({ ...row, ...kept })));
-    await release(lease);
-    expect(task.state).toBe('succeeded');
-  });
-
   it('behind the first in line: the lease goes to that one, and the mark stays for those behind', async () => {
     const key = 'in between';
     const lease = await acquire({ key });
@@ -143,30 +99,6 @@ describe('a pile of rows of callers that are over', () => {
     await putTickets([first(key), ...over(key, 819)]);
     await release(lease);
     expect(await rawItem(key)).toMatchObject({ holder: { S: 'first' }, waiters: { N: '1' }, line_out: { N: '11' } });
-  });
-
-  it('ends the count of those who wait, for a reader and for a call that leaves', async () => {
-    const key = 'counted';
-    await acquire({ key, ttlSeconds: 600 });
-    await world.joinLine(key, 'behind');
-    await putTickets([first(key), ...over(key, 450)]);
-    requests.sent.length = 0;
-    expect(await read({ key })).toMatchObject({ waiting: 1 });
-    expect(await read({ key, waiters: true })).toMatchObject({ waiting: 1, waiters: [{ holder: 'first' }] });
-    expect(queries()).toBe(4);
-    const left = await failure(acquire({ key, holder: 'leaves', waitSeconds: 1 }));
-    expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 1, place: 2 } });
-    expect(queries()).toBe(6);
-    await repair();
-    expect(await read({ key })).toMatchObject({ waiting: 2 });
-  });
-
-  it('counts to its end where it is smaller', async () => {
-    const key = 'counted through';
-    await acquire({ key, ttlSeconds: 600 });
-    await world.joinLine(key, 'behind');
-    await putTickets(over(key, 199));
-    expect(await read({ key })).toMatchObject({ waiting: 1 });
   });
 
   it('lets the repair put a lost mark back, because somebody may wait behind it', async () => {

@@ -6,8 +6,7 @@ import { steadyLineWorld } from '../support/worlds/steady-line.ts';
 
 const world = await steadyLineWorld();
 const { now, later } = world.timeline;
-const { acquire, heartbeat, release, breakLease, withdraw, rawItem, putRaw, deleteRaw, rows, park, requests, steps } =
-  world;
+const { acquire, heartbeat, release, breakLease, withdraw, rawItem, putRaw, deleteRaw, rows, requests, steps } = world;
 const { timeline, steady, refusedAfter, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -45,13 +44,6 @@ const without = async (key: string, ...names: string[]) => {
   await putRaw(Object.fromEntries(left));
 };
 
-it('a call in line leaves in the very moment in which its time is over', async () => {
-  const key = newKey();
-  await held(key);
-  const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
-  expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: 1000, context: { holder: 'first', place: 1 } });
-});
-
 describe('a call in line that finds the grant of its request', () => {
   it('ended by a withdrawal learns that, and leaves no place', async () => {
     const key = newKey();
@@ -63,32 +55,6 @@ describe('a call in line that finds the grant of its request', () => {
     const refused = await played(() => refusedAfter(key));
     expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS, context: { reason: 'cancelled' } });
     expect(await rows(key)).toEqual([]);
-  });
-
-  it('given back by another call learns that, and leaves no place, though its own is still there', async () => {
-    const key = newKey();
-    const first = await held(key);
-    await timeline.play(() => dyingAfter(3, () => acquire({ key, ...asked, waitSeconds: 20 })));
-    timeline.advance(1); // a later ticket
-    let left = 0;
-    inFirstLook(async () => {
-      await release(first);
-      const grant = await acquire({ key, ...asked });
-      await release(grant, call({ timeLeftMs: () => 1999 })); // too little to look at the line
-      left = (await rows(key)).length;
-    });
-    const refused = await played(() => refusedAfter(key));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-    expect(left).toBe(1);
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('unclaimed in the moment in which its window is over has it at once', async () => {
-    const key = newKey();
-    const first = await held(key);
-    inFirstLook(() => release(first), FIRST_LOOK_MS + WINDOW_MS);
-    const granted = await played(() => steady(key));
-    expect(granted).toMatchObject({ repeated: false, waitedMs: FIRST_LOOK_MS + WINDOW_MS, remainingMs: 10_000 });
   });
 
   // The other call takes the place of both along.
@@ -206,41 +172,6 @@ describe('a call in line that leaves', () => {
     return steady(key, { waitSeconds: 1 });
   };
 
-  it('hands a free lease on, though its own grant has just been given back', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const grants = async (send: Send) => {
-      const seen = await send();
-      await release(first);
-      timeline.advance(1000);
-      return seen;
-    };
-    const [refused, { task }] = await timeline.play(
-      () => {
-        const ends = precededBy(async () => release(await acquire({ key, ...asked }), short()));
-        requests.faultsOf.GetItem = [grants, 'none', ends];
-        return refusedAfter(key, { waitSeconds: 1 });
-      },
-      () => later(10, () => park({ key, holder: 'behind' })),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-    expect(task.state).toBe('succeeded');
-  });
-
-  it('has the lease that its own hand-off grants to an older place of its request', async () => {
-    const key = newKey();
-    const first = await held(key);
-    await timeline.play(() => comes(key, 'r'));
-    timeline.advance(1);
-    const granted = await played(() =>
-      leaving(
-        key,
-        precededBy(() => release(first, short())),
-      ),
-    );
-    expect(granted).toMatchObject({ holder: 'b', repeated: false });
-  });
-
   it('has the lease that another hand-off has granted to it, by a clock that is behind', async () => {
     const key = newKey();
     const first = await held(key);
@@ -332,42 +263,6 @@ describe('a call in line that takes an expired lease over', () => {
 });
 
 describe('a call in line that finds the lease free', () => {
-  it('takes it, and ends the task before it that never heard of its grant', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const ofTask = { key, holder: 'task', requestId: 'of task' };
-    const { task } = await park(ofTask);
-    steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
-    await release(first);
-    steps.faults = {};
-    timeline.advance(1); // a later ticket
-    inFirstLook(async () => {
-      const grant = await acquire(ofTask);
-      await release(grant, call({ timeLeftMs: () => 1999 })); // too little to look at the line
-      states.push(task.state);
-    });
-    const states: string[] = [];
-    const granted = await played(() => steady(key));
-    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'task', ended: 'released' } });
-    expect(states).toEqual(['waiting']);
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
-  });
-
-  it('and the line empty leaves at once, because its place is gone', async () => {
-    const key = newKey();
-    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:empty';
-    const first = await held(key);
-    let tickets = 0;
-    inFirstLook(async () => {
-      tickets = (await world.executionEnded(execution)).tickets;
-      await release(first);
-    });
-    const refused = await played(() => refusedAfter(key, { execution }));
-    expect(tickets).toBe(1);
-    expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: FIRST_LOOK_MS });
-    expect(refused.context).not.toHaveProperty('place');
-  });
-
   it.each([
     // At four tenths of what chance may bring it looks after 29 milliseconds, and leaves the lease to others for ten.
     ['it leaves that to others of a crowd for a while, and then takes it', 0.4, 29 + 10],
@@ -381,23 +276,6 @@ describe('a call in line that finds the lease free', () => {
 });
 
 describe('a call in line that finds the lease held without its mark', () => {
-  it('and has it by the time that it puts the mark back claims it at once', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const granted = async () => {
-      await world.repairKey(key);
-      await release(first);
-    };
-    inFirstLook(async () => {
-      await without(key, 'waiters', 'next_ticket');
-      requests.faultsOf.UpdateItem = [precededBy(granted)];
-    });
-    expect(await played(() => steady(key))).toMatchObject({
-      ...{ holder: 'b', repeated: false, waitedMs: FIRST_LOOK_MS, remainingMs: 10_000 },
-      previous: { holder: 'first', ended: 'released' },
-    });
-  });
-
   /** Where the call joins, there is no record, so that its mark is refused. Right after that, another takes the lease. */
   const refusedMark = (key: string, taken: () => Promise<unknown>) => async (send: Send) => {
     await deleteRaw(key);

@@ -52,7 +52,8 @@ const TESTS = {
   leases: ['test/leases/!(races)*', 'test/queue/!(races|wakeup|order)*', 'test/namespaces/leases*'],
   line: [
     'test/queue/!(races|wakeup|order)*',
-    'test/leases/{adapters,waits}*',
+    'test/leases/{adapters,line,waits}*',
+    'test/line/tasks*',
     'test/namespaces/{executions,leases}*',
     'test/permits/!(races|line-races|crowd)*',
   ],

@@ -471,7 +471,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a plain caller takes an expired lease from those who are parked',
     changes: [change('all(isUnmarked, canBeHad, isBelow(grant.fence))', 'all(canBeHad, isBelow(grant.fence))')],
-    test: { file: 'test/queue/callers.test.ts', name: 'keep plain callers out, even of an expired lease' },
+    test: { file: 'test/leases/line.test.ts', name: 'keep plain callers out, even of an expired grant' },
   },
   {
     name: 'a task that nobody answered for is taken for gone',

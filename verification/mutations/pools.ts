@@ -55,7 +55,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the line ends permits without the clock skew',
-    ['look-again', 'but takes no permit from a holder whose margin is not over'],
+    ['line', 'takes no lock from a holder whose margin is not over'],
     change('const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
   ),
   byTest(
@@ -149,12 +149,12 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
-    ['look-again', 'by a release whose first try got no answer'],
+    ['line', 'whose first try gets no answer hands on all the same, if it is a release'],
     change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
     'the mark of a pool comes before the ticket of a call',
-    ['callers', 'and whose tickets are written late are not passed by one that comes after them'],
+    ['line', 'and whose tickets are written late are not passed by one that comes after them'],
     change(
       `${TAKES_PLACE}const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');`,
       `const { won, record, arrivals, lineOut } = await lock.mark(joining.ticket ?? '', 'first');\n  ${TAKES_PLACE}`,
@@ -167,7 +167,7 @@ export const POOLS: Mutation[] = [
       `const set: Item = {
     ticket: text(waiter.ticket),`,
       `const set: Item = {
-    ...(isUnclaimed && { waiter: text(waiter.waiter) }),`,
+    ...(isUnclaimed && { ticket: text(waiter.ticket) }),`,
     ),
   ),
   byTask(
@@ -289,7 +289,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
-    ['callers', 'and die in line leave their turn to the next one after the window'],
+    ['line', 'in line costs the next one the window, the margin, and a look'],
     change('{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
   ),
   byTest(
@@ -316,7 +316,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
-    ['callers', 'and die in line leave their turn to the next one after the window'],
+    ['line', 'in line costs the next one the window, the margin, and a look'],
     change(
       "if (gone) return gone.how === 'expired' || !isTask(waiter) ?",
       "if (gone) return gone.how === 'expired' && isTask(waiter) ?",
@@ -324,16 +324,16 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
-    ['places', 'a hand-off to a call in line sends the message that looks again'],
+    ['line', 'a hand-off to a call in line sends the message that looks again'],
     change(
       `line.taskWaits ||= isTask(waiter);
       continue;`,
-      'return { ...line, others: true, next: waiter.waiter, behind: permit, taskWaits: isTask(waiter) };',
+      'return { ...line, others: true, next: waiter.ticket, behind: permit, taskWaits: isTask(waiter) };',
     ),
   ),
   byTest(
     'a task is not notified of the permit that its request has by another row',
-    ['places', 'a request with two tasks receives one permit'],
+    ['line', 'the second task of a request that holds the lock is notified of that grant'],
     change("? 'shared' : 'other';", "? 'other' : 'other';"),
   ),
   byTest(

@@ -277,7 +277,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (stops) undecided = false;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look reads past any pile',
@@ -287,7 +287,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const reachesLimit = expiredRowLimit(clock.now(), Number.POSITIVE_INFINITY);',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look that stopped at a pile counts the line as whole',
@@ -309,7 +309,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '++over >= size - 1;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 818 rows: a release passes them' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 818 rows: a release passes them' },
   },
   {
     name: 'rows of callers that keep their places make a pile',
@@ -319,7 +319,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '!isTask(waiter) && waiter.deadline <= now && ++over',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of callers that keep their places is none' },
+    test: { file: 'test/leases/line.test.ts', name: 'of callers that keep their places is none' },
   },
   {
     name: 'a task whose hand-off stopped at a pile is taken for notified',
@@ -329,7 +329,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "return end === 'empty' || !(await",
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a reader counts past any pile',
@@ -339,7 +339,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'ends the count of those who wait' },
+    test: { file: 'test/leases/line.test.ts', name: 'ends the count of those who wait' },
   },
   {
     name: 'the repair takes a line for empty that begins with a pile',
@@ -369,7 +369,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a look that stopped at a pile takes the line of a pool for empty',
@@ -379,7 +379,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) return line;',
       },
     ],
-    test: { file: 'test/permits/pile.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
   },
   {
     name: 'a pile in the line of a pool waits for many runs',
@@ -389,7 +389,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY }',
       },
     ],
-    test: { file: 'test/permits/pile.test.ts', name: 'goes by one run of the schedule, behind holders' },
+    test: { file: 'test/permits/line.test.ts', name: 'goes by one run of the schedule, behind a holder that goes on' },
   },
   {
     name: 'a write that counts waiting calls is sent again after a lost answer',

@@ -1,17 +1,14 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
+const LINE = 'test/leases/line.test.ts';
 const CROWD = 'test/queue/crowd.test.ts';
 const HAZARDS = 'test/queue/hazards.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
 
-const shown = (
-  name: string,
-  changes: Change[],
-  ...[test, file = CALLERS]: [test: string, file?: string]
-): Mutation => ({
+const shown = (name: string, changes: Change[], ...[test, file = LINE]: [test: string, file?: string]): Mutation => ({
   name,
   changes,
   test: { file, name: test },
@@ -27,7 +24,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the task of a grant that a call gave back is told nothing',
     [change("if (isOwn && (ending === 'executionEnded'", "if (isOwn && (ending !== 'broken'")],
-    ...['is over for the task, which is told that', REQUESTS],
+    ...['is over for the task, which learns that', LINE],
   ),
   shown(
     'a task that shares an unclaimed grant has its window alone',
@@ -86,6 +83,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'that comes when another has the lease is none: the call is told so',
+    CALLERS,
   ),
   shown(
     'nobody looks at the clock after a claim',
@@ -101,11 +99,12 @@ export const QUEUE_LINE: Mutation[] = [
     'a claim does not look whether it was withdrawn',
     [change('condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
     'that crosses a claim is seen by it: the lease is given back',
+    CALLERS,
   ),
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
     [change('ttlSeconds: WINDOW_SECONDS, claimTtlSeconds', 'ttlSeconds, claimTtlSeconds')],
-    'alone in line leaves no grant for its ttl: the next caller has it after the window',
+    'alone in line leaves no grant for its ttl: the next caller has the lock after the window',
   ),
   shown(
     'a plain caller overwrites a grant that was not claimed',
@@ -115,7 +114,7 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'all(isExpired(cut), isNotEndingFor',
       },
     ],
-    'alone in line leaves no grant for its ttl: the next caller has it after the window',
+    'alone in line leaves no grant for its ttl: the next caller has the lock after the window',
   ),
   shown(
     'a grant that was not claimed in time keeps its place',
@@ -143,10 +142,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'an overdue task is refused in the name of its own request, which has the lease',
     [change('isRepeatable(record, waiter, now) &&', 'isRepeatable(record, waiter, now) && waiter.deadline > now &&')],
-    ...[
-      'the second task of a request that holds the lease is notified of that lease',
-      'test/queue/second-ticket.test.ts',
-    ],
+    'the second task of a request that holds the lock is notified of that grant',
   ),
   shown(
     'a process without a client of Step Functions fails at an overdue task',
@@ -164,26 +160,22 @@ export const QUEUE_LINE: Mutation[] = [
         '(isOwnOf(record, waiter) && FORGOTTEN.size === 0)',
       ),
     ],
-    ...[
-      'a request that released its lease receives no second lease from the schedule',
-      'test/queue/second-ticket.test.ts',
-    ],
+    'a request that released its grant receives no second one from the schedule',
   ),
   shown(
     'a call that asks again takes a new place',
     [change('if (kept) return', 'if (false) return')],
     'a call that asks again keeps its position in a line above the quota',
-    'test/queue/full-line.test.ts',
   ),
   shown(
     'a ticket is kept for any request that names it',
     [change('all(isOf(asker), isCaller)', 'isCaller')],
-    'asks again with the ticket of another request in vain, and leaves that in line',
+    'gains nothing by the ticket of another request, and leaves that in line',
   ),
   shown(
     'no message looks again in front of a task',
     [change('ticket);\n        if (line.taskWaits) await', 'ticket);\n        if (!oldest) await')],
-    'in front of a task: a message has the queue looked at again',
+    'in front of a task: a message has the line looked at again',
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
@@ -193,7 +185,8 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the holder before is one that never claimed',
     [{ search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
-    'in line costs the next one the window, the margin, and a look',
+    'previous names who held before, and no caller that was granted the lease and died before it claimed that',
+    CALLERS,
   ),
   shown(
     'the holder before is never a task whose execution ended before its ticket was deleted',
@@ -222,6 +215,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'ends a grant, claimed or not, and hands it on',
+    CALLERS,
   ),
   shown(
     'the mark goes from a record that stays held without a new version',
@@ -330,8 +324,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a call that lost one place of its request gives back the lease of the other',
     [change('if (row === grant.ticket) await lock.giveUp(record);', 'await lock.giveUp(record);')],
-    'and loses its own place right then: it leaves the lease to the other call',
-    REQUESTS,
+    'and loses its own place right then: it leaves the lock to the other call',
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
@@ -344,11 +337,11 @@ export const QUEUE_LINE: Mutation[] = [
     [
       change(
         "if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;",
-        "if (how === 'answer') return grant.expiresAt <= clock.now() ? undefined : { standing, grant, repeated: true, previous };",
+        "if (how === 'answer') return grant.expiresAt <= clock.now() ? undefined : { record: current, grant, repeated: true, previous };",
       ),
     ],
-    'that a call stands in line for too: the lease stays with the call where the task is gone',
-    REQUESTS,
+    'that a call stands in line for too: the lock stays with the call if the task is gone',
+    LINE,
   ),
   shown(
     'a withdrawal leaves a task waiting that was not told of its grant',

@@ -1,13 +1,13 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
 const CALLERS = 'test/queue/callers.test.ts';
+const LINE = 'test/leases/line.test.ts';
 const AGAIN = 'test/queue/asking-again.test.ts';
 const WAITS = 'test/queue/waits-in-line.test.ts';
 const QUICK = 'test/queue/quick-release.test.ts';
 const PACE = 'test/queue/pace.test.ts';
 const TAKE_OVER = 'test/queue/take-over.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
-const FULL = 'test/queue/full-line.test.ts';
 const LATE = 'test/queue/late-writes.test.ts';
 const UNDELIVERED = 'test/queue/undelivered.test.ts';
 const ENDED = 'test/queue/execution-ended.test.ts';
@@ -40,7 +40,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that asks again is refused before it keeps its place, if its first try was slow',
     [change('if (isLate && !isBack) throw', 'if (isLate) throw')],
-    ...[AGAIN, 'keeps its place, though its first try takes longer than the call was to wait'],
+    ...[LINE, 'keeps its place, though its first try takes longer than the call was to wait'],
   ),
   {
     name: 'a quick release passes over the first in line',
@@ -140,8 +140,8 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'the next in line sleeps past the end of the holder’s lease',
     [change('return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
-    CALLERS,
-    'take an abandoned lease over in the moment they may',
+    LINE,
+    'take over from a dead holder in the moment they may',
   ),
   shown(
     'a withdrawal reaches the requests of others',
@@ -199,8 +199,8 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that asks again and has the lease at once leaves its place behind',
     [change('if (ticket === undefined) return outcome;', 'if (ticket === undefined || ticket) return outcome;')],
-    AGAIN,
-    'leaves the line where it has the lease at once',
+    LINE,
+    'leaves the line if it has the lock at once',
   ),
   shown(
     'a hand-off takes its own grant for that of another once its holder has gone on',
@@ -271,26 +271,26 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
     [change('if (!seemsFull && !isSample) return false;', 'if (!isSample) return false;')],
-    FULL,
-    'a full line refuses every further caller',
+    LINE,
+    'a full line refuses every further arrival',
   ),
   shown(
     'a line is counted by the hint of the record alone',
     [change('const isSample = arrivals > waitersPerKey &&', 'const isSample = arrivals < 0 &&')],
-    FULL,
-    'one task in four counts the line, and is refused, if the record says that more waiters have left',
+    LINE,
+    'one arrival in four corrects the record, and is refused, if the record says that more waiters have left',
   ),
   shown(
     'a call that asks again is put out of a full line',
     [change('if (won && !again)', 'if (won)')],
-    FULL,
+    LINE,
     'a call that asks again keeps its position in a line above the quota',
   ),
   shown(
     'a line that seems full is counted again and again',
     [change('isFull !== seemsFull)', 'isFull && !seemsFull)')],
-    FULL,
-    'callers count a line only once if most arrivals have left',
+    LINE,
+    'callers and tasks count a line only once if most arrivals have left',
   ),
   shown(
     'a late try of a ticket writes it anew',
@@ -312,8 +312,8 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that was cancelled does not look at the record',
     [change('if (this.#isDecided) return true;', 'if (!isCancelled && this.#isDecided) return true;')],
-    LATE,
-    'is seen with the grant: the lease goes to the next one at once',
+    LINE,
+    'is seen with the grant: the lock goes to the next one at once',
   ),
   shown(
     'a task that took LeaseHeld is named as the holder before',
@@ -386,14 +386,14 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that leaves does not judge what its hand-off shows',
     [change('record = (await lock.handOff(record)).record;', 'await lock.handOff(record);')],
-    WAITS,
-    'has the lease that its own hand-off grants to an older place of its request',
+    LINE,
+    'has the lock that its own hand-off grants to an older place of its request',
   ),
   shown(
     'a call that has lost its grant leaves a free lease to those who stay',
     [change('if (lock.mayServe(record)) await', 'if (call.timeLeftMs() < 0) await')],
-    WAITS,
-    'hands a free lease on, though its own grant has just been given back',
+    LINE,
+    'hands a free lock on, though its own grant has just been given back',
   ),
   shown(
     'a call whose grant a withdrawal has ended goes by its look from before',

@@ -1,0 +1,227 @@
+import { afterAll, beforeEach } from 'vitest';
+import { acquireLease } from '../../shared/leases/acquire.ts';
+import type { Parked } from '../../shared/line/calls.ts';
+import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import { lineKeyOf } from '../../shared/line/waiters.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { acquirePermit } from '../../shared/permits/acquire.ts';
+import { call } from '../support/emulators/aws.ts';
+import type { Task } from '../support/emulators/step-functions.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { type Overrides, queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+// What stands in front of a lock is the same line for a lease and for the only permit of a pool. The suite in this
+// folder sees a lock through World alone: no attribute of a record, and no sequence of requests.
+
+export interface Grant {
+  key: string;
+  holder: string;
+  leaseId: string;
+  fence: number;
+  acquiredAt: string;
+  expiresAt: string;
+  remainingMs: number;
+  waitedMs: number;
+  repeated: boolean;
+}
+
+/** What a reader sees of a key. */
+interface Seen {
+  holder: string | undefined;
+  fence: number | undefined;
+  waiting: number;
+  waiters: { ticket: string; kind: string; holder: string }[];
+}
+
+interface Counts {
+  waiters: number;
+  out: number;
+}
+
+type Lines = Awaited<ReturnType<typeof queueWorld>>;
+type Caller = ReturnType<typeof call>;
+type Shared =
+  | 'as'
+  | 'precededBy'
+  | 'answeredLate'
+  | 'leavingOut'
+  | 'requests'
+  | 'steps'
+  | 'messages'
+  | 'withdraw'
+  | 'executionEnded'
+  | 'putTickets';
+
+interface World extends Pick<Lines, Shared> {
+  dependencies: { waitersTable: string };
+  timeline: Timeline;
+  /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
+  triesByPut: 'none'[];
+  triesByUpdate: 'none'[];
+  /** A key of its own each time. */
+  newKey(): string;
+  acquire(input: object, as?: Caller): Promise<Grant>;
+  /** A call that meets the same chance each time. With the least it looks each 25 milliseconds from its arrival on. */
+  steady(key: string, more?: object, chance?: number): Promise<Grant>;
+  /** How a steady call fails, and how long after it came. */
+  refusedAfter(key: string, more?: object): Promise<Awaited<ReturnType<typeof failure>> & { afterMs: number }>;
+  /** A task of its own each time. Within a millisecond, chance decides who comes first. */
+  park(input: object, task?: Task): Promise<Parked & { task: Task }>;
+  /** The grant of a task. The test fails if there is none. */
+  grantOf(task: Task): Grant;
+  heartbeat(input: { key: string; leaseId: string; ttlSeconds?: number }): Promise<{ holder: string }>;
+  release(grant: { key: string; leaseId: string }, as?: Caller): Promise<{ released: boolean; reason?: string }>;
+  breakGrant(grant: { key: string; fence: number }): Promise<unknown>;
+  cancel(key: string, ticket: string): Promise<{ cancelled: boolean }>;
+  /** What the schedule does for a key. */
+  repair(key: string): Promise<{ granted: number }>;
+  /** What a message does that looks at the key again. */
+  lookAgain(message: RepairMessage | undefined): Promise<unknown>;
+  see(key: string): Promise<Seen>;
+  /** The rows of a key in the table of waiters. */
+  rows(key: string): ReturnType<Lines['rows']>;
+  isMarked(key: string): Promise<boolean>;
+  /** Removes the mark, as another client does. */
+  removeMark(key: string): Promise<unknown>;
+  /** How many came to the line, as the record counts them, and how many of those have left. */
+  countsOf(key: string): Promise<Counts>;
+  setCounts(key: string, counts: Partial<Counts>): Promise<unknown>;
+  /** The row of a caller that came before all others, and waits for another minute. */
+  callerRow: Lines['callerRow'];
+  /** A run of the schedule over all keys. */
+  repairAll(): Promise<unknown>;
+  /** Deletes the record, as TTL does. */
+  deleteRecord(key: string): Promise<unknown>;
+}
+
+export type LineWorld = (overrides?: Overrides) => Promise<World>;
+
+const inputOfAcquire = acquireInput();
+const STEADY = { holder: 'b', requestId: 'r', ttlSeconds: 10, waitSeconds: 20 };
+
+/** How a steady call fails, and how long after it came. */
+const refusal = (timeline: Timeline, steady: World['steady']) => async (key: string, more?: object) => {
+  const from = timeline.now();
+  const refused = await failure(steady(key, more));
+  return { ...refused, code: refused.code, message: refused.message, afterMs: timeline.now() - from };
+};
+
+type Item = Awaited<ReturnType<Lines['rawItem']>>;
+
+/** What a record counts: the mark, which is a counter, and those who have left. */
+const counts = (record: Item): Counts => ({
+  waiters: Number(record?.waiters?.N),
+  out: Number(record?.line_out?.N ?? 0),
+});
+const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
+  ...(waiters !== undefined && { waiters: { N: String(waiters) } }),
+  ...(out !== undefined && { line_out: { N: String(out) } }),
+});
+
+/** Each test begins without faults. */
+function resetting({ requests, steps, messages }: Lines) {
+  afterAll(() => steps.stop());
+  beforeEach(() => {
+    requests.faultsOf = {};
+    requests.sent.length = 0;
+    steps.faults = {};
+    steps.requests.length = 0;
+    messages.length = 0;
+  });
+}
+
+const keysOf = (lock: string) => {
+  let keys = 0;
+  return () => `${lock} ${keys++}`;
+};
+
+export const leaseLine: LineWorld = async (overrides = {}) => {
+  const timeline = new Timeline();
+  const world = await queueWorld({ clock: timeline, ...overrides });
+  const { dependencies, rawItem, putRaw } = world;
+  resetting(world);
+  const steady: World['steady'] = (key, more = {}, chance = 0) => {
+    const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
+    return acquireLease(sure)(inputOfAcquire.parse({ key, ...STEADY, ...more }), call());
+  };
+  return {
+    ...world,
+    timeline,
+    triesByPut: ['none'],
+    triesByUpdate: [],
+    newKey: keysOf('a lease'),
+    steady,
+    refusedAfter: refusal(timeline, steady),
+    grantOf: (task) => world.grantOf(task) as unknown as Grant,
+    breakGrant: ({ key, fence }) => world.breakLease({ key, fence }),
+    repair: (key) => world.repairKey(key),
+    lookAgain: async (message) => world.repairKey(message?.key ?? '', message?.fence),
+    see: async (key) => {
+      const {
+        state,
+        holder,
+        fence,
+        waiting,
+        waiters = [],
+      } = (await world.read({ key, waiters: true })) as never as {
+        state: string;
+      } & Seen;
+      const current = state === 'held' ? { holder, fence } : { holder: undefined, fence: undefined };
+      return { ...current, waiting, waiters };
+    },
+    isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
+    removeMark: async (key) => {
+      const { waiters: _, next_ticket: __, ...unmarked } = (await rawItem(key)) ?? {};
+      return putRaw(unmarked);
+    },
+    countsOf: async (key) => counts(await rawItem(key)),
+    setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
+    repairAll: () => world.repair(),
+    deleteRecord: world.deleteRaw,
+  };
+};
+
+const ONE = { weight: { N: '1' }, limit: { N: '1' } };
+
+/** With a limit of 1, unless a call asks for other terms. */
+export const permitLine: LineWorld = async (overrides = {}) => {
+  const timeline = new Timeline();
+  const world = await poolLineWorld({ clock: timeline, ...overrides });
+  const { dependencies, rawItem, putRaw, callerRow } = world;
+  resetting(world as unknown as Lines);
+  const steady: World['steady'] = (key, more = {}, chance = 0) => {
+    const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
+    return acquirePermit(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
+  };
+  return {
+    ...world,
+    timeline,
+    triesByPut: [],
+    triesByUpdate: ['none'],
+    newKey: keysOf('a permit'),
+    acquire: (input, as) => world.acquire({ limit: 1, ...input }, as),
+    steady,
+    refusedAfter: refusal(timeline, steady),
+    park: (input, task) => world.park({ limit: 1, ...input }, task),
+    grantOf: (task) => world.grantOf(task) as unknown as Grant,
+    breakGrant: ({ key, fence }) => world.breakPermit({ key, fence }),
+    repair: (key) => world.repairLine(key),
+    lookAgain: async (message) => world.repairKey(message?.key ?? ''),
+    see: async (key) => {
+      const { holders, waiting, waiters = [] } = await world.read(key, { waiters: true });
+      return { holder: holders[0]?.holder, fence: holders[0]?.fence, waiting, waiters };
+    },
+    rows: world.rows,
+    isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
+    countsOf: async (key) => counts(await rawItem(key)),
+    setCounts: async (key, some) => {
+      const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
+      return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
+    },
+    callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...more }),
+    repairAll: () => world.repair(),
+    deleteRecord: world.deleteRaw,
+  };
+};
