@@ -5,6 +5,7 @@ import { handOffs } from '../line/hand-offs.ts';
 import { lateWrites } from '../line/late.ts';
 import { looks } from '../line/looks.ts';
 import { meetings } from '../line/meetings.ts';
+import { overdueTasks } from '../line/overdue.ts';
 import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
 import { secondWaiters } from '../line/second-waiters.ts';
@@ -18,6 +19,7 @@ const suite = [
   lateWrites,
   looks,
   meetings,
+  overdueTasks,
   piles,
   duplicateCalls,
   secondWaiters,

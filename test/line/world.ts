@@ -1,10 +1,14 @@
 import { afterAll, beforeEach } from 'vitest';
 import { acquireLease } from '../../shared/leases/acquire.ts';
+import { handOff } from '../../shared/leases/hand-off.ts';
+import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Parked } from '../../shared/line/calls.ts';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
 import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
+import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
+import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -55,7 +59,7 @@ type Shared =
   | 'putTickets';
 
 interface World extends Pick<Lines, Shared> {
-  dependencies: { waitersTable: string };
+  dependencies: Pick<Lines['dependencies'], 'waitersTable' | 'stepFunctions'>;
   timeline: Timeline;
   /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
   triesByPut: 'none'[];
@@ -76,9 +80,11 @@ interface World extends Pick<Lines, Shared> {
   breakGrant(grant: { key: string; fence: number }): Promise<unknown>;
   cancel(key: string, ticket: string): Promise<{ cancelled: boolean }>;
   /** What the schedule does for a key. */
-  repair(key: string): Promise<{ granted: number }>;
+  repair(key: string): Promise<{ granted: number; unanswered: number }>;
   /** What a message does that looks at the key again. */
   lookAgain(message: RepairMessage | undefined): Promise<unknown>;
+  /** Reads the record. @returns a hand-off by it, as of a call that stood still since */
+  handOffLater(key: string): Promise<() => Promise<unknown>>;
   see(key: string): Promise<Seen>;
   /** The rows of a key in the table of waiters. */
   rows(key: string): ReturnType<Lines['rows']>;
@@ -158,6 +164,10 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     breakGrant: ({ key, fence }) => world.breakLease({ key, fence }),
     repair: (key) => world.repairKey(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? '', message?.fence),
+    handOffLater: async (key) => {
+      const record = await readRecord(dependencies, key, call());
+      return () => handOff(dependencies, { record, ending: 'broken' }, call());
+    },
     see: async (key) => {
       const {
         state,
@@ -209,6 +219,10 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     breakGrant: ({ key, fence }) => world.breakPermit({ key, fence }),
     repair: (key) => world.repairLine(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? ''),
+    handOffLater: async (key) => {
+      const record = await readPool(dependencies, key, call());
+      return () => handOffPermits(dependencies, { record }, call());
+    },
     see: async (key) => {
       const { holders, waiting, waiters = [] } = await world.read(key, { waiters: true });
       return { holder: holders[0]?.holder, fence: holders[0]?.fence, waiting, waiters };

@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { HoldfastError } from '../../shared/errors.ts';
 import { handOff } from '../../shared/leases/hand-off.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
 import { repairLines } from '../../shared/locks/repair.ts';
@@ -8,128 +7,32 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, grantOf, dependencies, rawItem, putRaw, putTicket, rows, clock } = world;
-const { requests, steps, repairKey, cancel } = world;
+const { requests, steps, repairKey } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   steps.requests.length = 0;
-  steps.onTheWay = async () => {};
   steps.faults = {};
   requests.faultsOf = {};
 });
 
 const failures = () => steps.requests.filter(({ action }) => action === 'SendTaskFailure');
 
-describe('a hand-off by an old record of a lease, with an overdue task that joined since', () => {
-  it('the LeaseHeld of an overdue task names the current holder, even if the hand-off has an old record', async () => {
-    const key = 'held since';
-    const before = await acquire({ key, holder: 'before' });
-    const record = await readRecord(dependencies, key, call());
-    await release(before);
-    const { fence } = await acquire({ key, holder: 'now', ttlSeconds: 3600 });
-    const { task } = await park({ key, parkSeconds: 1 });
-    clock.advance(1001);
-    expect(await handOff(dependencies, { record, ending: 'broken' }, call())).toMatchObject({ end: 'overtaken' });
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld', cause: { key, holder: 'now', fence } });
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('a hand-off with an old record sends no message to an overdue task that has just received the lease, because the granting call sends the message', async () => {
-    const key = 'granted since';
-    const before = await acquire({ key, ttlSeconds: 3600 });
-    const record = await readRecord(dependencies, key, call());
-    const { task } = await park({ key, parkSeconds: 1, ttlSeconds: 3600 });
-    clock.advance(999);
-    const ends: string[] = [];
-    steps.onTheWay = async (action) => {
-      if (action !== 'SendTaskSuccess') return;
-      clock.advance(400); // now its deadline has passed
-      ends.push((await handOff(dependencies, { record, ending: 'broken' }, call())).end);
-    };
-    expect(await release(before)).toMatchObject({ released: true });
-    expect(ends).toEqual(['overtaken']);
-    expect(failures()).toEqual([]);
-    expect(grantOf(task).fence).toBeGreaterThan(before.fence);
-  });
-
-  it('a hand-off with an old record keeps the ticket of an overdue task and the mark if the fences of a restored table were lifted after the grant', async () => {
-    const key = 'lifted since';
-    const before = await acquire({ key });
-    await park({ key, parkSeconds: 50, ttlSeconds: 30 });
-    clock.advance(1);
-    await joinLine(key, 'leaves');
-    steps.faults.SendTaskSuccess = ['refused'];
-    await release(before);
-    clock.advance(60_000);
-    const record = await readRecord(dependencies, key, call());
-    const lifted = { N: String(Number(record.fence) + 1_000_000) };
-    await putRaw({ ...(await rawItem(key)), fence: lifted } as never);
-    await handOff(dependencies, { record, ending: 'expired' }, call());
-    expect(failures()).toEqual([]);
-    expect(await rows(key)).toHaveLength(1);
-    expect(await rawItem(key)).toHaveProperty('waiters');
-  });
-});
-
-describe('a task that is overdue and cannot be notified', () => {
-  /** A held lease whose only waiter is overdue, while Step Functions refuses each message. */
-  async function unreachable(key: string) {
-    const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
-    const parked = await park({ key, holder: 'unreachable', parkSeconds: 1 });
-    clock.advance(1000);
-    steps.faults.SendTaskFailure = Array.from({ length: 20 }, () => 'denied' as const);
-    return { first, ...parked };
-  }
-
-  it('an overdue task that cannot be notified does not keep a plain caller from the free lease, and the schedule notifies the task later', async () => {
-    const key = 'not kept';
-    const { first, task } = await unreachable(key);
-    await release(first);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain', repeated: false });
-    expect(await rows(key)).toHaveLength(1);
-    steps.faults = {};
-    await repairKey(key);
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
-    expect(await rows(key)).toEqual([]);
-  });
-
-  it('a plain caller hands off a free lease with a mark to itself if the only waiter is an overdue task that cannot be notified', async () => {
-    const key = 'free with a mark';
-    const { first } = await unreachable(key);
-    await release(first, call({ timeLeftMs: () => 1999 }));
-    expect(await rawItem(key)).toHaveProperty('waiters');
-    expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
-  });
-
-  it('the schedule puts no mark back for an overdue task that cannot be notified', async () => {
-    const key = 'no mark';
-    const { waiters: _, ...unmarked } = ((await unreachable(key)) && (await rawItem(key))) ?? {};
-    await putRaw(unmarked as never);
-    expect(await repairKey(key)).toMatchObject({ unanswered: 1 });
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
-  it('an overdue task does not keep the lease from a caller whose process has no client of Step Functions', async () => {
-    const key = 'no client';
-    const { first } = await unreachable(key);
-    const { stepFunctions } = dependencies;
-    dependencies.stepFunctions = () => Promise.reject(new HoldfastError('Unavailable', 'no client'));
-    try {
-      await release(first);
-      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
-    } finally {
-      dependencies.stepFunctions = stepFunctions;
-    }
-    expect(await rows(key)).toHaveLength(1);
-  });
-
-  it('an overdue task that cannot be notified keeps its ticket if an operator cancels the ticket', async () => {
-    const key = 'cancelled';
-    const { first, ticket } = await unreachable(key);
-    await release(first);
-    await expect(cancel(key, ticket)).rejects.toMatchObject({ code: 'Unavailable' });
-    expect(await rows(key)).toHaveLength(1);
-  });
+it('a hand-off with an old record keeps the ticket of an overdue task and the mark if the fences of a restored table were lifted after the grant', async () => {
+  const key = 'lifted since';
+  const before = await acquire({ key });
+  await park({ key, parkSeconds: 50, ttlSeconds: 30 });
+  clock.advance(1);
+  await joinLine(key, 'leaves');
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(before);
+  clock.advance(60_000);
+  const record = await readRecord(dependencies, key, call());
+  const lifted = { N: String(Number(record.fence) + 1_000_000) };
+  await putRaw({ ...(await rawItem(key)), fence: lifted } as never);
+  await handOff(dependencies, { record, ending: 'expired' }, call());
+  expect(failures()).toEqual([]);
+  expect(await rows(key)).toHaveLength(1);
+  expect(await rawItem(key)).toHaveProperty('waiters');
 });
 
 describe('the schedule', () => {

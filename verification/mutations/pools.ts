@@ -303,7 +303,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused by the record of the pool from before its ticket',
-    ['overdue', 'the LeaseHeld of an overdue task names the current holders'],
+    ['line', 'the LeaseHeld of an overdue task names the current holder'],
     change(
       'const record = await readPool(dependencies, seen.key, call);',
       "const record = seen.key === '' ? await readPool(dependencies, seen.key, call) : seen;",
@@ -311,7 +311,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused that another call has just granted a permit',
-    ['overdue', 'a hand-off with an old record sends no message to an overdue task'],
+    ['line', 'a hand-off with an old record sends no message to an overdue task'],
     change('(isNew || isShared(entry, asked))', 'isShared(entry, asked)'),
   ),
   byTest(
@@ -338,7 +338,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'an overdue task is refused in the name of its own request',
-    ['overdue', 'an overdue task whose request has the permit by another row is notified of that permit'],
+    ['line', 'the second task of a request that holds the lock is notified of that grant'],
     change('(isNew || isShared(entry, asked))', 'isNew'),
   ),
   byTest(

@@ -115,7 +115,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "const record = seen.key === '' ? await readRecord(dependencies, seen.key, call) : seen;",
       },
     ],
-    test: { file: 'test/queue/overdue.test.ts', name: 'the LeaseHeld of an overdue task names the current holder' },
+    test: { file: 'test/leases/line.test.ts', name: 'the LeaseHeld of an overdue task names the current holder' },
   },
   {
     name: 'an overdue task is refused that another call has just granted the lease',
@@ -126,7 +126,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: {
-      file: 'test/queue/overdue.test.ts',
+      file: 'test/leases/line.test.ts',
       name: 'a hand-off with an old record sends no message to an overdue task',
     },
   },

@@ -129,15 +129,12 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'an overdue task that cannot be notified keeps the mark of a free lease',
     [change("if (outcome === 'unanswered') return 'passed';", "if (outcome === 'unanswered') return 'undecided';")],
-    ...[
-      'an overdue task that cannot be notified does not keep a plain caller from the free lease',
-      'test/queue/overdue.test.ts',
-    ],
+    ...['an overdue task that cannot be notified does not keep a plain caller from the free lock', LINE],
   ),
   shown(
     'the schedule puts a mark back for an overdue task',
     [change('!isOverdue(waiter, now) && !isGranted(waiter)', '!isGranted(waiter)')],
-    ...['the schedule puts no mark back for an overdue task that cannot be notified', 'test/queue/overdue.test.ts'],
+    ...['the schedule puts no mark back for an overdue task that cannot be notified', LINE],
   ),
   shown(
     'an overdue task is refused in the name of its own request, which has the lease',
@@ -147,10 +144,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a process without a client of Step Functions fails at an overdue task',
     [change("if (!(await canNotifyTasks(dependencies))) return 'passed';", '')],
-    ...[
-      'an overdue task does not keep the lease from a caller whose process has no client',
-      'test/queue/overdue.test.ts',
-    ],
+    ...['an overdue task does not keep the lock from a caller whose process has no client', LINE],
   ),
   shown(
     'a request that gave its lease back is granted another one by the line',
