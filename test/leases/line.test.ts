@@ -9,6 +9,7 @@ import { overdueTasks } from '../line/overdue.ts';
 import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
 import { secondWaiters } from '../line/second-waiters.ts';
+import { withdrawals } from '../line/withdrawals.ts';
 import { leaseLine } from '../line/world.ts';
 
 const suite = [
@@ -23,5 +24,6 @@ const suite = [
   piles,
   duplicateCalls,
   secondWaiters,
+  withdrawals,
 ];
 for (const cases of suite) await cases(leaseLine);

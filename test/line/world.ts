@@ -3,7 +3,7 @@ import { acquireLease } from '../../shared/leases/acquire.ts';
 import { handOff } from '../../shared/leases/hand-off.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Parked } from '../../shared/line/calls.ts';
-import type { RepairMessage } from '../../shared/line/dependencies.ts';
+import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
 import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
@@ -59,7 +59,7 @@ type Shared =
   | 'putTickets';
 
 interface World extends Pick<Lines, Shared> {
-  dependencies: Pick<Lines['dependencies'], 'waitersTable' | 'stepFunctions'>;
+  dependencies: LeaseDependencies;
   timeline: Timeline;
   /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
   triesByPut: 'none'[];

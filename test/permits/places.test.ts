@@ -138,6 +138,16 @@ describe('a request with two waiters', () => {
     expect(grantOf(task)).toMatchObject({ used: 2 });
   });
 
+  it('a second waiter of a request keeps no mark on the pool', async () => {
+    const key = 'call and task';
+    const first = await acquire({ key, limit: 1 });
+    const asked = { holder: 'c', requestId: 'r', limit: 1 };
+    await dieInLine(key, asked);
+    await park({ key, ...asked });
+    await release(first);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
   it('a request with two calls in line keeps no later caller out', async () => {
     const key = 'two calls';
     const first = await acquire({ key, limit: 2, weight: 2 });

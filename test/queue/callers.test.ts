@@ -1,5 +1,4 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -8,7 +7,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await queueWorld({ clock: timeline });
-const { acquire, release, withdraw, read, steps } = world;
+const { acquire, release, withdraw, steps } = world;
 const { requests, rows, rawItem, as, park } = world;
 afterAll(() => steps.stop());
 
@@ -137,20 +136,6 @@ describe('a claim', () => {
 describe('a withdrawal', () => {
   const owner = as('arn:aws:iam::1:user/owner');
 
-  it('ends a call that waits', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: 60 });
-    const asked = { key, holder: 'b', requestId: 'w1', waitSeconds: 20 };
-    const [refused, withdrawn] = await timeline.play(
-      async () => ({ ...(await failure(acquire(asked, owner))), at: now() }),
-      () => later(3000, async () => ({ ...(await withdraw({ key, requestId: 'w1', holder: 'b' }, owner)), at: now() })),
-    );
-    expect(withdrawn).toMatchObject({ key, requestId: 'w1', cancelled: true });
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(refused.at - withdrawn.at).toBeLessThanOrEqual(1250);
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('ends a grant, claimed or not, and hands it on', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first' });
@@ -168,67 +153,5 @@ describe('a withdrawal', () => {
     await acquire({ key: plain, holder: 'b', requestId: 'w3' }, owner);
     expect(await withdraw({ key: plain, requestId: 'w3', holder: 'b' }, owner)).toMatchObject({ cancelled: true });
     expect(await acquire({ key: plain, holder: 'c' })).toMatchObject({ previous: { holder: 'b', ended: 'released' } });
-  });
-
-  it('of which the request is repeated is refused', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'b', requestId: 'w4' }, owner);
-    await withdraw({ key, requestId: 'w4', holder: 'b' }, owner);
-    expect((await failure(acquire({ key, holder: 'b', requestId: 'w4' }, owner))).code).toBe('LeaseLost');
-  });
-
-  it('reaches only requests of its own caller and holder', async () => {
-    const key = newKey();
-    const grant = await acquire({ key, holder: 'b', requestId: 'w5' }, owner);
-    for (const [requestId, holder, who] of [
-      ['w5', 'b', as('arn:aws:iam::1:user/other')],
-      ['w5', 'b', call()],
-      ['w5', 'c', owner],
-      ['w6', 'b', owner],
-    ] as const)
-      expect(await withdraw({ key, requestId, holder }, who)).toMatchObject({ cancelled: false, reason: 'unknown' });
-    await timeline.play(() =>
-      dyingAfter(3, () => acquire({ key, holder: 'd', requestId: 'w7', waitSeconds: 20 }, owner)),
-    );
-    expect(await withdraw({ key, requestId: 'w7', holder: 'd' }, as('another'))).toMatchObject({ cancelled: false });
-    expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
-    expect(await release(grant)).toMatchObject({ released: true });
-  });
-
-  it('that crosses a claim is seen by it: the lease is given back', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
-    const [, refused] = await timeline.play(
-      () =>
-        later(100, async () => {
-          await release(first);
-          // The flag lands between the claim and the deletion of the ticket, and the claim after the withdrawal has read the record.
-          requests.faultsOf.DeleteItem = [
-            async (send) => {
-              const { flagCancelled } = await import('../../shared/line/waiting-calls.ts');
-              const [row] = await rows(key);
-              await flagCancelled(world.dependencies, { name: { key, ticket: row?.ticket?.S ?? '' } }, call());
-              return send();
-            },
-          ];
-        }),
-      () => failure(waiting(key, 'second', { requestId: 'w8' })),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(await read({ key })).toMatchObject({ state: 'released' });
-  });
-
-  it('of a call that has left is seen when it asks again', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
-    const asked = { key, holder: 'b', requestId: 'w9', waitSeconds: 1 };
-    const [refused] = await timeline.play(() => failure(acquire(asked, owner)));
-    const { ticket } = refused.context.retryWith as { ticket: string };
-    await withdraw({ key, requestId: 'w9', holder: 'b' }, owner);
-    const [again] = await timeline.play(() => failure(acquire({ ...asked, ticket }, owner)));
-    expect(again).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    await release(first);
-    expect(await failure(acquire({ ...asked, ticket }, owner))).toMatchObject({ context: { reason: 'cancelled' } });
-    expect(await read({ key })).toMatchObject({ state: 'released' });
   });
 });

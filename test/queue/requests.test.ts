@@ -418,20 +418,4 @@ describe('a request of a task', () => {
       expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
     });
   });
-
-  it('that is withdrawn before the task was told of its grant: the task is told that', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first' });
-    const asked = { key, holder: 'task', requestId: 'untold' };
-    const { task } = await park(asked);
-    steps.faults.SendTaskSuccess = ['refused'];
-    await release(first);
-    steps.faults.SendTaskFailure = ['refused'];
-    expect((await failure(withdraw(asked))).code).toBe('Unavailable');
-    expect(await rows(key)).toHaveLength(1);
-    expect(await withdraw(asked)).toMatchObject({ cancelled: true });
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
-    expect(await rows(key)).toEqual([]);
-    expect(await read({ key })).toMatchObject({ state: 'released' });
-  });
 });

@@ -324,7 +324,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the second row of a request keeps the mark of a pool',
-    ['line', 'a hand-off to a call in line sends the message that looks again'],
+    ['places', 'a second waiter of a request keeps no mark on the pool'],
     change(
       `line.taskWaits ||= isTask(waiter);
       continue;`,
@@ -405,12 +405,15 @@ export const POOLS: Mutation[] = [
   {
     name: 'a cancellation leaves those behind the waiter to the schedule',
     changes: [change('await lock.handOffToLine(record);', '')],
-    test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a task that an operator cancels' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a free lock goes to the task behind a task that an operator cancels',
+    },
   },
   {
     name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
     changes: [change("if (end !== 'ended' && flagged) await", "if (end === 'ended' && flagged) await")],
-    test: { file: 'test/queue/withdraw.test.ts', name: 'goes to the task behind a call that withdraws' },
+    test: { file: 'test/leases/line.test.ts', name: 'a free lock goes to the task behind a call that withdraws' },
   },
   {
     name: 'the former holder of a broken lease is told that it was taken',

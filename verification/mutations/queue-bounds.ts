@@ -429,7 +429,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (ticket !== undefined && ((await flagCancelled(dependencies, { name, asker }, call)) || true))',
       },
     ],
-    test: { file: 'test/queue/withdraw.test.ts', name: 'finds the place that the call has taken since' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a withdrawal by ticket finds the waiter with which the call has joined again',
+    },
   },
   {
     name: 'each copy of a message sends the next one',

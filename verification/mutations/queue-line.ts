@@ -98,8 +98,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a claim does not look whether it was withdrawn',
     [change('condition: all(isCaller, isNotCancelled) }', 'condition: isCaller }')],
-    'that crosses a claim is seen by it: the lease is given back',
-    CALLERS,
+    'a claim finds a withdrawal that comes at the same time, and hands off the lock (fault: none)',
   ),
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
@@ -346,8 +345,7 @@ export const QUEUE_LINE: Mutation[] = [
         'shared/line/withdraw.ts',
       ),
     ],
-    'that is withdrawn before the task was told of its grant: the task is told that',
-    REQUESTS,
+    'a withdrawal of a task that was not notified of its grant ends the task',
   ),
   shown(
     'a withdrawal does not count the place of a call that came after its look at the line',

@@ -152,8 +152,8 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
       change('asker ? isWaiterOf(asker) : isThere', 'asker ? isThere : isThere'),
     ],
-    CALLERS,
-    'reaches only requests of its own caller and holder',
+    LINE,
+    'a withdrawal ends only requests of its own caller and holder',
   ),
   shown(
     'a withdrawal gives up where the grant is extended in that moment',
@@ -175,8 +175,8 @@ export const QUEUE_WAITS: Mutation[] = [
         'const isSameRequest = all(isWaiterOf(asker), ...',
       ),
     ],
-    CALLERS,
-    'of a call that has left is seen when it asks again',
+    LINE,
+    'a call that has left the line receives LeaseLost when it asks again after its withdrawal',
   ),
   shown(
     'a call that asks again keeps its place for no longer than before',
@@ -368,8 +368,8 @@ export const QUEUE_WAITS: Mutation[] = [
         'if (full.repeated && !full.repeated) {',
       ),
     ],
-    LATE,
-    'whose ticket is deleted so slowly that the lease is over has its whole time from then on',
+    LINE,
+    'whose ticket is deleted so slowly that the grant is over has its whole time from then on',
   ),
   shown(
     'a call that leaves goes by what it saw before its claim was lost',
