@@ -151,24 +151,23 @@ export function claimFull(
 }
 
 /**
- * Passes the current grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). From now on it is
- * the grant of the task's ticket, so that the schedule notifies the task if this call is interrupted, and of its execution. A grant that no call has
- * claimed takes the terms of the task. Every other grant keeps its own and is never shortened: another call or task of the request may hold it.
+ * Passes the current grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). A grant that no call
+ * has claimed becomes that of the task's ticket and execution, and takes the terms of the task. Every other grant keeps its own and is never
+ * shortened: another call or task of the request may work under it, and the end of another execution must not end it.
  */
 export function passToTask(
   dependencies: LeaseDependencies,
   { record, waiter }: { record: Leased; waiter: WaitingTask },
   call: Call,
 ): Promise<Written> {
-  // A grant in its grace goes on as an ordinary lease, whatever becomes of the execution that asks again.
-  const { execution, target, graceSeconds }: Partial<WaitingTask> = record.endedExecution === undefined ? waiter : {};
   const isUnclaimed = record.claimTtlMs !== undefined;
+  const { ticket, execution, target, graceSeconds }: Partial<WaitingTask> = isUnclaimed ? waiter : {};
   const now = dependencies.clock.now();
   const askedMs = waiter.ttlSeconds * 1000;
   const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);
   const isLonger = isUnclaimed || now + ttlMs > (record.expiresAt ?? 0);
   const set: Item = {
-    ticket: text(waiter.ticket),
+    ...(ticket !== undefined && { ticket: text(ticket) }),
     ...(execution !== undefined && { execution: text(execution) }),
     ...(target !== undefined && { target: text(target) }),
     ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),

@@ -58,9 +58,9 @@ interface Extending extends OnRecord {
 }
 
 /**
- * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). From now on it is the
- * permit of the task's ticket, so that the schedule notifies the task if this call is interrupted, and of its execution. A permit that no call has
- * claimed takes the ttl of the task. Every other permit keeps its own and is never shortened: another call or task of the request may hold it.
+ * Passes the permit of a request to a task of that request, with its whole ttl from now on (docs/protocols/pools.md#join). A permit that no call has
+ * claimed becomes that of the task's ticket and execution, and takes the ttl of the task. Every other permit keeps its own and is never shortened:
+ * another call or task of the request may work under it, and the end of another execution must not end it.
  * @returns as `extend`
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -69,11 +69,10 @@ export function passToTask(
   { key, entry, waiter }: OnRecord & { waiter: WaitingTask },
   call: Call,
 ): Promise<Extended> {
-  // A permit in its grace goes on as an ordinary permit, whatever becomes of the execution that asks again.
-  const { execution, target, graceSeconds }: Partial<WaitingTask> = entry.endedExecution === undefined ? waiter : {};
   const isUnclaimed = entry.claimTtlMs !== undefined;
+  const { ticket, execution, target, graceSeconds }: Partial<WaitingTask> = isUnclaimed ? waiter : {};
   const parts: Item = {
-    k: text(waiter.ticket),
+    ...(ticket !== undefined && { k: text(ticket) }),
     ...(execution !== undefined && { x: text(execution) }),
     ...(target !== undefined && { y: text(target) }),
     ...(graceSeconds && { n: integer(graceSeconds * 1000) }),

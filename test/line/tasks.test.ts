@@ -103,15 +103,57 @@ describe.each(LOCKS)('a retried task whose request holds %s', (name, world) => {
     expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBeGreaterThanOrEqual(3_600_000);
   });
 
-  it('a retried task makes the grant that of its own execution, and the end of this execution ends the grant', async () => {
+  const runFor = async (minutes: number, key: string) => {
+    for (let minute = 0; minute < minutes; minute++) {
+      clock.advance(60_000);
+      await runSchedule(key);
+    }
+  };
+  const timedOut = () => Object.assign(steps.newTask(), { state: 'timedOut' as const });
+
+  it('a retried task leaves the grant to the execution that has it, and the end of that execution ends the grant', async () => {
     const request = asked('another execution');
-    const [before, now] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
-    await acquire({ ...request, execution: before });
-    const { task } = await park({ ...request, execution: now });
-    expect(grantOf(task)).toMatchObject({ repeated: true });
-    for (const execution of [before, now]) steps.executions.set(execution, 'FAILED');
-    expect(await world.executionEnded(before)).toMatchObject({ freed: 0 });
-    expect(await world.executionEnded(now)).toMatchObject({ freed: 1 });
+    const [working, other] = [steps.newExecution('RUNNING'), steps.newExecution('RUNNING')];
+    const { task } = await park({ ...request, execution: working });
+    expect(grantOf(task)).toMatchObject({ repeated: false });
+    await park({ ...request, execution: other }, timedOut());
+    for (const execution of [working, other]) steps.executions.set(execution, 'FAILED');
+    expect(await world.executionEnded(other)).toMatchObject({ freed: 0 });
+    expect(await world.executionEnded(working)).toMatchObject({ freed: 1 });
+  });
+
+  it('a duplicate that has timed out, and whose execution has failed, leaves the grant to the execution that works', async () => {
+    const request = asked('of a duplicate');
+    const working = steps.newExecution('RUNNING');
+    const { task } = await park({ ...request, execution: working });
+    const behind = await park({ ...request, holder: 'behind', requestId: 'behind' });
+    await park({ ...request, execution: steps.newExecution('FAILED') }, timedOut());
+    await runFor(5, request.key);
+    expect([task.state, behind.task.state]).toEqual(['succeeded', 'waiting']);
+  });
+
+  it('a task whose message was lost, and whose execution then failed, leaves the grant to the call that has it', async () => {
+    const request = asked('of a call');
+    const { leaseId } = await acquire(request);
+    const behind = await park({ ...request, holder: 'behind', requestId: 'behind' });
+    steps.faults.SendTaskSuccess = ['refused'];
+    const execution = steps.newExecution('RUNNING');
+    const again = await park({ ...request, execution });
+    again.task.state = 'timedOut';
+    steps.executions.set(execution, 'FAILED');
+    expect(await world.executionEnded(execution)).toMatchObject({ freed: 0 });
+    await runFor(3, request.key);
+    expect(behind.task.state).toBe('waiting');
+    expect(await world.heartbeat({ key: request.key, leaseId })).toMatchObject({ holder: 'task' });
+  });
+
+  it('a task that waits for the message of its grant receives the message, though a duplicate that has timed out came', async () => {
+    const request = asked('duplicate that has timed out');
+    steps.faults.SendTaskSuccess = ['refused'];
+    const { task } = await park(request);
+    await park(request, timedOut());
+    await runFor(2, request.key);
+    expect(task.state).toBe('succeeded');
   });
 
   it('the end of an execution does not end a grant in its grace, even if a task of this execution has asked again', async () => {

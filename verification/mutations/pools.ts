@@ -28,7 +28,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
     ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
-    change('k: text(waiter.ticket),', 'l: text(waiter.ticket),'),
+    change('...(ticket !== undefined && { k: text(ticket) }),', '', 'shared/permits/deliver.ts'),
   ),
   byHistory(
     'the weight in use is not in the condition of a permit',
@@ -161,14 +161,14 @@ export const POOLS: Mutation[] = [
     ),
   ),
   byTask(
-    'a task that is tried again under its lease leaves that to the ticket of the older try',
-    'a retried task is notified by the schedule if a call has the grant',
-    change(
-      `const set: Item = {
-    ticket: text(waiter.ticket),`,
-      `const set: Item = {
-    ...(isUnclaimed && { ticket: text(waiter.ticket) }),`,
-    ),
+    'a task that is tried again takes the lease from the execution that has it',
+    'a retried task leaves the grant to the execution that has it',
+    change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/leases/marks.ts'),
+  ),
+  byTask(
+    'a task that is tried again takes the permit from the execution that has it',
+    'a retried task leaves the grant to the execution that has it',
+    change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/permits/deliver.ts'),
   ),
   byTask(
     'a task that is gone ends a grant that a call may hold',

@@ -37,18 +37,6 @@ export const QUEUE_LINE: Mutation[] = [
     ...['is that of the task which comes, whole', REQUESTS],
   ),
   shown(
-    'an unclaimed grant that a task takes over stays that of the call’s ticket',
-    [
-      change(
-        `const set: Item = {
-    ticket: text(waiter.ticket),`,
-        `const set: Item = {
-    answered_by: text(waiter.ticket),`,
-      ),
-    ],
-    ...['is that of the task which comes, though nobody can tell it at once: the schedule does', REQUESTS],
-  ),
-  shown(
     'a lease that has come free takes no mark',
     [
       {

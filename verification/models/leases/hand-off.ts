@@ -226,13 +226,13 @@ export function tellGrant(key: string, row: Item, { record, now, waited, repeate
 }
 
 /** The record names the row of the task that is to be notified. Looks at the clock again after the write: a renewal that took long itself is renewed again, or its grant is not sent. */
-export function* renewWhole(record: Item, config: Config, ticket?: string): Steps<Item | undefined> {
+export function* renewWhole(record: Item, config: Config): Steps<Item | undefined> {
   let standing = record;
   for (let tries = 0; tries < 3; tries++) {
     const now: number = yield NOW;
     const version = config.uuid();
     const isWhole = now + standing.ttl_ms <= standing.expires_at;
-    const op = isWhole ? w.rotate(standing, version, ticket) : w.renew(standing, { version, now, ticket }, config);
+    const op = isWhole ? w.rotate(standing, version) : w.renew(standing, { version, now }, config);
     const written = yield* writeVersion(op, version);
     if (!written.won) return undefined;
     standing = written.standing;

@@ -476,11 +476,6 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'an overdue task that cannot be notified keeps the mark',
     mixes: ['a task that cannot be notified'],
   },
-  repeatKeepsTicket: {
-    what: 'the rotation of a repeat does not name the row of the retried task',
-    survives: 'the second of two nets: the schedule notifies each task of the request that has the lease',
-    mixes: ['a task is tried again'],
-  },
   secondRowUntold: {
     what: 'the schedule notifies no second task of the request that has the lease',
     mixes: ['a task is tried again'],

@@ -63,7 +63,7 @@ function* askForRepair(record: Item, config: Config): Steps<void> {
 
 /** @returns whether the task is settled */
 function* repeatToTask(row: Item, record: Item, config: Config): Steps<boolean> {
-  const renewed = yield* renewWhole(record, config, config.bugs?.repeatKeepsTicket ? undefined : row.ticket);
+  const renewed = yield* renewWhole(record, config);
   if (!renewed) {
     const at: Item = yield { op: 'get', key: row.key };
     return at.lease_id === record.lease_id;

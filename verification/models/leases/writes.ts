@@ -304,20 +304,16 @@ export function clearMark(record: Item, version: string, config: Config): Op {
   };
 }
 /** @param ticket of the task that is notified of the grant from now on */
-export const rotate = (record: Item, version: string, ticket?: string): Op => ({
+export const rotate = (record: Item, version: string): Op => ({
   op: 'update',
   key: record.key,
-  update: `SET lease_version = :version${ticket === undefined ? '' : ', ticket = :ticket'}`,
+  update: 'SET lease_version = :version',
   condition: IS_STILL_HELD,
-  values: { ':seen': record.lease_version, ':version': version, ...(ticket !== undefined && { ':ticket': ticket }) },
+  values: { ':seen': record.lease_version, ':version': version },
 });
-interface Renewal {
-  version: string;
-  now: number;
-  ticket?: string | undefined;
-}
-export function renew(record: Item, { version, now, ticket }: Renewal, config: Config): Op {
-  const { update, ...op } = rotate(record, version, ticket);
+
+export function renew(record: Item, { version, now }: { version: string; now: number }, config: Config): Op {
+  const { update, ...op } = rotate(record, version);
   const expires = now + record.ttl_ms;
   return {
     ...op,

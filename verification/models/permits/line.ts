@@ -250,8 +250,7 @@ export function* tellGrant(
     if (isKnown && standing.e - now >= standing.t - config.fresh) break;
     if (tries === 3) return { outcome: 'overtaken', holder: standing };
     const version = config.uuid();
-    const ticket = repeated && !config.bugs?.repeatKeepsTicket ? row.ticket : undefined;
-    const written = yield* write(w.extend(key, standing, { version, claimTtl: undefined, now, ticket }, config));
+    const written = yield* write(w.extend(key, standing, { version, claimTtl: undefined, now }, config));
     const next = w.holderOf(written.standing, row.name);
     if (!next || next.v !== version) return { outcome: 'overtaken', holder: standing };
     standing = next;

@@ -539,11 +539,6 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'a second row of a request that has a permit keeps the mark',
     mixes: ['one request, two tasks, and room'],
   },
-  repeatKeepsTicket: {
-    what: 'the new version of a repeat does not name the row of the retried task',
-    survives: 'the second of two nets: the schedule notifies each task of a request that has a permit',
-    mixes: ['a task is tried again'],
-  },
   secondRowUntold: {
     what: 'the schedule notifies no second task of a request that has a permit',
     mixes: ['a task is tried again'],

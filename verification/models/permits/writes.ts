@@ -246,12 +246,7 @@ export function markBeside({ name, v }: Holder, key: string, now: number, config
 export function extend(
   key: string,
   { name, v, t, e }: Holder,
-  {
-    version,
-    claimTtl,
-    now,
-    ticket,
-  }: { version: string; claimTtl: number | undefined; now: number; ticket?: string | undefined },
+  { version, claimTtl, now }: { version: string; claimTtl: number | undefined; now: number },
   config: Config,
 ): Op {
   const isClaim = claimTtl !== undefined;
@@ -260,7 +255,6 @@ export function extend(
   return update(key, {
     update:
       'SET #h.v = :version, #h.b = :beat, #h.e = :expires, ttl_at = :ttl' +
-      (ticket === undefined ? '' : ', #h.k = :ticket') +
       (isClaim ? ', #h.t = :own, #h.a = :now REMOVE #h.c' : ''),
     condition: '#h.v = :seen',
     names: { '#h': `h:${name}` },
@@ -271,7 +265,6 @@ export function extend(
       ':ttl': ttlAt(now, config, ttl),
       ':seen': v,
       ...(isClaim && { ':own': ttl, ':now': now }),
-      ...(ticket !== undefined && { ':ticket': ticket }),
     },
   });
 }
