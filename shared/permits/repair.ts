@@ -46,7 +46,7 @@ export async function repairPoolLine(
   if (record.waiters === undefined && (await isAnyWaiting(dependencies, waiting, call)))
     record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
-  await notifyLate(dependencies, { record, repaired }, call);
+  if (await notifyLate(dependencies, { record, repaired }, call)) record = await readPool(dependencies, key, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, record: current, blocked } = await handOff(dependencies, { record }, call);
     repaired.granted += granted.length;
@@ -66,12 +66,15 @@ const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>
 const hasPermit = ({ clock }: PoolDependencies, record: PoolRecord, waiter: Waiter): boolean =>
   Number(entryOf(record, requestName(waiter))?.expiresAt) > clock.now();
 
-/** The ticket of a grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
-async function notifyLate(dependencies: PoolDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
+/**
+ * The ticket of a grant is still there, so perhaps its task was never notified. Notifies it, under a new version.
+ * @returns whether the record may have changed
+ */
+async function notifyLate(dependencies: PoolDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
   const { clock } = dependencies;
-  let read = 0;
+  let [read, isChanged] = [0, false];
   for await (const waiter of readWaiters(dependencies, { key: lineKeyOf(record.key), firstPage: MAX_LATE }, call)) {
-    if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) return;
+    if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
     if (!entry || !isLate(entry, clock.now())) continue;
     if (entry.ticket !== waiter.ticket || entry.expiresAt <= clock.now()) continue;
@@ -81,6 +84,7 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
       continue;
     }
     if (!isStillNotified(waiter, clock.now())) continue;
+    isChanged = true;
     if (entry.isEnding) {
       await endMarked(dependencies, { record, entry, waiter, repaired }, call);
       continue;
@@ -100,6 +104,7 @@ async function notifyLate(dependencies: PoolDependencies, { record, repaired }: 
         call,
       );
   }
+  return isChanged;
 }
 
 interface Marked {

@@ -66,8 +66,6 @@ describe('a call whose ticket is gone', () => {
   });
 });
 
-describe('a call whose patience ends', () => {});
-
 it('a call that joins where TTL deletes the record, and another takes the lease in that moment, is counted late and has its turn', async () => {
   const key = newKey();
   await acquire({ key, holder: 'first', ttlSeconds: 60 });
@@ -90,5 +88,3 @@ it('a call that joins where TTL deletes the record, and another takes the lease 
   expect(marked).toMatchObject({ holder: { S: 'other' }, waiters: { N: '1' } });
   expect(grant).toMatchObject({ holder: 'b', previous: { holder: 'other', ended: 'released' } });
 });
-
-describe('a claim', () => {});
