@@ -19,12 +19,12 @@ import { deleteOver } from '../waiting-calls.ts';
 const NOTIFIED_AFTER_MS = 10_000;
 
 /**
- * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that nobody can ever notify (Step
+ * A task with the documented timeout has ended this long after its deadline. Each try renews its grant, so a task that cannot be notified (Step
  * Functions may lack the use of a KMS key, for instance) would keep that grant permanently.
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** As a rule, one key takes no longer. */
+/** The repair of one key takes no longer, as a rule. */
 export const LAST_KEY_MS = 5000;
 
 /** So many rows of one key go in any case, and more only while the run has time to spare: a long line must not cost the other keys their turn. */
