@@ -104,7 +104,6 @@ export const breakRequest = request(breakInput(), {
   fields: {
     key: key(),
     fence: { description: 'The fence of the lease to end, as the operator read it.' },
-    pool: { description: 'Whether it is the fence of a permit, and `key` names a pool.' },
     wait: {
       description:
         'True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work.',
@@ -118,7 +117,6 @@ export const cancelRequest = request(cancelInput(), {
   fields: {
     key: key(),
     ticket: ticket(),
-    pool: { description: 'Whether it is a ticket for a permit, and `key` names a pool.' },
   },
 });
 
@@ -151,6 +149,5 @@ export const readLeasesRequest = request(readInput(), {
     },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
     waiters: { description: 'With `key`: whether to list the tasks and callers in line for it, the oldest first.' },
-    pool: { description: 'With `key`: whether to read the pool of that name, with its holders, and not the lease.' },
   },
 });

@@ -73,7 +73,7 @@ export const LEASE_ROUTES = [
         answer: acquired,
       },
     },
-    errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
+    errors: ['LeaseHeld', 'WrongKind', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
     examples: [
       {
         name: 'granted',

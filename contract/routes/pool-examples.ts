@@ -27,7 +27,7 @@ export const PERMIT_EXAMPLE: Example = {
 export const POOL_EXAMPLE: Example = {
   name: 'pool',
   summary: 'A pool',
-  request: { key: 'render', pool: true },
+  request: { key: 'render' },
   status: 200,
   answer: {
     key: 'render',

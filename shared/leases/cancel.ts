@@ -15,6 +15,6 @@ export function cancelLeaseWaiter(dependencies: LeaseDependencies) {
       grantOf: (record: LeaseRecord) => (isLeased(record) && record.ticket === ticket ? record : undefined),
       handOffToLine: (record: LeaseRecord) => handOffToLine(dependencies, record, call),
     };
-    return cancelByTicket(dependencies, { line: key, ticket, lock }, call);
+    return cancelByTicket(dependencies, { key, ticket, lock }, call);
   };
 }

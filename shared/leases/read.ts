@@ -23,8 +23,6 @@ export interface ReadInput {
   cursor?: string | undefined;
   /** With `key`: whether to list who is in line. */
   waiters?: boolean | undefined;
-  /** With `key`: whether to read the pool of that name. */
-  pool?: boolean | undefined;
 }
 
 export interface WaitedForView extends LeaseView {

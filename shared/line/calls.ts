@@ -41,8 +41,6 @@ export interface ReleaseInput {
 export interface BreakInput {
   key: string;
   fence: number;
-  /** True for the fence of a permit. */
-  pool?: boolean | undefined;
   /** True if the holder keeps the key until its release, or until its ttl ends. */
   wait?: boolean | undefined;
 }
@@ -50,8 +48,6 @@ export interface BreakInput {
 export interface CancelInput {
   key: string;
   ticket: string;
-  /** True for a ticket of the line of a pool. */
-  pool?: boolean | undefined;
 }
 
 /** How holders of permits share a key. */

@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { failTask } from './notify.ts';
-import { getWaiter, isTask, keyOfLine, withdrawn } from './waiters.ts';
+import { getWaiter, isTask, withdrawn } from './waiters.ts';
 import { flagCancelled } from './waiting-calls.ts';
 
 /** `granted`: the ticket already has the lease. `gone`: its task or call no longer waits. `unknown`: there is no such ticket, or no longer. */
@@ -21,8 +21,7 @@ interface CancelLock<Rec> {
 }
 
 interface Cancelling<Rec> {
-  /** The key under which the ticket stands. */
-  line: string;
+  key: string;
   ticket: string;
   lock: CancelLock<Rec>;
 }
@@ -34,12 +33,11 @@ interface Cancelling<Rec> {
  */
 export async function cancelByTicket<Rec>(
   dependencies: LeaseDependencies,
-  { line, ticket, lock }: Cancelling<Rec>,
+  { key, ticket, lock }: Cancelling<Rec>,
   call: Call,
 ): Promise<Cancelled> {
-  const key = keyOfLine(line);
   const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
-  const row = await getWaiter(dependencies, { key: line, ticket }, call);
+  const row = await getWaiter(dependencies, { key, ticket }, call);
   const isFlagged = row && !isTask(row) && (await flagCancelled(dependencies, { name: row }, call));
   const record = await lock.read();
   const grant = lock.grantOf(record);
@@ -48,7 +46,7 @@ export async function cancelByTicket<Rec>(
   if (!row) return not('unknown');
   if (!isTask(row) && !isFlagged) return not('gone');
   if (isTask(row)) {
-    const delivery = await failTask(dependencies, { waiter: row, error: withdrawn(line) }, call);
+    const delivery = await failTask(dependencies, { waiter: row, error: withdrawn(key) }, call);
     if (delivery === 'unanswered')
       throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
         retryAfterMs: 1000,

@@ -6,7 +6,7 @@ import { HoldfastError } from '../errors.ts';
 import { nameWithin } from '../namespace.ts';
 import { durations } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { deleteWaiter, keyOfLine, type WaitingTask } from './waiters.ts';
+import { deleteWaiter, type WaitingTask } from './waiters.ts';
 
 /**
  * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
@@ -88,7 +88,7 @@ export async function deliver<Current>(
     const now = clock.now();
     if (isFresh && !isShort(grant, now)) {
       const told = durations({ since: waiter.parkedAt, expiresAt: grant.expiresAt, now });
-      const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
+      const key = nameWithin(waiter.namespace, waiter.key);
       const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
       const outcome = await sendToTask(
         dependencies,
@@ -120,7 +120,7 @@ export async function notifyFailed(
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
+  const key = nameWithin(waiter.namespace, waiter.key);
   const cause = JSON.stringify({ ...error.problem(waiter.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: waiter.taskToken, error: error.code, cause });
   const outcome = await sendToTask(dependencies, command, call);

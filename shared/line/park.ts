@@ -2,12 +2,13 @@ import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import type { Parked } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { leaving } from './join.ts';
 import { isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { Marked, ParkingLock } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
-import { deleteWaiter, getWaiter, keyOfLine, newTicket, putWaiter, queueFull, type WaitingTask } from './waiters.ts';
+import { deleteWaiter, getWaiter, newTicket, putWaiter, queueFull, type WaitingTask } from './waiters.ts';
 
 interface Parking<Rec> {
   lock: ParkingLock<Rec>;
@@ -40,9 +41,12 @@ async function putInLine<Rec>(
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };
   await putWaiter(dependencies, waiter, call);
-  const outcome = await enter(dependencies, { lock, waiter }, call);
+  // The state machine receives the error of this call, so no message is sent to the task.
+  const outcome = await enter(dependencies, { lock, waiter }, call).catch(
+    leaving({ dependencies, lock, call }, waiter.ticket),
+  );
   const { holder } = asked;
-  return { key: keyOfLine(asked.key), holder, ticket: waiter.ticket, parked: outcome === 'waits' };
+  return { key: asked.key, holder, ticket: waiter.ticket, parked: outcome === 'waits' };
 }
 
 /** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */

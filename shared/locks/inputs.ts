@@ -101,19 +101,11 @@ export const breakInput = () =>
   z.strictObject({
     key: key(),
     fence: whole(0, Number.MAX_SAFE_INTEGER),
-    /** Whether it is the fence of a permit. */
-    pool: z.optional(flag()),
     /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
     wait: z.optional(flag()),
   });
 
-export const cancelInput = () =>
-  z.strictObject({
-    key: key(),
-    ticket: ticket(),
-    /** Whether it is a ticket of the line of a pool. */
-    pool: z.optional(flag()),
-  });
+export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 
 /** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
 export const withdrawInput = () =>
@@ -153,17 +145,14 @@ export const readInput = () =>
       cursor: z.optional(cursorText()),
       /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
       waiters: z.optional(queryFlag()),
-      /** With `key`: read the pool of that name, and not the lease. */
-      pool: z.optional(queryFlag()),
     })
     .check(
       z.check((ctx) => {
-        const { key, waiters, limit, pool, ...rest } = ctx.value;
+        const { key, waiters, limit, ...rest } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
         const listing = limit !== undefined && !waiters ? { ...rest, limit } : rest;
         if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
         else if (waiters) fault('waiters', 'needs a key');
-        else if (pool) fault('pool', 'needs a key');
       }),
     );

@@ -3,6 +3,7 @@ import { withdrawLease } from '../leases/withdraw.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Withdrawer } from '../line/waiting-calls.ts';
 import type { WithdrawInput } from './inputs.ts';
+import { byRecord } from './route.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =
@@ -17,20 +18,15 @@ export type Withdrawn =
  * OutcomeUnknown
  */
 export function withdrawOwnRequest(dependencies: LeaseDependencies) {
+  const run = byRecord(dependencies, {
+    lease: () => (asker: Withdrawer, call) => withdrawLease(dependencies, asker, call),
+    permit: async () => {
+      const { withdrawPermitRequest } = await import('../permits/withdraw.ts');
+      return () => (asker, call) => withdrawPermitRequest(dependencies, asker, call);
+    },
+  });
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
-    const asker = { key, requestId, holder, ticket, principal: call.principal };
-    const cancelled =
-      (await withdrawLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
+    const cancelled = await run({ key, requestId, holder, ticket, principal: call.principal }, call);
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
-}
-
-/** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
-async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
-  if (dependencies.poolsTable === undefined) return false;
-  const [{ withPools }, { withdrawPermitRequest }] = [
-    await import('../permits/dependencies.ts'),
-    await import('../permits/withdraw.ts'),
-  ];
-  return withdrawPermitRequest(withPools(dependencies), asker, call);
 }

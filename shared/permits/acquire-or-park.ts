@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import type { Acquired, Parked } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
 import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
 import { acquirePermit, type PermitInput, permitRequest } from './acquire.ts';
-import type { PoolDependencies } from './dependencies.ts';
 
 interface ParkInput extends PermitInput {
   taskToken?: string | undefined;
@@ -15,7 +15,7 @@ interface ParkInput extends PermitInput {
  * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
  * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as acquire.ts and line/park.ts
  */
-export function acquireOrParkPermit(dependencies: PoolDependencies) {
+export function acquireOrParkPermit(dependencies: LeaseDependencies) {
   const acquire = acquirePermit(dependencies);
   return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
     const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;

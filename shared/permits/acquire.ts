@@ -4,7 +4,7 @@ import { naming } from '../aws/send.ts';
 import { tryThenWait } from '../line/acquire.ts';
 import type { Acquired, Mode } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
-import type { PoolDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { tryOnce } from './first-try.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
 import { requestName } from './names.ts';
@@ -37,7 +37,7 @@ export interface PermitInput {
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own permit was released or broken), Throttled, OutcomeUnknown, Unavailable
  * (also for a record of another client that no condition fits)
  */
-export function acquirePermit(dependencies: PoolDependencies) {
+export function acquirePermit(dependencies: LeaseDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
   return async (input: PermitInput, call: Call): Promise<Acquired> => {
     const { waitSeconds, requestId = ids.uuid(), mode = 'shared' } = input;

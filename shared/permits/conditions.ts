@@ -33,6 +33,13 @@ const SLOTS = Array.from({ length: RING }, (_, slot) => `#r${slot}`).join(', ');
 export const isNotRemembered = (name: string, nth = 0): Condition =>
   not(aliased(`:m${nth} IN (${SLOTS})`, { [`:m${nth}`]: text(name) }));
 
+/** The key has been the same pool since the record was seen. A pool that formed later does not remember which requests had permits before. */
+export const isSamePool = ({ formed = 0 }: Pick<PoolRecord, 'formed'>): Condition =>
+  aliased('#formed = :formed', { ':formed': integer(formed) });
+
+/** The same for a try that has not seen the record. @param cut epoch milliseconds: the start of the try, less the margin of the clocks */
+export const formedBefore = (cut: number): Condition => aliased('#formed < :formed', { ':formed': integer(cut) });
+
 /** While a caller or a task is in line, only the line grants permits. */
 export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
 

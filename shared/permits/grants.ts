@@ -1,45 +1,24 @@
-import type { Json } from '../aws/attributes.ts';
 import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
-import type { Ended } from '../line/ended.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import {
   canRise,
+  formedBefore,
   hasNoEntry,
   hasRoom,
   hasUsed,
   isNotRemembered,
+  isSamePool,
   isUnmarked,
   markUnchanged,
   stillStand,
 } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
-import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
 import { remember } from './ring.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
-
-/** A permit that is to be granted. */
-export interface NewPermit {
-  name: string;
-  holder: string;
-  ttlMs: number;
-  /** Null for a caller that wants the key alone. */
-  limit: number | null;
-  weight: number;
-  /** How much may be in use already. */
-  room: number;
-  data?: Json | undefined;
-  execution?: string | undefined;
-  target?: string | undefined;
-  /** 0 and undefined mean the same. */
-  graceMs?: number | undefined;
-  ticket?: string | undefined;
-  /** For a grant from the line: the holder in whose place it comes. */
-  previous?: Ended | undefined;
-  claimTtlMs?: number | undefined;
-}
 
 /** DynamoDB limits an expression to 4 KB. */
 export const MOST_ENDED = 40;
@@ -56,6 +35,8 @@ interface Grants {
   now: number;
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
+  /** The record as this call has seen it. Undefined for a first try. */
+  seen: Pick<PoolRecord, 'formed'> | undefined;
 }
 
 interface GrantsWritten extends Written {
@@ -86,8 +67,8 @@ interface LineLeft {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function grantPermits(
-  dependencies: PoolDependencies,
-  { key, permits, ended, remembered = [], now, line }: Grants,
+  dependencies: LeaseDependencies,
+  { key, permits, ended, remembered = [], now, line, seen }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const freed = weightOf(ended);
@@ -95,7 +76,7 @@ export async function grantPermits(
   const except = permits.map(({ name }) => name);
   const fence = 'if_not_exists(#fence, :first)';
   const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
-  const entries = permits.map((permit, nth) => entryOfNew(dependencies, { permit, nth, now }));
+  const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
   const mark = markAfter(line, permits.length);
   const ring = ringAfter(remembered);
   const written = await updatePool(
@@ -114,6 +95,7 @@ export async function grantPermits(
       remove: [...removed(ended, except), ...mark.remove],
       condition: all(
         hasRoom(tightest(permits) + freed),
+        seen ? isSamePool(seen) : formedBefore(now - dependencies.clockSkewMs),
         canRise,
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
         ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
@@ -121,7 +103,10 @@ export async function grantPermits(
         ...mark.conditions,
       ),
       names: {
-        ...Object.assign({}, ...entries.map(({ names }) => names)),
+        ...Object.assign(
+          {},
+          ...entries.map(({ name, nth }) => ({ [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` })),
+        ),
         ...namesOf(ended, except),
         '#fence': 'fence',
         '#used': 'used',
@@ -130,7 +115,10 @@ export async function grantPermits(
         ...ring.names,
       },
       values: {
-        ...Object.assign({}, ...entries.map(({ values }) => values)),
+        ...Object.assign(
+          {},
+          ...entries.map(({ item, nth }) => ({ [`:g${nth}`]: item, [`:n${nth}`]: integer(nth + 1) })),
+        ),
         ':first': integer(now),
         ':zero': integer(0),
         ':weight': integer(weight - freed),
@@ -156,18 +144,6 @@ function tightest(permits: readonly NewPermit[]): number {
   return least;
 }
 
-function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: NewPermit; nth: number; now: number }) {
-  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
-  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const [id, version] = [ids.uuid(), ids.uuid()];
-  const entry = { ...asked, id, version, ...times };
-  return {
-    ...{ name, id, version },
-    names: { [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` },
-    values: { [`:g${nth}`]: entryItem(entry), [`:n${nth}`]: integer(nth + 1) },
-  };
-}
-
 /** @param granted how many leave the line with this write */
 function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> & Removal {
   if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
@@ -191,7 +167,7 @@ interface Ending {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function endPermits(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, ended, remembered = [], now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {

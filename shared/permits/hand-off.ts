@@ -1,12 +1,12 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { MAX_GONE, MAX_OVER } from '../line/next.ts';
 import { repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, isTask, lineKeyOf, type Waiter } from '../line/waiters.ts';
+import { deleteWaiter, isTask, type Waiter } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
 import { notifyPermit } from './deliver.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits } from './grants.ts';
 import { findNext, type Head, type PoolLine } from './next.ts';
 import { type Going, previousOf, rememberedOf } from './previous.ts';
@@ -49,7 +49,7 @@ interface Advancing {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function handOff(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, ending: first = [], unnotified = new Set() }: Advancing,
   call: Call,
 ): Promise<HandedOff> {
@@ -86,6 +86,8 @@ export async function handOff(
     ending = written.won ? [] : ending.filter(({ entry }) => entryOf(current, entry.name)?.version === entry.version);
     if (!written.won) {
       lost++;
+      // A foreign client or TTL has deleted the record. A waiter, or the schedule, makes the key a pool again.
+      if (current.formed === undefined) return { granted, end: 'waits', record: current };
       if (isLeftToOther({ line, record: current, ending })) return { granted, end: 'waits', record: current };
       continue;
     }
@@ -124,7 +126,7 @@ interface Current {
 }
 
 /** Adds the expired permits, because the line may need their room. */
-function withExpired({ clock, clockSkewMs }: PoolDependencies, { record, ending }: Current): Going[] {
+function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: Current): Going[] {
   const cut = clock.now() - clockSkewMs;
   const isEnding = (entry: PoolEntry) => ending.some((one) => one.entry.name === entry.name);
   const expired = record.entries.filter((entry) => entry.expiresAt < cut && !isEnding(entry));
@@ -143,7 +145,7 @@ interface Writing extends Current {
 }
 
 async function write(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, ending, line: { heads, others, next }, clears, now }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
@@ -161,7 +163,7 @@ async function write(
   }
   const previous = previousOf(ending, now);
   const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
-  const granting = { key, permits, ended, remembered, now, line: { seen: record, others, next } };
+  const granting = { key, permits, ended, remembered, now, seen: record, line: { seen: record, others, next } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }
@@ -174,7 +176,7 @@ interface Notifying {
 
 /** @returns the permits whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
 async function notifyAll(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { line: { heads, taskWaits }, ...notifying }: Notifying & { line: PoolLine },
   call: Call,
 ): Promise<Going[]> {
@@ -184,13 +186,13 @@ async function notifyAll(
     if (entry) undelivered.push({ entry, how: 'undelivered' });
   }
   if (taskWaits && heads.some(({ waiter }) => !isTask(waiter)))
-    await repairLater(dependencies, lineKeyOf(notifying.record.key), call);
+    await repairLater(dependencies, notifying.record.key, call);
   return undelivered;
 }
 
 /** A failure after the grant is not the caller's: the schedule notifies the task. */
 async function tell(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { head: { waiter, permit }, record, versions, unnotified }: Notifying & { head: Head },
   call: Call,
 ): Promise<PoolEntry | undefined> {
@@ -213,7 +215,7 @@ async function tell(
 }
 
 async function leave(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { granted, record, ending }: Current & { granted: string[] },
   call: Call,
 ): Promise<HandedOff> {
@@ -235,6 +237,6 @@ function leftToSchedule(error: unknown): undefined {
  * The same after a permit has ended for good. A failure does not concern its holder.
  * @throws never a HoldfastError
  */
-export async function handOffAfter(dependencies: PoolDependencies, record: PoolRecord, call: Call): Promise<void> {
+export async function handOffAfter(dependencies: LeaseDependencies, record: PoolRecord, call: Call): Promise<void> {
   await handOff(dependencies, { record }, call).catch(leftToSchedule);
 }

@@ -2,7 +2,9 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, type Json, json, number, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDINGS, type Ended } from '../line/ended.ts';
+import { isPool, OtherKind } from '../line/kind.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import { RING } from './names.ts';
 
@@ -41,6 +43,8 @@ export interface PoolEntry {
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
   key: string;
+  /** When the key became a pool, in epoch milliseconds. Undefined if the key has no record. */
+  formed: number | undefined;
   /** The weight of all entries. */
   used: number;
   /** That of the last grant. */
@@ -52,6 +56,8 @@ export interface PoolRecord {
   lastLimit: number | undefined;
   /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
   waiters: AttributeValue | undefined;
+  /** The counter that the mark takes its values from: how many waiters have joined, counted from the fence with which the pool formed. */
+  arrivals: number | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
   /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
@@ -62,17 +68,19 @@ export interface PoolRecord {
   malformed: string | undefined;
 }
 
-/** The row of the record, among the rows of its key. */
-export const RECORD = '#';
-
-export const keyOf = (key: string): Item => ({ key: text(key), row: text(RECORD) });
-
 const ENTRY = /^h([\w-]{16})$/;
 
-/** Parses any record, also of another client. An attribute of another shape counts as absent. */
-export function parsePool(key: string, item: Item = {}): PoolRecord {
+/**
+ * Parses the record of a pool. An attribute of another shape counts as absent.
+ * @param found undefined if the key has no record
+ * @throws OtherKind for the record of a lease
+ */
+export function parsePool(key: string, found: Item | undefined): PoolRecord {
+  if (found && !isPool(found)) throw new OtherKind(found);
+  const item = found ?? {};
   return {
     key,
+    formed: found && (number(item, 'formed') ?? 0),
     used: number(item, 'used') ?? 0,
     fence: number(item, 'fence'),
     entries: Object.entries(item).flatMap(([attribute, value]) => {
@@ -85,6 +93,7 @@ export function parsePool(key: string, item: Item = {}): PoolRecord {
     })),
     lastLimit: number(item, 'last_limit'),
     waiters: item.waiters,
+    arrivals: number(item, 'seq'),
     nextTicket: item.next?.S,
     turn: number(item, 'turn'),
     lineOut: number(item, 'line_out'),
@@ -163,7 +172,7 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 }
 
 /** What is written for a new holder. */
-export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
+function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, graceMs, ticket, previous, claimTtlMs } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
@@ -182,4 +191,33 @@ export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | '
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
     },
   };
+}
+
+/** A permit that is to be granted. */
+export interface NewPermit {
+  name: string;
+  holder: string;
+  ttlMs: number;
+  /** Null for a caller that wants the key alone. */
+  limit: number | null;
+  weight: number;
+  /** How much may be in use already. */
+  room: number;
+  data?: Json | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  /** 0 and undefined mean the same. */
+  graceMs?: number | undefined;
+  ticket?: string | undefined;
+  /** For a grant from the line: the holder in whose place it comes. */
+  previous?: Ended | undefined;
+  claimTtlMs?: number | undefined;
+}
+
+/** The entry of a permit that is granted now. */
+export function entryOfNew({ ids }: LeaseDependencies, { permit, now }: { permit: NewPermit; now: number }) {
+  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
+  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
+  const [id, version] = [ids.uuid(), ids.uuid()];
+  return { name, id, version, item: entryItem({ ...asked, id, version, ...times }) };
 }

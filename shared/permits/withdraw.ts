@@ -1,9 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
-import { lineKeyOf } from '../line/waiters.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
 import { withdrawWaiter } from '../line/withdraw.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { requestName } from './names.ts';
 import { readPool } from './read.ts';
 import { ending, entryOf } from './record.ts';
@@ -16,11 +15,11 @@ import { endPermit, handOffToLine } from './release.ts';
  * OutcomeUnknown
  */
 export async function withdrawPermitRequest(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, ...asked }: Withdrawer,
   call: Call,
 ): Promise<boolean> {
-  const asker = { ...asked, key: lineKeyOf(key) };
+  const asker = { ...asked, key: key };
   const { seen, flagged } = await flagOwnWaiters(dependencies, asker, call);
   let [hadWaiter, inDoubt] = [flagged, false];
   const name = requestName(asked);
@@ -30,7 +29,7 @@ export async function withdrawPermitRequest(
     if (!entry) {
       // A try without an answer may have ended the permit, and eight others have ended since.
       if (inDoubt && !hadWaiter && ending(record, name) === undefined)
-        throw outcomeUnknown(writing(`table ${dependencies.poolsTable}`), undefined, { key });
+        throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       // Those behind it in line may fit by now.
       if (flagged) await handOffToLine(dependencies, { record }, call);
       return hadWaiter;

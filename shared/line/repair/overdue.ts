@@ -1,6 +1,7 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { type Kind, kindOf } from '../kind.ts';
 import type { Delivery } from '../notify.ts';
 import {
   expiredRowLimit,
@@ -48,11 +49,13 @@ interface Overdue {
   fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
+  /** Collects the first waiters for the other kind of lock. */
+  strangers: Waiter[];
 }
 
 interface Rows {
-  /** The key of the line. */
   key: string;
+  kind: Kind;
   isGranted(waiter: Waiter): boolean;
 }
 
@@ -63,11 +66,11 @@ interface Rows {
  */
 export async function isAnyWaiting(
   dependencies: LeaseDependencies,
-  { key, isGranted }: Rows,
+  { key, kind, isGranted }: Rows,
   call: Call,
 ): Promise<boolean> {
   const reachesLimit = expiredRowLimit(dependencies.clock.now());
-  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key, kind, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
     if (isWaiting(waiter, now) && !isOverdue(waiter, now) && !isGranted(waiter)) return true;
     if (reachesLimit(waiter)) return true;
@@ -83,13 +86,16 @@ export async function isAnyWaiting(
  */
 export async function failAllOverdue(
   dependencies: LeaseDependencies,
-  { key, isGranted, shared, fail, spareMs }: Rows & Overdue,
+  { key, kind, isGranted, shared, fail, spareMs, strangers }: Rows & Overdue,
   call: Call,
 ): Promise<number> {
   const { clock } = dependencies;
   const overdue = {
     key,
-    FilterExpression: `deadline <= :now${shared === undefined ? '' : ' OR request_id = :shared'}`,
+    FilterExpression:
+      `deadline <= :now${shared === undefined ? '' : ' OR request_id = :shared'} OR ` +
+      `${kind === 'lease' ? 'attribute_exists' : 'attribute_not_exists'}(#weight)`,
+    ExpressionAttributeNames: { '#weight': 'weight' },
     ExpressionAttributeValues: {
       ':now': integer(clock.now()),
       ...(shared !== undefined && { ':shared': text(shared) }),
@@ -103,6 +109,10 @@ export async function failAllOverdue(
   };
   const endAll = () => Promise.all(ending.splice(0).map(end));
   for await (const waiter of readWaiters(dependencies, overdue, call)) {
+    if (kindOf(waiter) !== kind) {
+      if (strangers.length < MIN_GOING) strangers.push(waiter);
+      continue;
+    }
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
     if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;
