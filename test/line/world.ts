@@ -4,7 +4,6 @@ import { handOff } from '../../shared/leases/hand-off.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Parked } from '../../shared/line/calls.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
@@ -234,7 +233,7 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
       return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
     },
-    callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...more }),
+    callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...more }),
     repairAll: () => world.repair(),
     deleteRecord: world.deleteRaw,
   };

@@ -305,7 +305,7 @@ describe('a write of the line that is lost', () => {
     const { task } = await park({ key, holder: 'b', limit: 1 });
     await dependencies.dynamodb.send(
       new UpdateItemCommand({
-        TableName: dependencies.poolsTable,
+        TableName: dependencies.table,
         Key: { key: { S: key }, row: { S: '#' } },
         UpdateExpression: 'SET fence = :text',
         ExpressionAttributeValues: { ':text': { S: 'text' } },

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deleteWaiter, lineKeyOf } from '../../shared/line/waiters.ts';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
@@ -11,7 +11,7 @@ const keys: string[] = [];
 afterEach(async () => {
   for (const key of keys.splice(0))
     for (const row of await rows(key))
-      await deleteWaiter(world.dependencies, { key: lineKeyOf(key), ticket: row.ticket?.S ?? '' }, call());
+      await deleteWaiter(world.dependencies, { key: key, ticket: row.ticket?.S ?? '' }, call());
 });
 beforeEach(() => {
   steps.requests.length = 0;

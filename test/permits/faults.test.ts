@@ -8,7 +8,7 @@ const world = await poolWorld();
 const { acquire, heartbeat, release, breakPermit, read, clock, requests } = world;
 
 /** Another instance of the service over the same table. */
-const other = await poolWorld({ poolsTable: world.dependencies.poolsTable, clock });
+const other = await poolWorld({ poolsTable: world.dependencies.table, clock });
 
 /** The try lands, its answer is lost, and something happens before the next one. */
 const lostBefore =

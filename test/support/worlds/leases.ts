@@ -50,7 +50,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const requests = watch(dynamodb);
   const messages: RepairMessage[] = [];
   const ids = worldIds(); // before anything is waited for: worlds that are made at once get theirs in order
-  const tables = await Promise.all([newTable('leases'), newTable('waiters'), newTable('pools')]);
+  const tables = await Promise.all([newTable('leases'), newTable('waiters')]);
   const dependencies = {
     dynamodb,
     clock,
@@ -60,7 +60,6 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: tables[1],
-    poolsTable: tables[2],
     repairLater: async (message: RepairMessage) => void messages.push(message),
     ...overrides,
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
