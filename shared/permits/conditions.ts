@@ -1,5 +1,5 @@
 import { integer, text } from '../aws/attributes.ts';
-import { aliased, any, type Condition, not } from '../aws/condition.ts';
+import { aliased, all, any, type Condition, not } from '../aws/condition.ts';
 import { type Proof, RING } from './names.ts';
 import { MOST_FENCE, type PoolEntry, type PoolRecord } from './record.ts';
 
@@ -37,15 +37,21 @@ export const isNotRemembered = (name: string, nth = 0): Condition =>
 export const isSamePool = ({ formed = 0 }: Pick<PoolRecord, 'formed'>): Condition =>
   aliased('#formed = :formed', { ':formed': integer(formed) });
 
-/** The same for a try that has not seen the record. @param cut epoch milliseconds: the start of the try, less the margin of the clocks */
+/**
+ * The same for a try that has not seen the record. The fence with which a pool forms is at or ahead of the clock at that moment.
+ * @param cut epoch milliseconds: the start of the try, less the margin of the clocks
+ */
 export const formedBefore = (cut: number): Condition => aliased('#formed < :formed', { ':formed': integer(cut) });
 
 /** While a caller or a task is in line, only the line grants permits. */
 export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
 
 /** The line has neither grown nor granted a permit since the record was seen. */
-export const markUnchanged = ({ waiters }: Pick<PoolRecord, 'waiters'>): Condition =>
-  waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters });
+export const markUnchanged = ({ waiters, formed }: Pick<PoolRecord, 'waiters' | 'formed'>): Condition =>
+  all(
+    isSamePool({ formed }),
+    waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters }),
+  );
 
 /** No call has extended or ended the permit since it was seen. */
 export const isStill = ({ name, version }: Pick<PoolEntry, 'name' | 'version'>): Condition => ({

@@ -32,19 +32,14 @@ export async function formPool(dependencies: LeaseDependencies, forming: Forming
   const { key, over, permit, ticket, isMarked = false } = forming;
   const now = clock.now();
   const fence = fenceAfter(key, over, now);
-  // No value of the mark comes twice: the counter begins at a fence, and fences rise over all changes of kind.
-  const arrivals = isMarked ? fence + 1 : fence;
   const item: Item = {
     key: text(key),
     lease_version: text(POOL),
     lease_expiry: ttlAfter(now),
-    kind: text(POOL),
-    formed: integer(now),
+    formed: integer(fence),
     fence: integer(fence),
     used: integer(permit?.weight ?? 0),
-    seq: integer(arrivals),
-    line_out: integer(fence),
-    ...(isMarked && { waiters: integer(arrivals) }),
+    ...(isMarked && { waiters: integer(1), seq: integer(1) }),
     ...(ticket !== undefined && { next: text(ticket) }),
     ...(permit && granted(dependencies, { permit, fence, now })),
   };
@@ -85,7 +80,7 @@ function isStillFree(over: Item): Condition {
 
 /**
  * Makes a free lease of an empty pool without a line. One write, if the pool is still as it was seen. The next grant of the key, of either kind, has
- * a higher fence than all permits before, and no value of a mark comes twice.
+ * a higher fence than all permits before.
  * @returns false if the pool has changed
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -94,16 +89,12 @@ export async function dissolvePool(
   record: PoolRecord,
   call: Call,
 ): Promise<boolean> {
-  const { key, fence = 0, arrivals = 0 } = record;
-  const as = (name: string, value: number | undefined): Condition =>
-    value === undefined
-      ? aliased(`attribute_not_exists(#${name})`)
-      : aliased(`#${name} = :${name}`, { [`:${name}`]: integer(value) });
+  const { key, fence = 0 } = record;
   const command = new PutItemCommand({
     TableName: table,
     Item: {
       key: text(key),
-      fence: integer(Math.max(fence, arrivals)),
+      fence: integer(fence),
       lease_expiry: integer(Math.ceil(clock.now() / 1000) + fenceRetentionSeconds),
     },
     ...conditionFields(
@@ -111,9 +102,7 @@ export async function dissolvePool(
         isStillPool,
         isSamePool(record),
         isUnmarked,
-        aliased('#used = :zero', { ':zero': integer(0) }),
-        as('fence', record.fence),
-        as('seq', record.arrivals),
+        aliased('#used = :zero AND #fence = :fence', { ':zero': integer(0), ':fence': integer(fence) }),
       ),
     ),
   });

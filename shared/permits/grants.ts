@@ -53,7 +53,7 @@ interface Removal {
 
 interface LineLeft {
   /** The record as it was before the line was read. */
-  seen: Pick<PoolRecord, 'waiters'>;
+  seen: Pick<PoolRecord, 'waiters' | 'formed'>;
   /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
@@ -159,7 +159,7 @@ interface Ending {
   remembered?: readonly string[];
   now: number;
   /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
-  unmark?: Pick<PoolRecord, 'waiters'> | undefined;
+  unmark?: Pick<PoolRecord, 'waiters' | 'formed'> | undefined;
 }
 
 /**

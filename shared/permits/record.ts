@@ -43,7 +43,7 @@ export interface PoolEntry {
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
   key: string;
-  /** When the key became a pool, in epoch milliseconds. Undefined if the key has no record. */
+  /** The fence with which the key became a pool: no two pools of a key have the same one. Undefined if the key has no record. */
   formed: number | undefined;
   /** The weight of all entries. */
   used: number;
@@ -56,8 +56,6 @@ export interface PoolRecord {
   lastLimit: number | undefined;
   /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
   waiters: AttributeValue | undefined;
-  /** The counter that the mark takes its values from: how many waiters have joined, counted from the fence with which the pool formed. */
-  arrivals: number | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
   /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
@@ -93,7 +91,6 @@ export function parsePool(key: string, found: Item | undefined): PoolRecord {
     })),
     lastLimit: number(item, 'last_limit'),
     waiters: item.waiters,
-    arrivals: number(item, 'seq'),
     nextTicket: item.next?.S,
     turn: number(item, 'turn'),
     lineOut: number(item, 'line_out'),
