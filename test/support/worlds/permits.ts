@@ -63,7 +63,6 @@ export async function poolWorld(overrides: Partial<LeaseDependencies> = {}) {
 const POOL_ITEM: Item = {
   lease_version: { S: 'pool' },
   lease_expiry: { N: '4102444800' },
-  kind: { S: 'pool' },
   formed: { N: '0' },
 };
 
