@@ -142,7 +142,14 @@ export const readLeasesRequest = request(readInput(), {
     key: { ...key(), description: `${key().description} Without it the answer is a page of all leases.` },
     prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
     holder: { description: 'Only leases of this holder. Not with `key`.', ...bytes(256) },
-    state: { description: 'Only leases in this state. Not with `key`.' },
+    state: {
+      description: 'Only keys in this state. A pool is held while at least one permit has time left. Not with `key`.',
+    },
+    kind: { description: 'Only keys that are used so. Not with `key`.' },
+    sort: {
+      description:
+        'Sorts by key, or by the expiry that comes first. Each page then costs a read of the whole table. Not with `key`.',
+    },
     limit: {
       ...limit(),
       description: `${limit().description} With \`key\`: of those in line, and only with \`waiters\`.`,

@@ -30,9 +30,11 @@ export const POOL_EXAMPLE: Example = {
   request: { key: 'render' },
   status: 200,
   answer: {
+    kind: 'pool',
     key: 'render',
     used: 1,
     limit: 5,
+    limitBy: 'worker-1',
     holders: [
       {
         holder: 'worker-1',

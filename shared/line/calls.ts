@@ -101,6 +101,8 @@ export interface Acquired extends LeaseGrant, Durations {
   weight?: number;
   /** The total weight of all holders, including this holder. */
   used?: number;
+  /** If the holder before named another limit. Callers of one pool should agree on its limit. */
+  limitChanged?: { from: number; to: number };
 }
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */

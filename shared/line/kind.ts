@@ -2,7 +2,8 @@ import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 
 /** What a key is used as (docs/protocols/kinds.md). A key has one record, and the record has one kind. */
-export type Kind = 'lease' | 'pool';
+export const KINDS = ['lease', 'pool'] as const;
+export type Kind = (typeof KINDS)[number];
 
 /** The `lease_version` of a pool's record. Every other client of the table takes such a record for a held lease. */
 export const POOL = 'pool';

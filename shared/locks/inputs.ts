@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
+import { KINDS } from '../line/kind.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
@@ -134,6 +135,10 @@ export const executionEndedInput = () =>
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 
+/** Orders of a list. Without an order, the keys come as the table has them. */
+const SORTS = ['key', 'expiry'] as const;
+export type Sort = (typeof SORTS)[number];
+
 export const readInput = () =>
   z
     .strictObject({
@@ -141,6 +146,8 @@ export const readInput = () =>
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LEASE_STATES)),
+      kind: z.optional(oneOf(KINDS)),
+      sort: z.optional(oneOf(SORTS)),
       limit: z.optional(limit()),
       cursor: z.optional(cursorText()),
       /** With `key`: list who is in line, the oldest first. A query string carries it as text. */

@@ -61,7 +61,12 @@ export function acquirePermit(dependencies: LeaseDependencies) {
       ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
       previous: previousView(previous ?? previousOf(expired, now)[0]),
-      ...permitTerms(entry, { used: current.used, limit: request.limit }),
+      ...permitTerms(entry, {
+        used: current.used,
+        limit: request.limit,
+        // By a repeat, another grant may have named a limit since.
+        limitBefore: entry.ticket !== undefined || repeated ? entry.limitBefore : current.limitBefore,
+      }),
     };
   };
 }

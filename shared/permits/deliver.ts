@@ -33,7 +33,7 @@ export function notifyPermit(
     output: (now) => ({
       ...permitGrant(current.key, own, now),
       previous: previousView(own.previous),
-      ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null }),
+      ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null, limitBefore: own.limitBefore }),
     }),
     renewed: async () => {
       const { won, record: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);

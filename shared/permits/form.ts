@@ -65,7 +65,7 @@ function granted(
   { permit, fence, now }: { permit: NewPermit; fence: number; now: number },
 ): Item {
   const { name, item } = entryOfNew(dependencies, { permit, now });
-  const limit = permit.limit === null ? {} : { last_limit: integer(permit.limit) };
+  const limit = permit.limit === null ? {} : { last_limit: integer(permit.limit), limit_by: text(permit.holder) };
   return { [`h${name}`]: item, [`f${name}`]: integer(fence), ...limit };
 }
 

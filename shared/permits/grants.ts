@@ -1,4 +1,4 @@
-import { integer } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
@@ -75,7 +75,7 @@ export async function grantPermits(
   const weight = permits.reduce((sum, one) => sum + one.weight, 0);
   const except = permits.map(({ name }) => name);
   const fence = 'if_not_exists(#fence, :first)';
-  const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
+  const named = namedLimit(permits);
   const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
   const mark = markAfter(line, permits.length);
   const ring = ringAfter(remembered);
@@ -88,7 +88,7 @@ export async function grantPermits(
         ...permits.flatMap((_, nth) => [`#g${nth} = :g${nth}`, `#n${nth} = ${fence} + :n${nth}`]),
         `#fence = ${fence} + :n${permits.length - 1}`,
         '#used = if_not_exists(#used, :zero) + :weight',
-        ...(limit === null ? [] : ['#last_limit = :limit']),
+        ...named.set,
         ...mark.set,
         ...ring.set,
       ],
@@ -110,7 +110,7 @@ export async function grantPermits(
         ...namesOf(ended, except),
         '#fence': 'fence',
         '#used': 'used',
-        ...(limit !== null && { '#last_limit': 'last_limit' }),
+        ...named.names,
         ...mark.names,
         ...ring.names,
       },
@@ -122,7 +122,7 @@ export async function grantPermits(
         ':first': integer(now),
         ':zero': integer(0),
         ':weight': integer(weight - freed),
-        ...(limit !== null && { ':limit': integer(limit) }),
+        ...named.values,
         ...mark.values,
         ...ring.values,
       },
@@ -132,6 +132,17 @@ export async function grantPermits(
   // They enter together or not at all.
   const landed = permits.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
+}
+
+/** What the record remembers of the last limit: who named it, and which limit it replaced. */
+function namedLimit(permits: readonly NewPermit[]): Partial<Mark> & Pick<Mark, 'set'> {
+  const last = permits.findLast(({ limit }) => limit !== null);
+  if (!last || last.limit === null) return { set: [] };
+  return {
+    set: ['#limit_before = if_not_exists(#last_limit, :limit)', '#last_limit = :limit', '#limit_by = :limit_by'],
+    names: { '#limit_before': 'limit_before', '#last_limit': 'last_limit', '#limit_by': 'limit_by' },
+    values: { ':limit': integer(last.limit), ':limit_by': text(last.holder) },
+  };
 }
 
 /** Each one enters after those before it. */

@@ -162,7 +162,13 @@ async function write(
     return { ...written, versions: new Map() };
   }
   const previous = previousOf(ending, now);
-  const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
+  let last = record.lastLimit;
+  const permits = heads.map(({ permit }, nth) => {
+    const { limit } = permit;
+    const limitBefore = limit === null || limit === last ? undefined : last;
+    last = limit ?? last;
+    return { ...permit, previous: previous[nth], limitBefore };
+  });
   const granting = { key, permits, ended, remembered, now, seen: record, line: { seen: record, others, next } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };

@@ -9,8 +9,7 @@ import { type PoolRecord, parsePool } from './record.ts';
 import { type PoolView, poolView } from './views.ts';
 
 interface ReadPool {
-  /** The schema (locks/inputs.ts) refuses a request without it. */
-  key?: string | undefined;
+  key: string;
   /** Whether to list the tasks and callers in line. */
   waiters?: boolean | undefined;
   limit?: number | undefined;
@@ -18,7 +17,7 @@ interface ReadPool {
 
 /** Reads the holders of a pool, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
 export function lookUpPool(dependencies: LeaseDependencies) {
-  return async ({ key = '', waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
+  return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
     const record = await readPool(dependencies, key, call);
     const view = poolView(record, dependencies.clock.now());
     // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.

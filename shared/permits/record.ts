@@ -36,6 +36,8 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
+  /** Of a grant from the line: the limit on record before, if it was another. */
+  limitBefore?: number | undefined;
   /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
   isEnding?: boolean;
 }
@@ -52,8 +54,10 @@ export interface PoolRecord {
   entries: PoolEntry[];
   /** How the requests ended that the record remembers. An operator broke the permit of a slot that has a fence. */
   ring: { name: string | undefined; broken: number | undefined }[];
-  /** The limit that the last grant named. */
+  /** The limit that the last grant named, the holder of that grant, and the limit before. */
   lastLimit: number | undefined;
+  limitBy: string | undefined;
+  limitBefore: number | undefined;
   /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
   waiters: AttributeValue | undefined;
   /** The ticket of the next in line, as it was last noted. */
@@ -90,6 +94,8 @@ export function parsePool(key: string, found: Item | undefined): PoolRecord {
       broken: number(item, `b${slot}`),
     })),
     lastLimit: number(item, 'last_limit'),
+    limitBy: item.limit_by?.S,
+    limitBefore: number(item, 'limit_before'),
     waiters: item.waiters,
     nextTicket: item.next?.S,
     turn: number(item, 'turn'),
@@ -112,7 +118,12 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c'), previous: parseEnded(map?.q?.M) };
+  const fromLine = {
+    ticket: map?.k?.S,
+    claimTtlMs: number(map ?? {}, 'c'),
+    previous: parseEnded(map?.q?.M),
+    limitBefore: number(map ?? {}, 'l'),
+  };
   const isEnding = map?.s !== undefined;
   return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine, isEnding };
 }
@@ -171,7 +182,7 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 /** What is written for a new holder. */
 function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const { data, execution, target, graceMs, ticket, previous, claimTtlMs } = entry;
+  const { data, execution, target, graceMs, ticket, previous, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -186,6 +197,7 @@ function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEndin
       ...(ticket !== undefined && { k: text(ticket) }),
       ...(previous && { q: endedItem(previous) }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
+      ...(limitBefore !== undefined && { l: integer(limitBefore) }),
     },
   };
 }
@@ -209,6 +221,8 @@ export interface NewPermit {
   /** For a grant from the line: the holder in whose place it comes. */
   previous?: Ended | undefined;
   claimTtlMs?: number | undefined;
+  /** For a grant from the line: the limit on record before, if it was another. */
+  limitBefore?: number | undefined;
 }
 
 /** The entry of a permit that is granted now. */

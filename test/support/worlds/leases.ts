@@ -12,11 +12,11 @@ import { withdraw } from '../../../functions/leases/withdraw.ts';
 import { acquireLease } from '../../../shared/leases/acquire.ts';
 import { breakLeaseByFence } from '../../../shared/leases/break.ts';
 import { extendLease } from '../../../shared/leases/heartbeat.ts';
-import { lookUpLeases } from '../../../shared/leases/read.ts';
 import { releaseLease } from '../../../shared/leases/release.ts';
 import type { LeaseDependencies, RepairMessage } from '../../../shared/line/dependencies.ts';
 import { once } from '../../../shared/locks/environment.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
+import { lookUp } from '../../../shared/locks/read.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/withdraw.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
@@ -69,7 +69,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const heartbeaten = documented('heartbeat', extendLease(dependencies));
   const released = documented('release', releaseLease(dependencies));
   const broken = documented('breakLease', breakLeaseByFence(dependencies));
-  const read = documented('readLeases', lookUpLeases(dependencies));
+  const read = documented('readLeases', lookUp(dependencies));
   const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 
   return {
