@@ -1,10 +1,10 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import { tryThenWait } from '../line/acquire.ts';
 import type { Acquired, AcquireInput } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { tryThenWait } from '../line/try-then-wait.ts';
 import { tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
 import type { LeaseRecord } from './record.ts';
@@ -16,7 +16,7 @@ type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & {
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
- * unless another caller is in line for it. With `waitSeconds`, the call waits (line/acquire.ts).
+ * unless another caller is in line for it. With `waitSeconds`, the call waits (line/try-then-wait.ts).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released, or it was withdrawn), QueueFull, Throttled,
  * OutcomeUnknown, Unavailable (also for a record of another client that no condition fits)
  */

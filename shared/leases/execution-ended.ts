@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
-import { graceEnd } from '../line/executions/grace.ts';
+import { graceEnd } from '../line/executions/grace-end.ts';
 import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
 import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
 import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';

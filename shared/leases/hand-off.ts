@@ -3,7 +3,7 @@ import { all } from '../aws/condition.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ended } from '../line/ended.ts';
-import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { canNotifyTasks, NOTIFY_MS } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { tellBroken } from '../line/unnotified.ts';

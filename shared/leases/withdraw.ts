@@ -1,8 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
+import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isOwnOf } from '../line/request.ts';
 import { type Asker, flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
 import { withdrawWaiter } from '../line/withdraw.ts';
 import { isStillHeld, isUnmarked } from './conditions.ts';

@@ -1,16 +1,16 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import { tryThenWait } from '../line/acquire.ts';
 import type { Acquired, Mode } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
+import { tryThenWait } from '../line/try-then-wait.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { tryOnce } from './first-try.ts';
+import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
-import { requestName } from './names.ts';
+import type { PermitRequest } from './permit-request.ts';
 import { previousOf } from './previous.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
-import type { PermitRequest } from './request.ts';
 import { permitGrant, permitTerms, poolHeld } from './views.ts';
 
 /** What a caller asks for. The schema (locks/inputs.ts) has checked which fields go together. */

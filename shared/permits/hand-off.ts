@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { deleteWaiter, isTask, lineKeyOf, type Waiter } from '../line/waiters.ts';

@@ -1,6 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
-import { FIRST_PAGE } from '../line/next.ts';
+import { FIRST_PAGE } from '../line/judge.ts';
 import { isTask, lineKeyOf, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';

@@ -4,7 +4,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import { ENDINGS, type Ended } from '../line/ended.ts';
 import { isInstant } from '../surroundings/clock.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 
 /** The permit of one holder. Instants are epoch milliseconds. */
 export interface PoolEntry {

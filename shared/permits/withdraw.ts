@@ -4,7 +4,7 @@ import { lineKeyOf } from '../line/waiters.ts';
 import { flagOwnWaiters, type Withdrawer } from '../line/waiting-calls.ts';
 import { withdrawWaiter } from '../line/withdraw.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { requestName } from './names.ts';
+import { requestName } from './identity.ts';
 import { readPool } from './read.ts';
 import { ending, entryOf } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';

@@ -92,7 +92,7 @@ export const MUTATIONS: Mutation[] = [
       change(
         'record.requestId === requestId && record.holder === holder && record.principal',
         'record.holder === undefined && record.principal',
-        'shared/line/request.ts',
+        'shared/line/acquisition.ts',
       ),
     ],
     only: 'leases',
