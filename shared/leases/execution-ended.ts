@@ -21,7 +21,7 @@ import { updateLease } from './write.ts';
  * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/queue.md#end-of-an-execution).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function leaveLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+export async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, tickets, ended } = leaving;
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
