@@ -113,7 +113,7 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
       route(dependencies, {
         isForPermit: hasTerms,
         lease: acquireLease,
-        permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
+        permit: async () => (await import('../../shared/permits/acquire.ts')).acquireOrParkPermit,
       }),
     ),
     heartbeat: checked(

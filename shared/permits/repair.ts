@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
 import { endDeadHolders } from '../line/executions/questions.ts';
 import { type Found, findEnd } from '../line/executions/state.ts';
+import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { endUnnotified } from '../line/unnotified.ts';
 import { deleteWaiter, isTask, lineKeyOf, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isUnmarked } from './conditions.ts';

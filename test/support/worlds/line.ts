@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
-import { acquireOrParkLease } from '../../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../../shared/leases/acquire.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
 import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';

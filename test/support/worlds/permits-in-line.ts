@@ -3,7 +3,7 @@ import type { Parked } from '../../../shared/line/calls.ts';
 import { lineKeyOf } from '../../../shared/line/waiters.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
 import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
-import { acquireOrParkPermit } from '../../../shared/permits/acquire-or-park.ts';
+import { acquireOrParkPermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
 import { withPools } from '../../../shared/permits/dependencies.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
