@@ -3,7 +3,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
-import { namesIn, namesOut } from '../../shared/lambda/names.ts';
+import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
 import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
 import { acquire } from '../../shared/locks/acquire.ts';
 import { breakGrant } from '../../shared/locks/break.ts';

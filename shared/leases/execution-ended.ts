@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
-import { graceEnd } from '../line/executions/grace.ts';
+import { graceEnd } from '../line/executions/grace-end.ts';
 import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
 import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
 import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
@@ -21,7 +21,7 @@ import { updateLease } from './write.ts';
  * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/queue.md#end-of-an-execution).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function leaveLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+export async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, tickets, ended } = leaving;
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;

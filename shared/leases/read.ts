@@ -4,7 +4,7 @@ import type { Call } from '../aws/call.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { WaiterView } from '../line/list.ts';
+import type { WaiterView } from '../line/listed-waiters.ts';
 import { parseRecord } from './record.ts';
 import { grantedIn } from './rules.ts';
 import { type LeaseView, leaseView } from './views.ts';
@@ -42,7 +42,7 @@ async function readOne(
   const view = { ...leaseView(key, record, clock.now()), kind: 'lease' as const };
   // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
-  const { readWaiting } = await import('../line/list.ts');
+  const { readWaiting } = await import('../line/listed-waiters.ts');
   const asked = { key, granted: grantedIn(record ?? { key }), limit: waiters ? limit : 0 };
   const parked = await readWaiting(dependencies, asked, call);
   return { ...view, waiting: parked.waiting, ...(waiters && { waiters: parked.waiters }) };

@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { acquireOrParkLease } from '../leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../leases/acquire.ts';
 import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { OtherKind } from '../line/kind.ts';
@@ -17,7 +17,7 @@ export function acquire(dependencies: LeaseDependencies) {
   const run = byRequest<AcquireInput, Acquired | Parked, Acquired | Parked>(dependencies, {
     isForPermit: hasTerms,
     lease: acquireOrParkLease,
-    permit: async () => (await import('../permits/acquire-or-park.ts')).acquireOrParkPermit,
+    permit: async () => (await import('../permits/acquire.ts')).acquireOrParkPermit,
   });
   return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
     const { clock } = dependencies;

@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { leaveLease } from '../leases/execution-ended.ts';
+import { endInLease } from '../leases/execution-ended.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution, ExecutionEnded } from '../line/executions/ended-execution.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
@@ -18,7 +18,7 @@ import { byRecord } from './route.ts';
  */
 export function endExecution(dependencies: LeaseDependencies) {
   const leave = byRecord(dependencies, {
-    lease: () => (leaving: EndedExecution, call) => leaveLease(dependencies, leaving, call),
+    lease: () => (leaving: EndedExecution, call) => endInLease(dependencies, leaving, call),
     permit: async () => {
       const { endInPool } = await import('../permits/execution-ended.ts');
       return () => (leaving, call) => endInPool(dependencies, leaving, call);

@@ -2,7 +2,7 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
-import { graceEnd } from '../line/executions/grace.ts';
+import { graceEnd } from '../line/executions/grace-end.ts';
 import {
   type End,
   endOf,

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { deleteWaiter, isTask, type Waiter } from '../line/waiters.ts';

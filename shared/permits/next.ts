@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
 import { canNotifyTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
 import { WINDOW_MS } from '../line/times.ts';
 import {
@@ -12,8 +12,8 @@ import {
   type WaitingTask,
 } from '../line/waiters.ts';
 import { notifyPermit } from './deliver.ts';
+import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { requestName } from './names.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
 import type { LineReading } from './reading.ts';

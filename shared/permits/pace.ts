@@ -1,4 +1,4 @@
-import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/pace.ts';
+import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/patience.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { PoolRecord } from './record.ts';
 

@@ -1,5 +1,5 @@
 import type { Ended } from '../line/ended.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 import type { PoolEntry } from './record.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { FIRST_PAGE } from '../line/next.ts';
+import { FIRST_PAGE } from '../line/judge.ts';
 import { isTask, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 

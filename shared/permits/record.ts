@@ -6,7 +6,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDINGS, type Ended } from '../line/ended.ts';
 import { isPool, OtherKind } from '../line/kind.ts';
 import { isInstant } from '../surroundings/clock.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 
 /** The permit of one holder. Instants are epoch milliseconds. */
 export interface PoolEntry {

@@ -3,7 +3,7 @@ import { all } from '../aws/condition.ts';
 import type { Released, ReleaseInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { attributesOf, isOf, isStill } from './conditions.ts';
-import { type Proof, proofOf } from './names.ts';
+import { type Proof, proofOf } from './identity.ts';
 import { entryOf, type PoolRecord } from './record.ts';
 import { remember } from './ring.ts';
 import { lostReason } from './views.ts';

@@ -1,6 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 
 /** No name of a request, and no fence. */
 const NONE = '-';

@@ -17,7 +17,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['shared/leases/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
   ['shared/line/a.ts', "import '../leases/b.ts';\nimport '../permits/b.ts';", { [IMPORT]: 2 }],
   ['shared/line/limits/a.ts', "import type { B } from '../../locks/b.ts'; export type A = B;", { [IMPORT]: 1 }],
-  ['shared/line/names.ts', "import '../lambda/names.ts';", { [IMPORT]: 1 }],
+  ['shared/line/wait.ts', "import '../lambda/stored-names.ts';", { [IMPORT]: 1 }],
   ['shared/leases/permits.ts', "export const a = () => import('../permits/b.ts');", { [IMPORT]: 1 }],
   ['shared/leases/part/b.ts', "import '../../locks/b.ts';", { [IMPORT]: 1 }],
   ['shared/leases/part/c.ts', "import '../../line/b.ts';\nimport '../b.ts';\nimport '../../aws/b.ts';"],

@@ -191,8 +191,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a withdrawal does not read the record',
     [
       change(
-        'const { end, record } = await endGrant(dependencies, { asker, seen }, call);',
-        "const { end, record } = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : { end: 'none' as GrantEnd, record: asker as LeaseRecord };",
+        'const grant = lock.own(record, asker);',
+        'const grant = seen.size < 0 ? lock.own(record, asker) : undefined;',
       ),
     ],
     'ends a grant, claimed or not, and hands it on',
@@ -330,7 +330,7 @@ export const QUEUE_LINE: Mutation[] = [
       change(
         'if (!row || !isTask(row)) return false;',
         'if (!row || isTask(row)) return false;',
-        'shared/line/withdraw.ts',
+        'shared/line/withdrawal.ts',
       ),
     ],
     'a withdrawal of a task that was not notified of its grant ends the task',
