@@ -184,7 +184,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const before = over && this.#entry(over);
     const condition = before ? isStill(before) : all(hasNoEntry(name, 0), isNotRemembered(name));
     const { won, record } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
-    const isRuined = !won && this.own(record) === undefined;
+    const isRuined = !won && before === undefined && this.own(record) === undefined;
     return { won, record, isRuined, arrivals: Number(record.waiters?.N), lineOut: record.lineOut };
   }
 

@@ -323,6 +323,11 @@ export const POOLS: Mutation[] = [
     ),
   ),
   byTest(
+    'a permit that was taken over counts as one that a foreign client has overwritten',
+    ['line', 'a task whose expired grant is taken over between its two marks'],
+    change('!won && before === undefined && this', '!won && this'),
+  ),
+  byTest(
     'the second row of a request keeps the mark of a pool',
     ['places', 'a second waiter of a request keeps no mark on the pool'],
     change(
