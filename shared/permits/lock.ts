@@ -4,12 +4,12 @@ import { all } from '../aws/condition.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
-import { repairAfter, repairLater } from '../line/repair/later.ts';
+import { repairLater } from '../line/repair/later.ts';
 import { lineKeyOf, type WaitingTask } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { handOff } from './hand-off.ts';
+import { handOff, repairAtRoom } from './hand-off.ts';
 import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 import { locationOf, readPool } from './read.ts';
@@ -212,12 +212,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
   }
 
   async watch(record: PoolRecord, ticket: string): Promise<void> {
-    const { key } = this.asked;
     // A caller that has not claimed its permit may have exited.
     if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
-      return repairLater(this.#dependencies, key, this.#call);
+      return repairLater(this.#dependencies, this.asked.key, this.#call);
     if (!this.isNext(record, ticket)) return; // the next waiter sends the message for all waiters
-    const endsAt = roomAt(record, this.#request, 0);
-    if (Number.isFinite(endsAt)) await repairAfter(this.#dependencies, { key, endsAt }, this.#call);
+    await repairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
   }
 }

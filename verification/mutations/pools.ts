@@ -194,6 +194,16 @@ export const POOLS: Mutation[] = [
     change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
   ),
   byTask(
+    'no message looks at the end of a permit that a task was granted in front of another task',
+    'a hand-off to a task sends the message that looks again when the grant of that task ends',
+    change('else if (behind) await', 'else if (behind && record.used < 0) await'),
+  ),
+  byTask(
+    'a hand-off of a pool sends a message about permits whose tasks are gone',
+    'a hand-off to a task that is gone sends no message that looks again',
+    change('if (!taskWaits || undelivered.length === heads.length)', 'if (!taskWaits)'),
+  ),
+  byTask(
     'each task that parks for a permit sends a message',
     'only the first task in line sends the message that looks again',
     change('if (!this.isNext(record, ticket)) return;', 'if (record.nextTicket === undefined) return;'),
