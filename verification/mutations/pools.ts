@@ -380,8 +380,8 @@ export const POOLS: Mutation[] = [
     name: 'the repair takes a task for dead that Step Functions gives no answer about',
     changes: [
       {
-        search: "if ((await sendToTask(dependencies, command, call)) !== 'gone') return false;",
-        replace: "if ((await sendToTask(dependencies, command, call)) === 'delivered') return false;",
+        search: "if (delivery !== 'gone') return false;",
+        replace: "if (delivery === 'delivered') return false;",
       },
     ],
     test: {
@@ -389,6 +389,11 @@ export const POOLS: Mutation[] = [
       name: 'keeps its place if the answer about its heartbeat is refused',
     },
   },
+  byTest(
+    'the repair goes on asking about tasks after Step Functions has throttled',
+    ['dead-head', 'is not asked about in the rest of a run once Step Functions has throttled a heartbeat'],
+    change("if (delivery === 'throttled') questions.left = 0;", ''),
+  ),
   {
     name: 'the repair never looks at the first in line that does not fit',
     changes: [
