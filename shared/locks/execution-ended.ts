@@ -27,8 +27,8 @@ export function endExecution(dependencies: LeaseDependencies) {
       return asked;
     };
     const askedAt = dependencies.clock.now();
-    const stoppedBy = again || stopDate === undefined ? askedAt : stopDate + dependencies.clockSkewMs;
-    const leaving = { ...reported, until: Math.min(askedAt, stoppedBy), end, ended };
+    const until = again || stopDate === undefined ? askedAt : Math.min(askedAt, stopDate) + dependencies.clockSkewMs;
+    const leaving = { ...reported, until, end, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
       await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
