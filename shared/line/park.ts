@@ -67,7 +67,9 @@ async function enter<Rec>(
     const arrival = { lock, waiter, record };
     if (lock.granted(record).has(waiter.ticket)) return 'notified'; // the call that granted it notifies the task
     const own = isRuined ? 'unknown' : lock.own(record);
+    const isTakenOver = over !== undefined && !won && own === undefined;
     over = undefined;
+    if (isTakenOver) continue; // another request has the lock, so the first mark may be raised
     let outcome: Outcome | 'again' = 'again';
     if (won || own === undefined) outcome = await arrive(dependencies, { ...arrival, ...counts }, call);
     else if (typeof own === 'string') outcome = await refuse(dependencies, { ...arrival, why: own }, call);

@@ -35,8 +35,8 @@ export function endExecution(dependencies: LeaseDependencies) {
       return asked;
     };
     const askedAt = dependencies.clock.now();
-    const stoppedBy = again || stopDate === undefined ? askedAt : stopDate + dependencies.clockSkewMs;
-    const leaving = { ...reported, until: Math.min(askedAt, stoppedBy), end, ended };
+    const until = again || stopDate === undefined ? askedAt : Math.min(askedAt, stopDate) + dependencies.clockSkewMs;
+    const leaving = { ...reported, until, end, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
       await leave({ ...leaving, key, tickets: tickets.filter((ticket) => isFromBefore(ticket, leaving)) }, call).catch(
         (error) => failures.push(error),

@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
-import { repairLater } from '../line/repair/later.ts';
+import { repairAfter, repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { deleteWaiter, isTask, type Waiter } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
@@ -12,6 +12,7 @@ import { findNext, type Head, type PoolLine } from './next.ts';
 import { type Going, previousOf, rememberedOf } from './previous.ts';
 import { LineReading } from './reading.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import { type Asked, roomAt } from './room.ts';
 import type { Written } from './write.ts';
 
 export interface HandedOff {
@@ -183,7 +184,7 @@ interface Notifying {
 /** @returns the permits whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
 async function notifyAll(
   dependencies: LeaseDependencies,
-  { line: { heads, taskWaits }, ...notifying }: Notifying & { line: PoolLine },
+  { line: { heads, behind, taskWaits }, ...notifying }: Notifying & { line: PoolLine },
   call: Call,
 ): Promise<Going[]> {
   const undelivered: Going[] = [];
@@ -191,9 +192,24 @@ async function notifyAll(
     const entry = await tell(dependencies, { head, ...notifying }, call);
     if (entry) undelivered.push({ entry, how: 'undelivered' });
   }
-  if (taskWaits && heads.some(({ waiter }) => !isTask(waiter)))
-    await repairLater(dependencies, notifying.record.key, call);
+  const { record } = notifying;
+  if (!taskWaits || undelivered.length === heads.length) return undelivered;
+  if (heads.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
+  else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
   return undelivered;
+}
+
+/**
+ * Sends a message that looks again when enough permits have expired for a waiter, because their holders may have exited. Sends no message if there is
+ * room already, or if no expiry makes enough room.
+ */
+export async function repairAtRoom(
+  dependencies: LeaseDependencies,
+  { record, asked }: { record: PoolRecord; asked: Asked },
+  call: Call,
+): Promise<void> {
+  const endsAt = roomAt(record, asked, 0);
+  if (Number.isFinite(endsAt)) await repairAfter(dependencies, { key: record.key, endsAt }, call);
 }
 
 /** A failure after the grant is not the caller's: the schedule notifies the task. */

@@ -5,11 +5,11 @@ import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
-import { repairAfter, repairLater } from '../line/repair/later.ts';
+import { repairLater } from '../line/repair/later.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
-import { handOff } from './hand-off.ts';
+import { handOff, repairAtRoom } from './hand-off.ts';
 import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 import { otherWeight, type PermitRequest } from './permit-request.ts';
@@ -184,7 +184,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const before = over && this.#entry(over);
     const condition = before ? isStill(before) : all(hasNoEntry(name, 0), isNotRemembered(name));
     const { won, record } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
-    const isRuined = !won && this.own(record) === undefined;
+    const isRuined = !won && before === undefined && this.own(record) === undefined;
     return { won, record, isRuined, arrivals: Number(record.waiters?.N), lineOut: record.lineOut };
   }
 
@@ -212,12 +212,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
   }
 
   async watch(record: PoolRecord, ticket: string): Promise<void> {
-    const { key } = this.asked;
     // A caller that has not claimed its permit may have exited.
     if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
-      return repairLater(this.#dependencies, key, this.#call);
+      return repairLater(this.#dependencies, this.asked.key, this.#call);
     if (!this.isNext(record, ticket)) return; // the next waiter sends the message for all waiters
-    const endsAt = roomAt(record, this.#request, 0);
-    if (Number.isFinite(endsAt)) await repairAfter(this.#dependencies, { key, endsAt }, this.#call);
+    await repairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
   }
 }

@@ -96,7 +96,7 @@ interface World extends Pick<Lines, Shared> {
   /** The row of a caller that came before all others, and waits for another minute. */
   callerRow: Lines['callerRow'];
   /** A run of the schedule over all keys. */
-  repairAll(): Promise<unknown>;
+  repairAll(as?: Caller): Promise<unknown>;
   /** Deletes the record, as TTL does. */
   deleteRecord(key: string): Promise<unknown>;
 }
@@ -187,7 +187,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     },
     countsOf: async (key) => counts(await rawItem(key)),
     setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
-    repairAll: () => world.repair(),
+    repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
   };
 };
@@ -234,7 +234,7 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
     },
     callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...more }),
-    repairAll: () => world.repair(),
+    repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
   };
 };

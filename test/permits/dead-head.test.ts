@@ -72,6 +72,18 @@ describe('a task that is first in the line of a pool, and does not fit', () => {
     },
   );
 
+  it('is not asked about in the rest of a run once Step Functions has throttled a heartbeat', async () => {
+    const lines = Array.from({ length: 12 }, (_, index) => `throttled ${index}`);
+    for (const key of lines) (await blocked(key)).task.state = 'timedOut';
+    clock.advance(60_000);
+    steps.faults.SendTaskHeartbeat = lines.map(() => 'throttled');
+    await repair();
+    expect(asked().length).toBeLessThanOrEqual(8); // a run works on this many keys at once
+    steps.faults = {};
+    await repair();
+    for (const key of lines) expect(await rows(key)).toEqual([]);
+  });
+
   it('is not asked about by a message, of which a key may have many', async () => {
     const { task } = await blocked('by a message');
     task.state = 'timedOut';

@@ -27,6 +27,11 @@ export const QUEUE_LINE: Mutation[] = [
     ...['is over for the task, which learns that', LINE],
   ),
   shown(
+    'a task whose expired grant was taken over waits without a mark',
+    [change('if (isTakenOver) continue;', 'if (isTakenOver && record === undefined) continue;')],
+    'a task whose expired grant is taken over between its two marks',
+  ),
+  shown(
     'a task that shares an unclaimed grant has its window alone',
     [
       change(

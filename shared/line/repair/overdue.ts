@@ -28,7 +28,7 @@ const MAX_PAST_DEADLINE_MS = 180_000;
 /** The repair of one key takes no longer, as a rule. */
 export const LAST_KEY_MS = 5000;
 
-/** So many rows of one key go in any case, and more only while the run has time to spare: a long line must not cost the other keys their turn. */
+/** A run ends this many rows of one key unless its time is nearly up, and more rows only while it has time to spare for the other keys. */
 const MIN_GOING = 100;
 
 /** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
@@ -115,7 +115,7 @@ export async function failAllOverdue(
     }
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
-    if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;
+    if (call.timeLeftMs() < (met++ < MIN_GOING ? LAST_KEY_MS : spareMs)) break;
     ending.push(waiter);
     if (ending.length === AT_ONCE) await endAll();
   }
