@@ -4,7 +4,6 @@ import { acquireInput } from '../../../shared/locks/inputs.ts';
 import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
 import { acquireOrParkPermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
-import { cancelPermitWaiter } from '../../../shared/permits/cancel.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
 import { lookUpPool } from '../../../shared/permits/read.ts';
 import { releasePermit } from '../../../shared/permits/release.ts';
@@ -52,10 +51,11 @@ export async function poolLineWorld(overrides: Overrides = {}) {
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release,
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
-    cancel: (key: string, ticket: string) => cancelled({ key, ticket, pool: true }, call()),
+    cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
     read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
     repairLine: (key: string) => world.repairKey(key),
-    rows: (key: string) => world.rows(key),
+    /** The waiters of the key, without the rows of executions. */
+    rows: async (key: string) => (await world.rows(key)).filter(({ ticket }) => !ticket?.S?.startsWith('x')),
     ...rawPools(dynamodb, dependencies.table),
     /** A task that receives the permit of `first` from the line, and has not heard of it. */
     untold: async (first: Proof, terms: object) => {
