@@ -73,6 +73,14 @@ export function rawPools(dynamodb: DynamoDBClient, table: string) {
     rawItem: async (key: string): Promise<Item | undefined> =>
       (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
     putRaw: (item: Item) => dynamodb.send(new PutItemCommand({ TableName: table, Item: { ...POOL_ITEM, ...item } })),
+    /** An empty pool, formed long before the clock of the test: a permit of it costs one write. */
+    form: (key: string) =>
+      dynamodb.send(
+        new PutItemCommand({
+          TableName: table,
+          Item: { ...POOL_ITEM, key: { S: key }, used: { N: '0' }, fence: { N: '1' } },
+        }),
+      ),
     /** As TTL does. */
     deleteRaw: (key: string) => dynamodb.send(new DeleteItemCommand(keyOf(key))),
     /** Adds an attribute as another client would. */
