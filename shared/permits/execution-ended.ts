@@ -11,7 +11,8 @@ import {
   type Work,
   workOf,
 } from '../line/executions/state.ts';
-import { deleteWaiter, getWaiter, isTask, lineKeyOf } from '../line/waiters.ts';
+import { mayBeUnnotified } from '../line/executions/unnotified.ts';
+import { deleteWaiter, lineKeyOf } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { forgetExecution, noteExecution } from './execution-rows.ts';
@@ -151,19 +152,6 @@ async function byTarget(
   return sorted;
 }
 
-/** Whether perhaps no task or call was notified of the permit, as for a lease (leases/execution-ended.ts). */
-async function mayBeUnnotified(
-  dependencies: PoolDependencies,
-  { key, entry, tickets }: { key: string; entry: PoolEntry; tickets: readonly string[] },
-  call: Call,
-): Promise<boolean> {
-  const { ticket, claimTtlMs, expiresAt } = entry;
-  if (ticket === undefined) return false;
-  if (claimTtlMs !== undefined || expiresAt <= dependencies.clock.now()) return true;
-  const row = await getWaiter(dependencies, { key: lineKeyOf(key), ticket }, call);
-  return row ? isTask(row) : tickets.includes(ticket);
-}
-
 /** Ends as many as one write ends, and remembers. @returns how many have ended, and how many in line were given their room */
 async function endAll(
   dependencies: PoolDependencies,
@@ -172,7 +160,8 @@ async function endAll(
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
   const ending: Going[] = [];
   for (const entry of over.slice(0, MOST_GOING)) {
-    const isUnnotified = await mayBeUnnotified(dependencies, { key: record.key, entry, tickets }, call);
+    const grant = { ...entry, line: lineKeyOf(record.key), endsAt: entry.expiresAt };
+    const isUnnotified = await mayBeUnnotified(dependencies, { grant, tickets }, call);
     ending.push({ entry, how: isUnnotified ? 'perhapsUnnotified' : 'executionEnded' });
   }
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
