@@ -123,7 +123,7 @@ async function endHeld(
 
 /**
  * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the lease as
- * the dead execution's can hand it off.
+ * that of the ended execution can hand it off.
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
@@ -139,8 +139,8 @@ async function passToTarget(
 }
 
 /**
- * Ends the lease on record as a pass would, if its execution has ended. No event has told this call of that end.
- * @param found as `findEnd` tells. `ticket`: that of the grant, if it was still there
+ * Ends the lease on record as a pass would, if its execution has ended. No event has reported that end to this call.
+ * @param found as `findEnd` returns it. `ticket`: that of the grant, if it was still there
  * @returns how many were given the lease
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

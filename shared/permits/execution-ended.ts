@@ -177,7 +177,7 @@ interface Passing {
 
 /**
  * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the permit
- * as the dead execution's can end it.
+ * as that of the ended execution can end it.
  * @returns `lost`: it has changed. `ended`: the target has, before it had the permit
  */
 async function passToTarget(
@@ -204,8 +204,8 @@ async function passToTarget(
 }
 
 /**
- * Ends the permits as a pass would that an execution holds which has ended. No event has told this call of that end.
- * @param found as `findEnd` tells. `ticket`: that of a permit, if it was still there
+ * Ends the permits of an execution that has ended, as a pass would. No event has reported that end to this call.
+ * @param found as `findEnd` returns it. `ticket`: that of a permit, if it was still there
  * @returns how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
