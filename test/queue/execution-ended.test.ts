@@ -317,6 +317,8 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
     const [{ execution: _, ...row } = {}] = await rows(asked.key);
     await world.putTicket(row as never);
     expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
+    await cancel(asked.key, String(row.ticket?.S));
+    expect(await rows(asked.key)).toEqual([]);
     redrive(execution);
     expect(await acquire(asked)).toMatchObject({ repeated: false });
   });
