@@ -3,7 +3,7 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
-import { namesIn, namesOut } from '../../shared/lambda/names.ts';
+import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
 import { acquireLease } from '../../shared/leases/acquire.ts';
 import { breakLeaseByFence } from '../../shared/leases/break.ts';
 import { extendLease } from '../../shared/leases/heartbeat.ts';
@@ -113,7 +113,7 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
       route(dependencies, {
         isForPermit: hasTerms,
         lease: acquireLease,
-        permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
+        permit: async () => (await import('../../shared/permits/acquire.ts')).acquireOrParkPermit,
       }),
     ),
     heartbeat: checked(

@@ -4,8 +4,8 @@ import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
 import type { LeaseView } from '../../shared/leases/views.ts';
 import type { Acquired, Broken, LeaseGrant, Parked, Previous, Released } from '../../shared/line/calls.ts';
-import type { Cancelled } from '../../shared/line/cancel.ts';
 import { ENDINGS } from '../../shared/line/ended.ts';
+import type { Cancelled } from '../../shared/line/withdrawal.ts';
 import type { Withdrawn } from '../../shared/locks/withdraw.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { mode, used, weight } from './pools.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import type { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import type { breakLeaseByFence } from '../../shared/leases/break.ts';
 import type { extendLease } from '../../shared/leases/heartbeat.ts';
 import type { lookUpLeases } from '../../shared/leases/read.ts';

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import type { Acquired, Parked } from '../../shared/line/calls.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
@@ -14,7 +14,7 @@ export const acquire = (dependencies = leasesFromEnvironment()) =>
     run: route(dependencies, {
       isForPermit: hasTerms,
       lease: acquireOrParkLease,
-      permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
+      permit: async () => (await import('../../shared/permits/acquire.ts')).acquireOrParkPermit,
     }),
     logged: [
       'key',

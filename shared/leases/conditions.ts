@@ -1,6 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, any, type Condition, not } from '../aws/condition.ts';
-import { type Acquisition, isOf } from '../line/request.ts';
+import { type Acquisition, isOf } from '../line/acquisition.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased, type LeaseState } from './rules.ts';
 

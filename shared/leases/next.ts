@@ -1,9 +1,9 @@
 import type { Call } from '../aws/call.ts';
+import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ending as Ended } from '../line/ended.ts';
-import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
 import { type Delivery, failTask } from '../line/notify.ts';
-import { isOwnOf } from '../line/request.ts';
 import {
   deleteWaiter,
   expiredRowLimit,

@@ -5,7 +5,7 @@ import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { WaiterView } from '../line/list.ts';
+import type { WaiterView } from '../line/listed-waiters.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
 import { isInState } from './conditions.ts';
@@ -69,7 +69,7 @@ async function readOne(
   const view = leaseView(key, record, clock.now());
   // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
-  const { readWaiting } = await import('../line/list.ts');
+  const { readWaiting } = await import('../line/listed-waiters.ts');
   const asked = { key, granted: grantedIn(record ?? { key }), limit: waiters ? limit : 0 };
   const parked = await readWaiting(dependencies, asked, call);
   return { ...view, waiting: parked.waiting, ...(waiters && { waiters: parked.waiters }) };

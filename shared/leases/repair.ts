@@ -1,9 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { findEnd } from '../line/executions/state.ts';
+import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { endUnnotified } from '../line/unnotified.ts';
 import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { notifyLease } from './deliver.ts';

@@ -4,7 +4,7 @@ import { type Joined, type Joining, join } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
 import type { Granted, Lock, LockCall } from './lock.ts';
 import { pollRecord, pollRecordAndWaiter } from './look.ts';
-import { meanOf } from './pace.ts';
+import { meanOf } from './patience.ts';
 import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
 import { getWaiter, isTask, type WaitingCall } from './waiters.ts';
 

@@ -4,8 +4,8 @@ import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
+import { isOf, isOwnOf } from './acquisition.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { isOf, isOwnOf } from './request.ts';
 import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type WaitingCall } from './waiters.ts';
 
 /** How long the waiter of a caller stays after the caller received LeaseHeld. */

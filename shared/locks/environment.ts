@@ -1,5 +1,5 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
-import { requiredString, wholeNumber } from '../aws/environment.ts';
+import { requiredString, wholeNumber } from '../aws/variables.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
 import { systemClock } from '../surroundings/clock.ts';

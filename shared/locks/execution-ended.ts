@@ -1,12 +1,13 @@
 import type { Call } from '../aws/call.ts';
-import { leaveLease } from '../leases/execution-ended.ts';
+import { endInLease } from '../leases/execution-ended.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution, ExecutionEnded } from '../line/executions/ended-execution.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
 import { endOf } from '../line/executions/state.ts';
-import { parkedAtOf, poolOfLine } from '../line/waiters.ts';
+import { parkedAtOf } from '../line/waiters.ts';
 import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
+import { lockOf } from './lock-of.ts';
 
 /**
  * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is called
@@ -30,24 +31,22 @@ export function endExecution(dependencies: LeaseDependencies) {
     const until = again || stopDate === undefined ? askedAt : Math.min(askedAt, stopDate) + dependencies.clockSkewMs;
     const leaving = { ...reported, until, end, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
-      await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
+      await endInLock(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
 
-async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+async function endInLock(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key } = leaving;
   const tickets = leaving.tickets.filter((ticket) => isFromBefore(ticket, leaving));
-  const pool = poolOfLine(key);
-  if (pool !== undefined) {
-    const [{ withPools }, { endInPool }] = [
-      await import('../permits/dependencies.ts'),
-      await import('../permits/execution-ended.ts'),
-    ];
-    return endInPool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
-  }
-  return leaveLease(dependencies, { ...leaving, tickets }, call);
+  return lockOf(dependencies, key, {
+    lease: () => endInLease(dependencies, { ...leaving, tickets }, call),
+    pool: async (pools, pool) => {
+      const { endInPool } = await import('../permits/execution-ended.ts');
+      return endInPool(pools, { ...leaving, key: pool, tickets }, call);
+    },
+  });
 }
 
 /** The waiter of a task that a redriven execution has parked since must stay, because that task waits. */

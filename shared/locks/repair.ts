@@ -6,8 +6,8 @@ import { Fullness } from '../line/limits/full-namespaces.ts';
 import { keysWithWaiters } from '../line/repair/lines.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { poolOfLine } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
+import { lockOf } from './lock-of.ts';
 
 export interface Repaired extends Counts {
   /** Keys that have a line. */
@@ -130,12 +130,12 @@ async function repairKey(
   looking: Looking & { fence: number | undefined },
   call: Call,
 ): Promise<boolean> {
-  const pool = poolOfLine(looking.key);
-  if (pool === undefined) return repairLease(dependencies, looking, call);
-  const [{ withPools }, { repairPoolLine }] = [
-    await import('../permits/dependencies.ts'),
-    await import('../permits/repair.ts'),
-  ];
-  await repairPoolLine(withPools(dependencies), { ...looking, key: pool }, call);
-  return false;
+  return lockOf(dependencies, looking.key, {
+    lease: () => repairLease(dependencies, looking, call),
+    pool: async (pools, key) => {
+      const { repairPoolLine } = await import('../permits/repair.ts');
+      await repairPoolLine(pools, { ...looking, key }, call);
+      return false;
+    },
+  });
 }

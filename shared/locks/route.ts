@@ -29,7 +29,7 @@ export function route<Input, OfLease, OfPermit>(
 export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: string | undefined }): boolean =>
   limit !== undefined || mode !== undefined;
 
-/** Permits have lease ids of their own (permits/names.ts). Those of leases are UUIDs. */
+/** Permits have lease ids of their own (permits/identity.ts). Those of leases are UUIDs. */
 export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('p.');
 
 /** The caller says that the key is that of a pool. */

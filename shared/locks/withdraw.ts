@@ -1,8 +1,11 @@
 import type { Call } from '../aws/call.ts';
-import { withdrawLease } from '../leases/withdraw.ts';
+import { withdrawableLease } from '../leases/withdraw.ts';
+import type { CancelInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Withdrawer } from '../line/waiting-calls.ts';
+import { lineKeyOf } from '../line/waiters.ts';
+import { type Cancelled, cancelByTicket, type WithdrawableLock, withdrawRequest } from '../line/withdrawal.ts';
 import type { WithdrawInput } from './inputs.ts';
+import { lockOf } from './lock-of.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =
@@ -18,19 +21,33 @@ export type Withdrawn =
  */
 export function withdrawOwnRequest(dependencies: LeaseDependencies) {
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
-    const asker = { key, requestId, holder, ticket, principal: call.principal };
-    const cancelled =
-      (await withdrawLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
+    const asked = { key, requestId, holder, ticket, principal: call.principal };
+    const withdraw = (line: string) =>
+      withLock(dependencies, { line, work: (lock) => withdrawRequest(dependencies, { asked, lock }, call) }, call);
+    // A request does not say of what: a key names a lease or a pool, and usually a lease.
+    const hasPools = dependencies.poolsTable !== undefined;
+    const cancelled = (await withdraw(key)) || (hasPools && (await withdraw(lineKeyOf(key))));
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
 }
 
-/** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
-async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
-  if (dependencies.poolsTable === undefined) return false;
-  const [{ withPools }, { withdrawPermitRequest }] = [
-    await import('../permits/dependencies.ts'),
-    await import('../permits/withdraw.ts'),
-  ];
-  return withdrawPermitRequest(withPools(dependencies), asker, call);
+/** Takes a task or a call out of the line of a lease or of a pool (docs/protocols/queue.md#cancel). @throws as `cancelByTicket` */
+export function cancelWaiter(dependencies: LeaseDependencies) {
+  return ({ key, ticket, pool }: CancelInput, call: Call): Promise<Cancelled> =>
+    withLock(
+      dependencies,
+      { line: pool ? lineKeyOf(key) : key, work: (lock) => cancelByTicket(dependencies, { ticket, lock }, call) },
+      call,
+    );
 }
+
+interface OnLock<Answer> {
+  line: string;
+  work<Rec>(lock: WithdrawableLock<Rec>): Promise<Answer>;
+}
+
+const withLock = <Answer>(dependencies: LeaseDependencies, { line, work }: OnLock<Answer>, call: Call) =>
+  lockOf(dependencies, line, {
+    lease: () => work(withdrawableLease(dependencies, line, call)),
+    pool: async (pools, key) => work((await import('../permits/withdraw.ts')).withdrawablePool(pools, key, call)),
+  });

@@ -1,16 +1,18 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import { tryThenWait } from '../line/acquire.ts';
-import type { Acquired, Mode } from '../line/calls.ts';
+import type { Acquired, Mode, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
+import { tryThenWait } from '../line/try-then-wait.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { tryOnce } from './first-try.ts';
+import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
-import { requestName } from './names.ts';
+import type { PermitRequest } from './permit-request.ts';
 import { previousOf } from './previous.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
-import type { PermitRequest } from './request.ts';
 import { permitGrant, permitTerms, poolHeld } from './views.ts';
 
 /** What a caller asks for. The schema (locks/inputs.ts) has checked which fields go together. */
@@ -63,6 +65,33 @@ export function acquirePermit(dependencies: PoolDependencies) {
       previous: previousView(previous ?? previousOf(expired, now)[0]),
       ...permitTerms(entry, { used: current.used, limit: request.limit }),
     };
+  };
+}
+
+interface ParkInput extends PermitInput {
+  taskToken?: string | undefined;
+  parkSeconds?: number | undefined;
+}
+
+/**
+ * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as `acquirePermit` and line/park.ts
+ */
+export function acquireOrParkPermit(dependencies: PoolDependencies) {
+  const acquire = acquirePermit(dependencies);
+  return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
+    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
+    const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    if (execution !== undefined) {
+      const { noteExecution } = await import('./execution-rows.ts');
+      await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
+    }
+    const plain = { ...asked, requestId };
+    if (taskToken === undefined) return acquire(plain, call);
+    const request = permitRequest({ ...plain, mode }, call);
+    const [{ park }, { permitLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
+    return park(dependencies, { lock: permitLock(dependencies, request, call), taskToken, parkSeconds }, call);
   };
 }
 

@@ -98,7 +98,7 @@ async function endUnnotifiedTask(
   { key, ticket }: { key: string; ticket: string },
   call: Call,
 ): Promise<boolean> {
-  const { endUnnotified } = await import('../line/unnotified.ts');
+  const { endUnnotified } = await import('../line/notify.ts');
   const ended = { waiter: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') };
   const delivery = await endUnnotified(dependencies, ended, call);
   return delivery === 'delivered';

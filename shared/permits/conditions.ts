@@ -1,6 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import { aliased, any, type Condition, not } from '../aws/condition.ts';
-import { type Proof, RING } from './names.ts';
+import { type Proof, RING } from './identity.ts';
 import { MOST_FENCE, type PoolEntry, type PoolRecord } from './record.ts';
 
 // The conditions that make a write on a pool a rule (docs/protocols/pools.md).

@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
-import { MAX_DUPLICATE_CONFLICTS } from '../line/request.ts';
+import { MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
+import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './permit-request.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
-import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { MAX_GONE, MAX_OVER } from '../line/next.ts';
+import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { repairAfter, repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { deleteWaiter, isTask, lineKeyOf, type Waiter } from '../line/waiters.ts';
@@ -45,7 +45,7 @@ interface Advancing {
 }
 
 /**
- * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Notifies tasks. Callers look
+ * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#hand-off). Notifies tasks. Callers look
  * for their grants. If the line is empty, removes the mark. Every call that ends a permit while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

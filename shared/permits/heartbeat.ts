@@ -5,7 +5,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import { beatBefore, expiresBefore, hasNoEndMark, isOf } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { proofOf } from './names.ts';
+import { proofOf } from './identity.ts';
 import { entryOf } from './record.ts';
 import { lostReason, permitGrant, permitLost } from './views.ts';
 import { updatePool } from './write.ts';

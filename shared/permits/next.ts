@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
 import { canNotifyTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
 import { WINDOW_MS } from '../line/times.ts';
 import {
@@ -13,8 +13,8 @@ import {
 import { notifyPermit } from './deliver.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { NewPermit } from './grants.ts';
+import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { requestName } from './names.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
 import type { LineReading } from './reading.ts';
@@ -58,7 +58,7 @@ interface Look {
 
 /**
  * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Deletes expired rows
- * (docs/protocols/pools.md#advance).
+ * (docs/protocols/pools.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function findNext(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
@@ -75,7 +75,7 @@ export async function findNext(dependencies: PoolDependencies, look: Look, call:
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
     const permit = permitOf(waiter);
-    // A second row of a request waits for the outcome of the first one, and keeps nobody out.
+    // A second row of a request waits for the outcome of the first row, and keeps no caller out.
     if (line.heads.some((head) => head.permit.name === permit.name)) {
       line.taskWaits ||= isTask(waiter);
       continue;

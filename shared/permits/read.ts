@@ -23,7 +23,7 @@ export function lookUpPool(dependencies: PoolDependencies) {
     const view = poolView(record, dependencies.clock.now());
     // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
     if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
-    const { readWaiting } = await import('../line/list.ts');
+    const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
     const asked = { key: lineKeyOf(key), granted, limit: waiters ? limit : 0 };
     const line = await readWaiting(dependencies, asked, call);

@@ -1,6 +1,6 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
-import { FIRST_PAGE } from '../line/next.ts';
+import { FIRST_PAGE } from '../line/judge.ts';
 import { isTask, lineKeyOf, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolDependencies } from './dependencies.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
@@ -9,8 +9,8 @@ import type { PoolEntry, PoolRecord } from './record.ts';
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#advance). Further pages are read when somebody
- * asks for them.
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#hand-off). Further pages are read on
+ * demand.
  */
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;

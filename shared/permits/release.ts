@@ -3,7 +3,7 @@ import { all } from '../aws/condition.ts';
 import type { Released, ReleaseInput } from '../line/calls.ts';
 import { attributesOf, isOf, isStill } from './conditions.ts';
 import type { PoolDependencies } from './dependencies.ts';
-import { type Proof, proofOf } from './names.ts';
+import { type Proof, proofOf } from './identity.ts';
 import { entryOf, type PoolRecord } from './record.ts';
 import { remember } from './ring.ts';
 import { lostReason } from './views.ts';
@@ -28,7 +28,7 @@ export function releasePermit(dependencies: PoolDependencies) {
 }
 
 /**
- * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
+ * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#hand-off). Every call that ends a permit does so.
  * @param ticket of the permit, if its task may not have been notified yet
  */
 export async function handOffToLine(

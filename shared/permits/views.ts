@@ -1,9 +1,9 @@
 import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason, Mode } from '../line/calls.ts';
-import type { WaiterView } from '../line/list.ts';
+import type { WaiterView } from '../line/listed-waiters.ts';
+import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { leaseIdOf } from './names.ts';
 import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
 import { type Asked, roomAt } from './room.ts';
 

@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { releaseLease } from '../../shared/leases/release.ts';
 import type { Acquired } from '../../shared/line/calls.ts';
 import { durations } from '../../shared/line/calls.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { hasPermitId, hasTerms, route } from '../../shared/locks/route.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
 import { releasePermit } from '../../shared/permits/release.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';

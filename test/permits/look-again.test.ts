@@ -1,7 +1,7 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { lineKeyOf } from '../../shared/line/waiters.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';

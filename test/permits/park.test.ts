@@ -590,7 +590,7 @@ it('a heartbeat by a clock that is behind shortens no permit of which its task w
 it('tells tasks of a namespace the key as they wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
-  const { acquireOrParkPermit } = await import('../../shared/permits/acquire-or-park.ts');
+  const { acquireOrParkPermit } = await import('../../shared/permits/acquire.ts');
   const asked = { key: 'team-a/render', holder: 'h', limit: 1, ttlSeconds: 60, waitSeconds: 0, taskToken: task.token };
   await acquireOrParkPermit(world.dependencies)(asked, as);
   expect(task.output).toMatchObject({ key: 'render', used: 1 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Call } from '../../shared/aws/call.ts';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { releaseLease } from '../../shared/leases/release.ts';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
 import { lineKeyOf, newTicket } from '../../shared/line/waiters.ts';

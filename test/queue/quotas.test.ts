@@ -1,8 +1,8 @@
 import { BatchWriteItemCommand, type ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
 import { withPools } from '../../shared/permits/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';

@@ -424,7 +424,7 @@ export const POOLS: Mutation[] = [
   ),
   {
     name: 'a cancellation leaves those behind the waiter to the schedule',
-    changes: [change('await lock.handOffToLine(record);', '')],
+    changes: [change('  await lock.handOffToLine(record);\n  return', '  return')],
     test: {
       file: 'test/leases/line.test.ts',
       name: 'a free lock goes to the task behind a task that an operator cancels',
@@ -432,7 +432,7 @@ export const POOLS: Mutation[] = [
   },
   {
     name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
-    changes: [change("if (end !== 'ended' && flagged) await", "if (end === 'ended' && flagged) await")],
+    changes: [change('if (flagged) await lock.handOffToLine(record);', '')],
     test: { file: 'test/leases/line.test.ts', name: 'a free lock goes to the task behind a call that withdraws' },
   },
   {

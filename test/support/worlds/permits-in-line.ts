@@ -2,9 +2,9 @@ import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Parked } from '../../../shared/line/calls.ts';
 import { lineKeyOf } from '../../../shared/line/waiters.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { acquireOrParkPermit } from '../../../shared/permits/acquire-or-park.ts';
+import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
+import { acquireOrParkPermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
-import { cancelPermitWaiter } from '../../../shared/permits/cancel.ts';
 import { withPools } from '../../../shared/permits/dependencies.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
 import { lookUpPool } from '../../../shared/permits/read.ts';
@@ -31,7 +31,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
   const heartbeaten = documented('heartbeat', extendPermit(dependencies));
   const released = documented('release', releasePermit(dependencies));
   const broken = documented('breakLease', breakPermitByFence(dependencies));
-  const cancelled = documented('cancelWaiter', cancelPermitWaiter(dependencies));
+  const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
   const read = documented('readLeases', lookUpPool(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
   /** A task of its own each time, a millisecond after the one before. */
@@ -53,7 +53,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
     heartbeat: (input: Parameters<typeof heartbeaten>[0], as = call()) => heartbeaten(input, as),
     release,
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
-    cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
+    cancel: (key: string, ticket: string) => cancelled({ key, ticket, pool: true }, call()),
     read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
     repairLine: (key: string) => world.repairKey(lineKeyOf(key)),
     rows: (key: string) => world.rows(lineKeyOf(key)),
