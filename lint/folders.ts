@@ -40,17 +40,13 @@ const namesakes = Map.groupBy(
   files.filter((file) => !EXCEPTIONS.includes(file)),
   (file) => basename(file, '.ts'),
 );
-for (const [name, [first, ...others]] of namesakes) {
-  if (others.length === 0) continue;
-  const folders = ALIKE.filter(({ names }) => names.includes(name)).flatMap(({ folders }) => folders);
-  const isAlike = [first, ...others].every((file) =>
-    folders.some((folder) => dirname(`${file}`) === `${ROOT}/${folder}`),
-  );
-  if (!isAlike) complaints.push(`${others.join(', ')} has the name of ${first}, and means something else.`);
+for (const [name, [first = '', ...others]] of namesakes) {
+  const folders = ALIKE.flatMap((alike) => (alike.names.includes(name) ? alike.folders : []));
+  const isAlike = (file: string) => folders.includes(dirname(file).slice(ROOT.length + 1));
+  for (const file of others)
+    if (!isAlike(first) || !isAlike(file))
+      complaints.push(`${file} has the name of ${first}, and means something else.`);
 }
-for (const name of ALIKE.flatMap(({ names }) => names))
-  if ((namesakes.get(name)?.length ?? 0) < 2)
-    complaints.push(`No two files have the name ${name}, which may stand twice.`);
 if (EXCEPTIONS.length > MAX_EXCEPTIONS)
   complaints.push(`There are ${EXCEPTIONS.length} exceptions. ${MAX_EXCEPTIONS} are allowed.`);
 for (const file of files) {

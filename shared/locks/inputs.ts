@@ -31,7 +31,7 @@ export const acquireInput = () =>
       holder: name(256),
       ttlSeconds: z._default(ttlSeconds(), 60),
       waitSeconds: z._default(whole(0, 20), 0),
-      /** Whether it waits in line. Otherwise it looks and races, which costs less and serves nobody in order. */
+      /** True if the call waits in line. Otherwise the call races, which costs less and keeps no order. */
       fair: z._default(z.boolean('must be true or false'), true),
       /** The ticket that came with LeaseHeld to an earlier call of this request. The call keeps that position. */
       ticket: z.optional(ticket()),

@@ -12,7 +12,8 @@ import {
   type Work,
   workOf,
 } from '../line/executions/state.ts';
-import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { mayBeUnnotified } from '../line/executions/unnotified.ts';
+import { deleteWaiter } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import { forgetExecution, noteExecution } from './execution-rows.ts';
 import { giveGrace } from './grace.ts';
@@ -151,19 +152,6 @@ async function byTarget(
   return sorted;
 }
 
-/** Whether perhaps no task or call was notified of the permit, as for a lease (leases/execution-ended.ts). */
-async function mayBeUnnotified(
-  dependencies: LeaseDependencies,
-  { key, entry, tickets }: { key: string; entry: PoolEntry; tickets: readonly string[] },
-  call: Call,
-): Promise<boolean> {
-  const { ticket, claimTtlMs, expiresAt } = entry;
-  if (ticket === undefined) return false;
-  if (claimTtlMs !== undefined || expiresAt <= dependencies.clock.now()) return true;
-  const row = await getWaiter(dependencies, { key: key, ticket }, call);
-  return row ? isTask(row) : tickets.includes(ticket);
-}
-
 /** Ends as many as one write ends, and remembers. @returns how many have ended, and how many in line were given their room */
 async function endAll(
   dependencies: LeaseDependencies,
@@ -172,7 +160,8 @@ async function endAll(
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
   const ending: Going[] = [];
   for (const entry of over.slice(0, MOST_GOING)) {
-    const isUnnotified = await mayBeUnnotified(dependencies, { key: record.key, entry, tickets }, call);
+    const grant = { ...entry, line: record.key, endsAt: entry.expiresAt };
+    const isUnnotified = await mayBeUnnotified(dependencies, { grant, tickets }, call);
     ending.push({ entry, how: isUnnotified ? 'perhapsUnnotified' : 'executionEnded' });
   }
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
@@ -188,7 +177,7 @@ interface Passing {
 
 /**
  * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the permit
- * as the dead execution's can end it.
+ * as that of the ended execution can end it.
  * @returns `lost`: it has changed. `ended`: the target has, before it had the permit
  */
 async function passToTarget(
@@ -215,8 +204,8 @@ async function passToTarget(
 }
 
 /**
- * Ends the permits as a pass would that an execution holds which has ended. No event has told this call of that end.
- * @param found as `findEnd` tells. `ticket`: that of a permit, if it was still there
+ * Ends the permits of an execution that has ended, as a pass would. No event has reported that end to this call.
+ * @param found as `findEnd` returns it. `ticket`: that of a permit, if it was still there
  * @returns how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

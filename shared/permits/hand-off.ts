@@ -45,7 +45,7 @@ interface Advancing {
 }
 
 /**
- * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Notifies tasks. Callers look
+ * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#hand-off). Notifies tasks. Callers look
  * for their grants. If the line is empty, removes the mark. Every call that ends a permit while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

@@ -58,7 +58,7 @@ interface Look {
 
 /**
  * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Deletes expired rows
- * (docs/protocols/pools.md#advance).
+ * (docs/protocols/pools.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function findNext(dependencies: LeaseDependencies, look: Look, call: Call): Promise<PoolLine> {
@@ -75,7 +75,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
     const permit = permitOf(waiter);
-    // A second row of a request waits for the outcome of the first one, and keeps nobody out.
+    // A second row of a request waits for the outcome of the first row, and keeps no caller out.
     if (line.heads.some((head) => head.permit.name === permit.name)) {
       line.taskWaits ||= isTask(waiter);
       continue;

@@ -9,7 +9,7 @@ const MAX_FAR_MS = 500;
 
 /** What a call saw when it joined the line. */
 export interface JoinedPool {
-  /** The fence of its turn, if nobody before it leaves. Undefined if that is not known. */
+  /** The fence that its grant will have if no waiter before it leaves. Undefined if that fence is not known. */
   turn: number | undefined;
   /** That of the last grant. */
   fence: number | undefined;

@@ -4,7 +4,7 @@ import type { PoolEntry } from './record.ts';
 
 /**
  * How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was gone.
- * The request of an `executionEnded` one is remembered, and that of a `perhapsUnnotified` one is not: its execution has ended too, but its holder may never have heard of it.
+ * The request of an `executionEnded` one is remembered, and that of a `perhapsUnnotified` one is not: its execution has ended too, but its holder may never have been notified of it.
  */
 type HowEnded = 'expired' | 'undelivered' | 'executionEnded' | 'perhapsUnnotified';
 

@@ -9,8 +9,8 @@ import type { PoolEntry, PoolRecord } from './record.ts';
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#advance). Further pages are read when somebody
- * asks for them.
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#hand-off). Further pages are read on
+ * demand.
  */
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;

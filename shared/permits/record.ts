@@ -62,7 +62,7 @@ export interface PoolRecord {
   waiters: AttributeValue | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
-  /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
+  /** The fence that the grant of the last arrival will have if no waiter before it leaves, as it was last noted. */
   turn: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;

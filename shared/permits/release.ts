@@ -28,7 +28,7 @@ export function releasePermit(dependencies: LeaseDependencies) {
 }
 
 /**
- * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
+ * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#hand-off). Every call that ends a permit does so.
  * @param ticket of the permit, if its task may not have been notified yet
  */
 export async function handOffToLine(

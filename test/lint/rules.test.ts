@@ -123,12 +123,18 @@ it('npm run lint fails on two files of shared/ that have one name for different 
     await write('functions/leases/quotas.ts');
     expect(await run(process.execPath, [resolve('lint/folders.ts')])).toMatchObject({ code: 0 });
     await write('shared/permits/quotas.ts');
+    await write('shared/leases/release.ts');
+    await write('shared/line/release.ts');
+    await write('shared/commits/next.ts');
+    await write('shared/permits/next.ts');
     await write('shared/line/limits/keys/count.ts');
     expect(await run(process.execPath, [resolve('lint/folders.ts')])).toEqual({
       code: 1,
       stderr:
-        'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n' +
-        'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n',
+        'shared/permits/next.ts has the name of shared/commits/next.ts, and means something else.\n' +
+        'shared/line/release.ts has the name of shared/leases/release.ts, and means something else.\n' +
+        'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n' +
+        'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n',
     });
   } finally {
     await rm(folder, { recursive: true, force: true });

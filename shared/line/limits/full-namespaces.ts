@@ -78,8 +78,8 @@ export class Fullness {
   }
 
   /**
-   * Counts the tickets of all namespaces, once, as soon as one of them has so many keys with a line that it may be full. A deployment
-   * with few such keys pays nothing.
+   * Counts the tickets of all namespaces, once, as soon as one of them has enough keys with a line to be full. A deployment with few such
+   * keys pays nothing.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {

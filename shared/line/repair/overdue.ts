@@ -25,7 +25,7 @@ const NOTIFIED_AFTER_MS = 10_000;
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** The repair of one key takes no longer, as a rule. */
+/** The repair of one key usually takes no longer. */
 export const LAST_KEY_MS = 5000;
 
 /** A run ends this many rows of one key unless its time is nearly up, and more rows only while it has time to spare for the other keys. */
@@ -79,8 +79,8 @@ export async function isAnyWaiting(
 }
 
 /**
- * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would never end. Rows of callers go once
- * they are over.
+ * Ends overdue tasks, also while the holder goes on. Otherwise TTL would delete such a ticket, and its task would never end. Deletes expired rows of
+ * callers.
  * @returns how many tasks Step Functions gave no answer about
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
