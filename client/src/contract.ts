@@ -664,7 +664,7 @@ export interface components {
              * @description What kind of record it is.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
              * @description Why it was spared.
              * @enum {string}
@@ -681,7 +681,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description Whether to delete records too that the TTL of DynamoDB can never delete.
              * @default false
@@ -919,6 +919,11 @@ export interface components {
                  * Format: int64
                  * @description How many of the kind.
                  */
+                emptyPool?: number;
+                /**
+                 * Format: int64
+                 * @description How many of the kind.
+                 */
                 firstSight?: number;
                 /**
                  * Format: int64
@@ -980,7 +985,7 @@ export interface components {
              * @description What kind of record it is.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /** @description Whether the TTL of DynamoDB can never delete it. */
             neverDeletable: boolean;
             /** @description Why it is reported, in words. */
@@ -996,6 +1001,7 @@ export interface components {
             abandonedLease: components["schemas"]["ExpiredTally"];
             abandonedPermit: components["schemas"]["ExpiredTally"];
             commit: components["schemas"]["ExpiredTally"];
+            emptyPool: components["schemas"]["ExpiredTally"];
             firstSight: components["schemas"]["ExpiredTally"];
             nameserviceRow: components["schemas"]["ExpiredTally"];
             releasedLease: components["schemas"]["ExpiredTally"];
@@ -3143,7 +3149,7 @@ export interface operations {
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
-                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
                 /** @description How many to list. 100 where it is not given. */
                 limit?: number;
                 /** @description The report. The last complete one where it is not given. */

@@ -12,8 +12,6 @@ export interface Places {
   nameserviceTable: string;
   /** Undefined in a deployment without a queue. */
   waitersTable: string | undefined;
-  /** Undefined in a deployment without permits. */
-  poolsTable: string | undefined;
   bucket: string;
 }
 
@@ -81,6 +79,13 @@ interface SourcePage<Kind extends string = string> {
   held?: Readonly<Record<string, number>>;
   /** The next page begins after this key. Undefined after the last page. */
   after: Item | string | undefined;
+}
+
+/** What a report finds in one record. */
+export interface Found<Kind extends string = string> {
+  rows: ExpiredRow<Kind>[];
+  /** How many leases or permits are held in it. */
+  held: number;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { DeleteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
+import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send, writing } from '../aws/send.ts';
 import { namespaceOfName } from '../namespace.ts';
@@ -10,21 +10,19 @@ import type { ExpirySource, Margins, PageStart, SourceReader, SpareReason } from
 
 /** How expired records of one table are found, reported and recognised. */
 export interface TableSource<Kind extends string = string>
-  extends Pick<ExpirySource<Kind>, 'kinds' | 'place' | 'untouchable' | 'reasonToSpare'> {
-  /** The key's attributes. */
-  key: readonly string[];
+  extends Deletable<Kind>,
+    Pick<ExpirySource<Kind>, 'kinds' | 'untouchable' | 'reasonToSpare'> {
   /** The attributes that are read besides the key. Never a secret. */
   attributes: readonly string[];
   /** Lets expired records through, so that DynamoDB sends no others. */
   filter(now: number, margins: Margins): Condition;
-  /** Records that are only counted, by the namespaces of their keys. */
-  counted?: {
-    filter(now: number, margins: Margins): Condition;
-    /** Whether a record that either filter let through is one to be counted. */
-    is(item: Item, now: number, margins: Margins): boolean;
-  };
   /** @param item a record that the filter let through */
   row(item: Item, now: number, margins: Margins): ExpiredRow<Kind>;
+}
+
+interface Deletable<Kind extends string> extends Pick<ExpirySource<Kind>, 'place'> {
+  /** The key's attributes. */
+  key: readonly string[];
   /** The condition, besides the record's identity, under which a deletion is safe. */
   deletable?(kind: Kind): Condition;
 }
@@ -43,18 +41,10 @@ function scanner<Kind extends string>(source: TableSource<Kind>): ExpirySource<K
   return async (reader, start, call) => {
     const { places, clock, margins } = reader;
     const now = clock.now();
-    const { counted } = source;
-    const expired = source.filter(now, margins);
-    const filter = counted ? any(expired, counted.filter(now, margins)) : expired;
+    const filter = source.filter(now, margins);
     const read = [...source.key, ...source.attributes];
     const { items, ...page } = await scan(reader, { ...start, table: source.place(places), filter, read }, call);
-    const isCounted = (item: Item) => counted?.is(item, now, margins) ?? false;
-    const nameOf = (item: Item) => item[source.key[0] ?? '']?.S ?? '';
-    return {
-      ...page,
-      rows: items.filter((item) => !isCounted(item)).map((item) => source.row(item, now, margins)),
-      ...(counted && { held: byNamespace(items.filter(isCounted).map(nameOf)) }),
-    };
+    return { ...page, rows: items.map((item) => source.row(item, now, margins)) };
   };
 }
 
@@ -93,17 +83,18 @@ export async function scan(
   };
 }
 
-/** How many of the names belong to each namespace. */
-export function byNamespace(names: readonly string[]): Record<string, number> {
+/** The sums for each namespace of the keys. */
+export function byNamespace(found: readonly { key: string; held: number }[]): Record<string, number> {
   const counts = new Map<string, number>();
-  for (const name of names) {
-    const namespace = namespaceOfName(name);
-    if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
+  for (const { key, held } of found) {
+    const namespace = held > 0 ? namespaceOfName(key) : undefined;
+    if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + held);
   }
   return Object.fromEntries(counts);
 }
 
-function remover<Kind extends string>(source: TableSource<Kind>): ExpirySource<Kind>['remove'] {
+/** Deletes a record that has the attributes of its identity. */
+export function remover<Kind extends string>(source: Deletable<Kind>): ExpirySource<Kind>['remove'] {
   return async ({ dynamodb, places }, { kind, key, identity }, call) => {
     const table = source.place(places);
     if (!table || !identity) return 'unrecognisable';

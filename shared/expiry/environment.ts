@@ -57,7 +57,6 @@ function places(env: NodeJS.ProcessEnv): Places {
     commitsTable: requiredString('COMMITS_TABLE', env),
     nameserviceTable: requiredString('NAMESERVICE_TABLE', env),
     waitersTable: env.WAITERS_TABLE || undefined,
-    poolsTable: env.POOLS_TABLE || undefined,
     bucket: requiredString('BUCKET', env),
   };
 }

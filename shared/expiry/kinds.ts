@@ -1,6 +1,6 @@
 /** Every kind of expired record. The sources (sources.ts) find them. */
 export const KINDS = [
-  ...(['abandonedLease', 'releasedLease', 'abandonedPermit'] as const),
+  ...(['abandonedLease', 'releasedLease', 'abandonedPermit', 'emptyPool'] as const),
   ...(['commit', 'firstSight', 'waiter', 'upload', 'nameserviceRow'] as const),
 ] as const;
 export type Kind = (typeof KINDS)[number];

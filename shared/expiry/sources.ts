@@ -1,17 +1,16 @@
 import { COMMITS, UPLOADS } from '../commits/expired.ts';
 import type { ExpirySource } from '../expired/source.ts';
-import { LEASES, WAITERS } from '../leases/expired.ts';
+import { WAITERS } from '../line/expired.ts';
+import { LOCKS } from '../locks/expired.ts';
 import { NAMESERVICE } from '../nameservice/expired.ts';
-import { PERMITS } from '../permits/expired.ts';
 import type { Kind } from './kinds.ts';
 
 /** The sources of a report, in the order of their reading. Segments and parts have these names. */
 export const SOURCES = {
-  leases: LEASES,
+  leases: LOCKS,
   commits: COMMITS,
   nameservice: NAMESERVICE,
   waiters: WAITERS,
-  pools: PERMITS,
   uploads: UPLOADS,
 } as const satisfies Record<string, ExpirySource<Kind>>;
 

@@ -1,11 +1,11 @@
 import { integer, number, text } from '../aws/attributes.ts';
 import { aliased, all, any, type Condition } from '../aws/condition.ts';
-import { agedBy, expiredBy, holderNamed, identityOf } from '../expired/rows.ts';
-import type { Margins } from '../expired/source.ts';
-import { tableSource } from '../expired/table.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { agedBy, type ExpiredRow, expiredBy, holderNamed, identityOf } from '../expired/rows.ts';
+import type { Found, Margins } from '../expired/source.ts';
 import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
-import { isFree, isHeld, isUnmarked } from './conditions.ts';
+import { isHeld, isLease } from './conditions.ts';
 
 /** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
@@ -54,74 +54,38 @@ const isHeldInNamespace = (now: number, { clockSkewMs }: Margins): Condition =>
     }),
   );
 
-export const LEASES = tableSource<'abandonedLease' | 'releasedLease'>({
-  place: ({ leasesTable }) => leasesTable,
-  kinds: ['abandonedLease', 'releasedLease'],
-  key: ['key'],
-  attributes: [...LEASE_IDENTITY, 'holder', 'ended_execution'],
-  filter: (now, margins) => any(isAbandoned(now, margins), isReleased(now, margins)),
-  counted: {
-    filter: isHeldInNamespace,
-    is: (item, now, { clockSkewMs }) =>
-      item.released_at === undefined && (number(item, 'expires_at') ?? 0) >= now - clockSkewMs,
-  },
-  row: (item, now, { fenceRetentionSeconds }) => {
-    const releasedAt = number(item, 'released_at');
-    const expiresAt = number(item, 'expires_at');
-    const wasReleased = releasedAt !== undefined && expiresAt === undefined;
-    const ttl = readTtl(item.lease_expiry, now);
-    const holder = holderNamed(item.holder?.S);
-    // A record of the crate runs to the end of the second that it names.
-    const wholeSeconds = ttl.atMs !== undefined && ttl.fault !== 'milliseconds' ? ttl.atMs + 1000 : ttl.atMs;
-    const expired = wasReleased ? (ttl.atMs ?? releasedAt + fenceRetentionSeconds * 1000) : (expiresAt ?? wholeSeconds);
-    const who = holder ?? NAMELESS;
-    const what = wasReleased
-      ? `${who} gave it back, and it is past its retention`
-      : `${expiredBy(who, item.ended_execution !== undefined)}, and nobody took it over`;
-    return {
-      kind: wasReleased ? 'releasedLease' : 'abandonedLease',
-      key: { key: item.key?.S ?? '' },
-      holder,
-      ...agedBy(expired, now),
-      ...reasonWithTtl(what, ttl.fault),
-      identity: identityOf(item, LEASE_IDENTITY),
-    };
-  },
-  // After the deletion the next grant's fence is the time of the grant.
-  reasonToSpare: ({ identity }, { clockSkewMs }, now) => {
-    const { fence } = identity ?? {};
-    const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
-    return rises ? undefined : 'fenceAhead';
-  },
-  // The line decides about a marked lease, because a task may be parked behind it.
-  deletable: (kind) => all(kind === 'abandonedLease' ? isHeld : isFree, isUnmarked),
-});
+export const LEASE_KINDS = ['abandonedLease', 'releasedLease'] as const;
+type LeaseKind = (typeof LEASE_KINDS)[number];
 
-const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
+/** The records of leases that have expired, and those that count as held in a namespace. */
+export const expiredLeases = (now: number, margins: Margins): Condition =>
+  any(all(isLease, any(isAbandoned(now, margins), isHeldInNamespace(now, margins))), isReleased(now, margins));
 
-/** Tickets of tasks that are parked for a lease. A task token is a secret: the filter asks whether there is one, and the scan never reads it. */
-export const WAITERS = tableSource<'waiter'>({
-  place: ({ waitersTable }) => waitersTable,
-  kinds: ['waiter'],
-  key: ['key', 'ticket'],
-  attributes: [...WAITER_IDENTITY, 'holder'],
-  filter: (now, { clockSkewMs }) =>
-    aliased('attribute_type(#task_token, :string) AND #deadline < :cut', {
-      ':string': text('S'),
-      ':cut': integer(now - clockSkewMs),
-    }),
-  row: (item, now) => {
-    const { fault } = readTtl(item.ttl, now);
-    const holder = holderNamed(item.holder?.S);
-    const what = `${holder ?? 'a caller that leaves no name'} is still parked for the lease, and its deadline is past`;
-    return {
-      kind: 'waiter',
-      key: { key: item.key?.S ?? '', ticket: item.ticket?.S ?? '' },
-      holder,
-      ...agedBy(number(item, 'deadline'), now),
-      ...reasonWithTtl(what, fault),
-      identity: identityOf(item, WAITER_IDENTITY),
-    };
-  },
-  untouchable: () => 'leftToQueue',
-});
+/** @param item a record that `expiredLeases` let through */
+export function findLease(item: Item, now: number, margins: Margins): Found<LeaseKind> {
+  const isHeldStill = item.released_at === undefined && (number(item, 'expires_at') ?? 0) >= now - margins.clockSkewMs;
+  return isHeldStill ? { rows: [], held: 1 } : { rows: [rowOf(item, now, margins)], held: 0 };
+}
+
+function rowOf(item: Item, now: number, { fenceRetentionSeconds }: Margins): ExpiredRow<LeaseKind> {
+  const releasedAt = number(item, 'released_at');
+  const expiresAt = number(item, 'expires_at');
+  const wasReleased = releasedAt !== undefined && expiresAt === undefined;
+  const ttl = readTtl(item.lease_expiry, now);
+  const holder = holderNamed(item.holder?.S);
+  // A record of the crate runs to the end of the second that it names.
+  const wholeSeconds = ttl.atMs !== undefined && ttl.fault !== 'milliseconds' ? ttl.atMs + 1000 : ttl.atMs;
+  const expired = wasReleased ? (ttl.atMs ?? releasedAt + fenceRetentionSeconds * 1000) : (expiresAt ?? wholeSeconds);
+  const who = holder ?? NAMELESS;
+  const what = wasReleased
+    ? `${who} gave it back, and it is past its retention`
+    : `${expiredBy(who, item.ended_execution !== undefined)}, and nobody took it over`;
+  return {
+    kind: wasReleased ? 'releasedLease' : 'abandonedLease',
+    key: { key: item.key?.S ?? '' },
+    holder,
+    ...agedBy(expired, now),
+    ...reasonWithTtl(what, ttl.fault),
+    identity: identityOf(item, LEASE_IDENTITY),
+  };
+}

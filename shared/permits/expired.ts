@@ -1,59 +1,83 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../aws/attributes.ts';
-import { aliased, all, type Condition, conditionFields, not } from '../aws/condition.ts';
+import { integer, number, text } from '../aws/attributes.ts';
+import { aliased, all, any, type Condition, conditionFields, not } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identityOf } from '../expired/rows.ts';
-import type { ExpirySource } from '../expired/source.ts';
-import { byNamespace, scan, whySpared } from '../expired/table.ts';
+import type { ExpirySource, Found, Margins } from '../expired/source.ts';
+import { whySpared } from '../expired/table.ts';
 import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
 import { attributesOf, isUnmarked } from './conditions.ts';
 import { type PoolEntry, parsePool } from './record.ts';
-import { isStillPool } from './write.ts';
+import { isStillPool, lastWriteOf, ttlAfter } from './write.ts';
 
-/** A pool of which nothing is in use has no holders. */
-const hasHolders: Condition = all(isStillPool, not(aliased('#used = :zero', { ':zero': integer(0) })));
+export const POOL_KINDS = ['abandonedPermit', 'emptyPool'] as const;
+type PoolKind = (typeof POOL_KINDS)[number];
 
-/** Permits that expired and whose places no caller has needed. They are entries of the records of pools, several in one record. */
-export const PERMITS: ExpirySource<'abandonedPermit'> = {
-  place: ({ leasesTable }) => leasesTable,
-  kinds: ['abandonedPermit'],
-  segmented: true,
-  page: async (reader, start, call) => {
-    const { clock, margins, places } = reader;
-    const now = clock.now();
-    const { items, ...page } = await scan(reader, { ...start, table: places.leasesTable, filter: hasHolders }, call);
-    // From then on other callers may take its place.
-    const isAbandoned = ({ expiresAt }: PoolEntry) => expiresAt < now - margins.clockSkewMs;
-    const pools = items.map((item) => ({ item, pool: parsePool(item.key?.S ?? '', item) }));
-    return {
-      ...page,
-      rows: pools.flatMap(({ item, pool: { key, entries } }) =>
-        entries.filter(isAbandoned).map((entry) => rowOf(item, { key, entry }, now)),
-      ),
-      held: byNamespace(
-        pools.flatMap(({ pool: { key, entries } }) => entries.filter((entry) => !isAbandoned(entry)).map(() => key)),
-      ),
-    };
-  },
-  // The record stays, and its fence with it. While the mark is there, the line decides whose place it needs.
-  remove: async ({ dynamodb, places: { leasesTable: table } }, { key: { key = '' }, identity }, call) => {
-    const name = identity?.name;
-    if (!identity || !name || !('S' in name)) return 'unrecognisable';
-    const command = new UpdateItemCommand({
-      TableName: table,
-      Key: { key: text(key) },
-      UpdateExpression: 'SET #used = #used - #h.w REMOVE #h, #f',
-      ...conditionFields(all(isStillPool, isReported(identity), isUnmarked), {
-        names: { ...attributesOf(name.S), '#used': 'used' },
-      }),
-      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-    });
-    const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
-    if (outcome.won) return undefined;
-    return whySpared({ isThere: outcome.old?.[`h${name.S}`] !== undefined, unanswered: outcome.unanswered });
-  },
+/** The clean-up recognises an empty pool by these. Each write moves `lease_expiry`. */
+const POOL_IDENTITY = ['formed', 'used', 'fence', 'waiters', 'lease_expiry'] as const;
+
+const isEmpty: Condition = aliased('#used = :zero', { ':zero': integer(0) });
+
+/** Pools with holders, and empty ones past their retention. */
+export const expiredPools = (now: number, { fenceRetentionSeconds }: Margins): Condition =>
+  all(
+    isStillPool,
+    any(
+      not(isEmpty),
+      all(isUnmarked, aliased('#lease_expiry < :unused', { ':unused': ttlAfter(now - fenceRetentionSeconds * 1000) })),
+    ),
+  );
+
+/**
+ * Permits are entries of the record of a pool, several in one record.
+ * @param item a record that `expiredPools` let through
+ */
+export function findPermits(item: Item, now: number, margins: Margins): Found<PoolKind> {
+  const { key, entries } = parsePool(item.key?.S ?? '', item);
+  // Only another client writes entries that are not in use.
+  if (number(item, 'used') === 0) return { rows: entries.length === 0 ? [emptyPool(item, now, margins)] : [], held: 0 };
+  // From then on other callers may take its place.
+  const abandoned = entries.filter(({ expiresAt }) => expiresAt < now - margins.clockSkewMs);
+  return {
+    rows: abandoned.map((entry) => rowOf(item, { key, entry }, now)),
+    held: entries.length - abandoned.length,
+  };
+}
+
+function emptyPool(item: Item, now: number, { fenceRetentionSeconds }: Margins): ExpiredRow<PoolKind> {
+  const { atMs, fault } = readTtl(item.lease_expiry, now);
+  return {
+    kind: 'emptyPool',
+    key: { key: item.key?.S ?? '' },
+    holder: null,
+    ...agedBy(atMs && lastWriteOf(atMs) + fenceRetentionSeconds * 1000, now),
+    ...reasonWithTtl('no caller has a permit of the pool, and it is past its retention', fault),
+    identity: identityOf(item, POOL_IDENTITY),
+  };
+}
+
+/** Ends an abandoned permit. The record stays, and its fence with it. While the mark is there, the line decides whose place it needs. */
+export const endAbandoned: ExpirySource<'abandonedPermit'>['remove'] = async (
+  { dynamodb, places: { leasesTable: table } },
+  { key: { key = '' }, identity },
+  call,
+) => {
+  const name = identity?.name;
+  if (!identity || !name || !('S' in name)) return 'unrecognisable';
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(key) },
+    UpdateExpression: 'SET #used = #used - #h.w REMOVE #h, #f',
+    ...conditionFields(all(isStillPool, isReported(identity), isUnmarked), {
+      names: { ...attributesOf(name.S), '#used': 'used' },
+    }),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+  if (outcome.won) return undefined;
+  return whySpared({ isThere: outcome.old?.[`h${name.S}`] !== undefined, unanswered: outcome.unanswered });
 };
 
 function rowOf(

@@ -15,6 +15,9 @@ const TTL_SECONDS = 400 * 86_400;
 /** The TTL attribute of a pool's record, in epoch seconds. Each write moves it. */
 export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
 
+/** The time of the last write on a pool, in epoch milliseconds, rounded up. @param ttlMs its TTL attribute as a time */
+export const lastWriteOf = (ttlMs: number): number => ttlMs - TTL_SECONDS * 1000;
+
 /** The record is a pool. Without this condition, a late write on a pool could land on a lease. */
 export const isStillPool: Condition = aliased('#lease_version = :pool', { ':pool': text(POOL) });
 

@@ -9,6 +9,7 @@ import {
   commitRecord,
   commitRow,
   type ExpiryWorld,
+  emptyPool,
   expiryWorld,
   firstSight,
   lease,
@@ -35,12 +36,13 @@ async function filled(): Promise<ExpiryWorld> {
   await world.putLease(lease('abandoned', T));
   await world.putLease(rustLease('rust', SECONDS));
   await world.putLease(releasedLease('released', SECONDS));
+  await world.putLease(emptyPool('empty', T - HOUR));
   await world.putCommit(commitRecord('a/b', SECONDS));
   await world.putCommit(firstSight('a/b', SECONDS));
   await world.putName(commitRow('books:main', N(SECONDS)));
   return world;
 }
-const FILLED = 6;
+const FILLED = 7;
 
 /** The ETags of the bytes `same` and `replaced`: their MD5s. */
 const [SAME, REPLACED] = ['same', 'replaced'].map((bytes) => `"${createHash('md5').update(bytes).digest('hex')}"`);
@@ -89,6 +91,7 @@ describe('clean', () => {
     expect(first.deleted.by).toEqual({
       abandonedLease: 2,
       releasedLease: 1,
+      emptyPool: 1,
       commit: 1,
       firstSight: 1,
       nameserviceRow: 1,

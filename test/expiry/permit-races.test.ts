@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { HoldfastError } from '../../shared/errors.ts';
+import { LOCKS } from '../../shared/locks/expired.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { PERMITS } from '../../shared/permits/expired.ts';
 import { extendPermit } from '../../shared/permits/heartbeat.ts';
 import { releasePermit } from '../../shared/permits/release.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
@@ -13,9 +13,9 @@ import { poolWorld } from '../support/worlds/permits.ts';
 
 const ROUNDS = rounds(300, 8);
 const pools = await poolWorld();
-const { poolsTable } = pools.dependencies;
+const { table: leasesTable } = pools.dependencies;
 const expiry = await expiryWorld({ clock: pools.clock });
-const reader = { ...expiry.dependencies, places: { ...expiry.places, poolsTable } };
+const reader = { ...expiry.dependencies, places: { ...expiry.places, leasesTable } };
 const dynamodb = testClient();
 let interleaver: Interleaver;
 // One client for all rounds: its gate asks whichever interleaver runs now.
@@ -31,9 +31,9 @@ it(`evictions among holders free each place once, and none that is held (${ROUND
 
 /** The rows of the report about a pool, which may be on any page. */
 async function reported(key: string) {
-  const own: Awaited<ReturnType<typeof PERMITS.page>>['rows'] = [];
-  for (let after: Parameters<typeof PERMITS.page>[1]['after']; ; ) {
-    const page = await PERMITS.page(reader, { segment: 0, of: 1, after }, call());
+  const own: Awaited<ReturnType<typeof LOCKS.page>>['rows'] = [];
+  for (let after: Parameters<typeof LOCKS.page>[1]['after']; ; ) {
+    const page = await LOCKS.page(reader, { segment: 0, of: 1, after }, call());
     own.push(...page.rows.filter((row) => row.key.key === key));
     after = page.after;
     if (after === undefined) return own;
@@ -62,7 +62,7 @@ async function play(seed: number, happened: Record<string, number>): Promise<voi
     count(what);
   };
   const evict = async () => {
-    for (const row of own) count((await PERMITS.remove({ ...reader, dynamodb }, row, call())) ?? 'evicted');
+    for (const row of own) count((await LOCKS.remove({ ...reader, dynamodb }, row, call())) ?? 'evicted');
   };
   const extend = (nth: number) => async () => {
     const permit = dead[nth];

@@ -24,8 +24,8 @@ async function reportsOver(
   { clock, dependencies }: Pick<Awaited<ReturnType<typeof poolWorld>>, 'clock' | 'dependencies'>,
   overrides: Parameters<typeof expiryWorld>[0] = {},
 ) {
-  const { table: leasesTable, waitersTable, poolsTable } = dependencies;
-  const places = { ...others, leasesTable, waitersTable, poolsTable, bucket: await newBucket() };
+  const { table: leasesTable, waitersTable } = dependencies;
+  const places = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
   const expiry = await expiryWorld({ clock, places, ...overrides });
   return { expiry, cleanNow: (input: object = {}, as = call()) => expiry.clean({ dryRun: false, ...input }, as) };
 }
@@ -170,7 +170,7 @@ describe('the clean-up spares a permit', () => {
   it('whose record TTL never deletes, unless such records are asked for', async () => {
     const { acquire, setRaw, read, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'ms', holder: 'dead', limit: 2 });
-    await setRaw('ms', 'ttl_at', N(clock.now()));
+    await setRaw('ms', 'lease_expiry', N(clock.now()));
     clock.advance(2 * HOUR);
     expect((await expiry.report()).neverDeletable).toBe(1);
     expect(await expiry.rows()).toMatchObject([{ ttlFault: 'milliseconds', neverDeletable: true }]);
@@ -222,9 +222,9 @@ describe('a record with many holders', () => {
   it('has a row for each, in pages that end within the record', async () => {
     const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 30, pageRows: 1 });
     await acquire({ key: 'crowd', holder: 'one', limit: 200 });
-    const { key, row, ...one } = (await rawItem('crowd')) ?? {};
+    const { key, ...one } = (await rawItem('crowd')) ?? {};
     const crowd = entries(one, 200);
-    await putRaw({ ...{ key, row }, ...crowd, used: N(200) } as Record<string, AttributeValue>);
+    await putRaw({ key, ...crowd, used: N(200) } as Record<string, AttributeValue>);
     clock.advance(2 * HOUR);
     const { expired } = await expiry.report();
     expect(expired.abandonedPermit.count).toBe(200);
@@ -250,8 +250,8 @@ describe('a record with many holders', () => {
     // What JSON makes of a control character, and JSON within JSON, is seven bytes.
     const long = '\u0001'.repeat(2000);
     await acquire({ key: 'one', holder: 'one', limit: 200 });
-    const { key: _, row, ...one } = (await rawItem('one')) ?? {};
-    await putRaw({ key: S(long), row, ...entries(one, 400) } as Record<string, AttributeValue>);
+    const { key: _, ...one } = (await rawItem('one')) ?? {};
+    await putRaw({ key: S(long), ...entries(one, 400) } as Record<string, AttributeValue>);
     clock.advance(2 * HOUR);
     await expiry.report();
     const first = await expiry.read({ limit: 1000 });
@@ -276,6 +276,120 @@ function entries(item: Record<string, AttributeValue>, count: number): Record<st
   return Object.fromEntries([...others, ...made.flat()]);
 }
 
+describe('an empty pool', () => {
+  const HOURS_KEPT = 400 * 24;
+
+  /** A pool from which the last permit was released at this moment. */
+  async function emptied() {
+    const world = await permitWorld();
+    const empty = async (key: string) => {
+      const permit = await world.acquire({ key, holder: 'last', requestId: 'last', limit: 2 });
+      await world.release(permit);
+      return permit;
+    };
+    return { ...world, empty };
+  }
+
+  it('is reported and deleted after its retention, and the fence of the next grant is higher', async () => {
+    const { acquire, empty, rawItem, clock, expiry, cleanNow } = await emptied();
+    const { fence } = await empty('done');
+    clock.advance(HOUR);
+    expect((await expiry.report()).expired.emptyPool.count).toBe(0);
+    clock.advance(HOUR + 1000);
+    await expiry.report();
+    expect(await expiry.rows()).toMatchObject([
+      {
+        kind: 'emptyPool',
+        key: { key: 'done' },
+        holder: null,
+        reason: 'no caller has a permit of the pool, and it is past its retention',
+        neverDeletable: false,
+        ttlFault: null,
+      },
+    ]);
+    expect(await cleanNow({ kinds: ['releasedLease', 'abandonedLease'] })).toMatchObject({ deleted: { count: 0 } });
+    expect((await cleanNow()).deleted.by).toEqual({ emptyPool: 1 });
+    expect(await rawItem('done')).toBeUndefined();
+    expect((await cleanNow()).spared.by).toEqual({ gone: 1 });
+    expect((await acquire({ key: 'done', limit: 2 })).fence).toBeGreaterThan(fence);
+  });
+
+  it('is spared while its retention lasts, or its fence is ahead of the clock', async () => {
+    const { empty, setRaw, clock, expiry, cleanNow } = await emptied();
+    for (const key of ['young', 'ahead']) await empty(key);
+    clock.advance(2 * HOUR);
+    await setRaw('ahead', 'fence', N(clock.now() + HOUR));
+    await expiry.report();
+    clock.advance(-1000);
+    expect((await cleanNow({ olderThanSeconds: 0 })).spared.by).toEqual({ tooYoung: 2 });
+    clock.advance(2000);
+    expect(await cleanNow()).toMatchObject({ deleted: { by: { emptyPool: 1 } }, spared: { by: { fenceAhead: 1 } } });
+  });
+
+  it('that has changed since the report is spared', async () => {
+    const { acquire, release, empty, rawItem, setRaw, deleteRaw, clock, expiry, cleanNow } = await emptied();
+    const changes: Record<string, (key: string) => Promise<unknown>> = {
+      'in use': (key) => acquire({ key, limit: 2 }),
+      'used again': async (key) => release(await acquire({ key, limit: 2 })),
+      'with a line': (key) => setRaw(key, 'waiters', N(7)),
+      'formed again': (key) => setRaw(key, 'formed', N(clock.now())),
+      'with another fence': (key) => setRaw(key, 'fence', N(1)),
+      'written since': (key) => setRaw(key, 'lease_expiry', N(clock.now())),
+      'with a use of another client': (key) => setRaw(key, 'used', N(1)),
+      'a lease': async (key) => {
+        const { formed: _, used: __, ...rest } = (await rawItem(key)) ?? {};
+        await expiry.putLease({ ...rest, lease_version: S('version') });
+      },
+    };
+    for (const key of Object.keys(changes)) await empty(key);
+    await empty('deleted');
+    clock.advance(3 * HOUR);
+    await expiry.report();
+    for (const [key, change] of Object.entries(changes)) await change(key);
+    await deleteRaw('deleted');
+    const before = await expiry.itemsOf(expiry.places.leasesTable);
+    const { deleted, spared } = await cleanNow();
+    expect([deleted.count, spared.by]).toEqual([0, { changed: Object.keys(changes).length, gone: 1 }]);
+    expect(await expiry.itemsOf(expiry.places.leasesTable)).toEqual(before);
+  });
+
+  it('with a mark, or of which another client wrote entries that are not in use, is not reported', async () => {
+    const { acquire, empty, setRaw, clock, expiry } = await emptied();
+    await empty('marked');
+    await setRaw('marked', 'waiters', N(1));
+    await acquire({ key: 'odd', holder: 'dead', limit: 2 });
+    await setRaw('odd', 'used', N(0));
+    clock.advance(3 * HOUR);
+    await expiry.report();
+    expect(await expiry.rows()).toEqual([]);
+  });
+
+  it('is no lease to the report, and neither is a pool that is in use, however old', async () => {
+    const { acquire, empty, clock, expiry } = await emptied();
+    await empty('empty');
+    await acquire({ key: 'in use', holder: 'alive', limit: 2, ttlSeconds: 86_400 });
+    await expiry.putLease(lease('a lease', clock.now()));
+    clock.advance(HOURS_KEPT * HOUR);
+    await expiry.report();
+    const kinds = (await expiry.rows()).map(({ kind, key }) => `${key.key}: ${kind}`);
+    expect(kinds.toSorted()).toEqual(['a lease: abandonedLease', 'empty: emptyPool', 'in use: abandonedPermit']);
+  });
+
+  it('whose deletion arrives after the next grant is spared', async () => {
+    const { acquire, empty, read, clock, expiry, cleanNow } = await emptied();
+    await empty('late');
+    clock.advance(3 * HOUR);
+    await expiry.report();
+    const afterGrant: Fault = async (send) => {
+      await acquire({ key: 'late', holder: 'next', limit: 2 });
+      return send();
+    };
+    expiry.items.faultsOf.DeleteItem = [afterGrant];
+    expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
+    expect(await read('late')).toMatchObject({ used: 1, holders: [{ holder: 'next' }] });
+  });
+});
+
 describe('a record that another client wrote', () => {
   it('costs itself alone, near 400 KB and with shapes of its own', async () => {
     const { acquire, rawItem, putRaw, setRaw, read, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
@@ -294,8 +408,7 @@ describe('a record that another client wrote', () => {
     await setRaw('text', 'used', S('1'));
     const { used: _, ...unused } = (await rawItem('none')) ?? {};
     await putRaw(unused);
-    await putRaw({ key: S('unlike'), row: S('#'), used: S('x'), waiters: S('x'), fence: { L: [] } });
-    await putRaw({ key: S('sound'), row: S('x0123456789abcdef'), [`h${names.sound}`]: { M: {} } });
+    await putRaw({ key: S('unlike'), used: S('x'), waiters: S('x'), fence: { L: [] } });
     clock.advance(2 * HOUR);
     await expiry.putLease(lease('beside', clock.now() - 2 * HOUR));
     const { expired, complete } = await expiry.report();
@@ -333,25 +446,6 @@ describe('a record that another client wrote', () => {
 });
 
 describe('a deployment', () => {
-  it('without permits has no rows of them, and one that gets the table begins a new report', async () => {
-    const { acquire, clock, expiry } = await permitWorld();
-    await acquire({ key: 'k', holder: 'dead', limit: 2 });
-    clock.advance(2 * HOUR);
-    const without = { places: { ...expiry.places, poolsTable: undefined } };
-    const before = await expiry.report(call(), without);
-    expect(before).toMatchObject({ complete: true, expired: { abandonedPermit: { count: 0 } } });
-    clock.advance(1); // the later report is the last one
-    const after = await expiry.report();
-    expect(after.expired.abandonedPermit.count).toBe(1);
-    expect(after.reportId).not.toBe(before.reportId);
-    // Once it has lost the table again, the clean-up passes over those of the last report.
-    expect(await expiry.clean({ dryRun: false }, call(), without)).toMatchObject({
-      deleted: { count: 0 },
-      spared: { by: { unrecognisable: 1 } },
-      stoppedBy: null,
-    });
-  });
-
   it('that was rolled back takes a report with permits for none, and one that was upgraded reads those without', async () => {
     const { acquire, clock, expiry } = await permitWorld();
     await acquire({ key: 'k', holder: 'dead', limit: 2 });
@@ -361,13 +455,18 @@ describe('a deployment', () => {
     const stored = JSON.parse((await store.get(reportKey(reportId), call()))?.text ?? '');
     // 0.2.0 reads format 1 alone.
     expect(stored.format).toBe(2);
-    const withoutPermits = stored.segments
-      .filter(({ source }: Segment) => source !== 'pools')
-      .map(({ expired: { abandonedPermit: _, ...expired }, ...segment }: Segment) => ({ ...segment, expired }));
+    const withoutPermits = stored.segments.map(
+      ({ expired: { abandonedPermit: _, emptyPool: __, ...expired }, ...segment }: Segment) => ({
+        ...segment,
+        expired,
+        runs: [],
+      }),
+    );
     const earlier = JSON.stringify({ ...stored, format: 1, segments: withoutPermits });
     await store.put(reportKey(reportId), earlier, call());
     const { rows, expired } = await expiry.read({ reportId });
-    expect([rows, expired.abandonedPermit]).toEqual([[], { count: 0, oldestAgeSeconds: 0 }]);
+    const none = { count: 0, oldestAgeSeconds: 0 };
+    expect([rows, expired.abandonedPermit, expired.emptyPool]).toEqual([[], none, none]);
   });
 });
 

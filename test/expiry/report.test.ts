@@ -5,7 +5,9 @@ import { ManualClock } from '../support/time/clock.ts';
 import {
   commitRecord,
   commitRow,
+  deadPermit,
   type ExpiryWorld,
+  emptyPool,
   expiryWorld,
   firstSight,
   lease,
@@ -58,6 +60,22 @@ const CASES: Case[] = [
     row: { holder: 'holder of given back', expiredAt: new Date(T).toISOString(), ageSeconds: 1, neverDeletable: false },
   },
   {
+    what: 'a permit, past the margin for clocks',
+    kind: 'abandonedPermit',
+    put: (world) => world.putLease(deadPermit('pool', T)),
+    key: { key: 'pool', fence: String(T) },
+    last: T + 500,
+    row: { holder: 'holder of pool', expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
+    what: 'an empty pool, past its retention',
+    kind: 'emptyPool',
+    put: (world) => world.putLease(emptyPool('empty', T - 3_600_000)),
+    key: { key: 'empty' },
+    last: T,
+    row: { holder: null, expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
     what: 'a commit record of ours',
     kind: 'commit',
     put: (world) => world.putCommit(commitRecord('a/b', SECONDS)),
@@ -102,6 +120,14 @@ const CASES: Case[] = [
     key: { key: 'nameless', ticket: '0001767225600123-ticket' },
     last: T + 500,
     row: { holder: null, expiredAt: new Date(T).toISOString(), ageSeconds: 0, neverDeletable: false },
+  },
+  {
+    what: 'a task that waits for a permit',
+    kind: 'waiter',
+    put: (world) => world.putWaiter({ ...waiter('full', T), weight: N(2) }),
+    key: { key: 'full', ticket: '0001767225600123-ticket' },
+    last: T + 500,
+    row: { reason: 'holder of full is still parked for a permit, and its deadline is past' },
   },
   {
     what: 'the row of a commit in the nameservice',
@@ -308,8 +334,9 @@ describe('what is not ours or not over', () => {
     await world.putName({ pk: S('a:b'), sk: S('head'), ...old });
     await world.putName({ pk: S('a:b'), sk: S('meta'), schema: N(2), updated_at_ms: N(1) });
     await world.putWaiter({ key: S('a'), ticket: S('b'), ...old });
+    await world.putWaiter({ key: S('a'), ticket: S('x0123456789abcdef'), execution: S('arn'), at: N(1), ...old });
     const { scanned, expired, complete } = await world.report();
-    expect({ scanned, complete }).toEqual({ scanned: 12, complete: true }); // with the report's own lease
+    expect({ scanned, complete }).toEqual({ scanned: 13, complete: true }); // with the report's own lease
     expect(await world.rows()).toEqual([]);
     expect(Object.values(expired)).toEqual(KINDS.map(() => ({ count: 0, oldestAgeSeconds: 0 })));
   });
@@ -318,6 +345,8 @@ describe('what is not ours or not over', () => {
     const world = await expiryWorld({ clock: new ManualClock(T) });
     const later = T + 1;
     await world.putLease(lease('held', later));
+    await world.putLease(deadPermit('pool', T));
+    await world.putLease(emptyPool('empty', T - 3_600_000));
     await world.putLease(lease('held with ms', later, { lease_expiry: N(T - 1) }));
     await world.putLease(lease('held without ttl', later, { lease_expiry: S('x') }));
     await world.putLease(rustLease('rust', SECONDS));
@@ -364,7 +393,7 @@ describe('a report', () => {
     expect(JSON.stringify([answer, rows])).not.toMatch(/secret-|task_token|lease_version|request_id/);
   });
 
-  it('is scanned without reading secrets, and filtered where the rows are', async () => {
+  it('scans each table once, filters where the rows are, and reads secrets only where pools are', async () => {
     const world = await expiryWorld();
     await world.putLease(lease('held', world.clock.now() + 3_600_000));
     const scans: { TableName: string; ProjectionExpression?: string; FilterExpression?: string }[] = [];
@@ -380,12 +409,12 @@ describe('a report', () => {
       { step: 'initialize' },
     );
     await world.report();
-    expect(scans).toHaveLength(5 * 2);
+    expect(scans).toHaveLength(4 * 2);
     expect(sent).toBe(0);
     for (const { TableName, ProjectionExpression, FilterExpression } of scans) {
       expect(FilterExpression).toBeTruthy();
       // The entries of a pool have names of their own, which no projection can name.
-      if (TableName === world.places.poolsTable) continue;
+      if (TableName === world.places.leasesTable) continue;
       expect(ProjectionExpression).toBeTruthy();
       expect(ProjectionExpression).not.toMatch(/lease_version|lease_id|request_id|task_token|data/);
     }
@@ -407,9 +436,9 @@ describe('a report', () => {
     }
   });
 
-  it('does without a table of waiters or pools where there is none', async () => {
+  it('does without a table of waiters where there is none', async () => {
     const world = await expiryWorld();
-    const places = { ...world.places, waitersTable: undefined, poolsTable: undefined };
+    const places = { ...world.places, waitersTable: undefined };
     await world.report(undefined, { places });
     expect(world.items.sent.filter((command) => command === 'Scan')).toHaveLength(3 * 2);
   });

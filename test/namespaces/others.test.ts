@@ -173,35 +173,37 @@ describe('expired records of a namespace', () => {
       await world.expiry.putCommit(commitRecord(`${prefix}old`, Math.floor(gone / 1000)));
       await world.expiry.putName(commitRow(`${prefix}old:main`, N(Math.floor(gone / 1000))));
       await world.expiry.putWaiter(waiter(`${prefix}old`, gone));
-      await world.expiry.putPool(deadPermit(`${prefix}old`, gone));
+      await world.expiry.putLease(deadPermit(`${prefix}pool`, gone));
+      await world.expiry.putWaiter({ ...waiter(`${prefix}pool`, gone), weight: N(1) });
     }
     // Neither an upload of the namespace nor a name in it, though it looks like one.
     await world.expiry.putLease(lease('.holdfast/staging/team-a/fake', gone));
     const reported = await a.post('expired/report', {});
     const counts = (expired: Record<string, { count: number }>) =>
       Object.fromEntries(Object.entries(expired).flatMap(([kind, { count }]) => (count > 0 ? [[kind, count]] : [])));
-    const own = { abandonedLease: 1, abandonedPermit: 1, commit: 1, nameserviceRow: 1, waiter: 1 };
-    expect(reported).toMatchObject({ status: 201, body: { complete: true, scanned: 5, readUnits: 0 } });
+    const own = { abandonedLease: 1, abandonedPermit: 1, commit: 1, nameserviceRow: 1, waiter: 2 };
+    expect(reported).toMatchObject({ status: 201, body: { complete: true, scanned: 6, readUnits: 0 } });
     expect(counts(reported.body.expired)).toEqual(own);
     const read = await a.get('expired');
     expect(read.body.rows.map(({ key }: { key: object }) => key)).toEqual(
       expect.arrayContaining([
         { key: 'old' },
-        { key: 'old', fence: String(gone) },
+        { key: 'pool', fence: String(gone) },
         { path: 'team-a/old', etag: '*' },
         { pk: 'old:main', sk: expect.stringContaining('commit#') },
         { key: 'old', ticket: expect.any(String) },
+        { key: 'pool', ticket: expect.any(String) },
       ]),
     );
-    expect(read.body.rows).toHaveLength(5);
+    expect(read.body.rows).toHaveLength(6);
     expect(counts(read.body.expired)).toEqual(own);
     expect(JSON.stringify(read.body)).not.toMatch(/team-b|fake/);
-    expect((await all.get('expired')).body.rows.length).toBeGreaterThanOrEqual(15);
+    expect((await all.get('expired')).body.rows.length).toBeGreaterThanOrEqual(18);
 
     // A cursor names a place among the rows of all, so it is sealed, and good in its own namespace alone.
     const { nextCursor: cursor } = (await a.get('expired', { limit: '2' })).body;
     expect(Buffer.from(cursor, 'base64url').toString()).not.toContain(read.body.reportId);
-    expect((await a.get('expired', { cursor })).body.rows).toHaveLength(3);
+    expect((await a.get('expired', { cursor })).body.rows).toHaveLength(4);
     expect((await a.post('expired/clean', { cursor })).body).toMatchObject({ dryRun: true });
     const { nextCursor: plain } = (await all.get('expired', { limit: '2' })).body;
     for (const refused of [
@@ -215,11 +217,13 @@ describe('expired records of a namespace', () => {
 
     const cleaned = await a.post('expired/clean', { dryRun: false, olderThanSeconds: 0 });
     expect(cleaned.body.deleted.by).toEqual({ abandonedLease: 1, abandonedPermit: 1, commit: 1, nameserviceRow: 1 });
-    expect(cleaned.body.spared.by).toEqual({ leftToQueue: 1 });
+    expect(cleaned.body.spared.by).toEqual({ leftToQueue: 2 });
     expect(cleaned.body.deleted.records).toContainEqual(expect.objectContaining({ key: { key: 'old' } }));
-    const { leasesTable, commitsTable, nameserviceTable, poolsTable } = world.places;
-    const inUse = (await world.expiry.itemsOf(poolsTable)).map(({ key, used }) => `${key?.S}: ${used?.N}`);
-    expect(inUse.toSorted()).toEqual(['old: 1', 'team-a/old: 0', 'team-b/old: 1']);
+    const { leasesTable, commitsTable, nameserviceTable } = world.places;
+    const inUse = (await world.expiry.itemsOf(leasesTable)).flatMap(({ key, used }) =>
+      key?.S?.endsWith('pool') ? [`${key.S}: ${used?.N}`] : [],
+    );
+    expect(inUse.toSorted()).toEqual(['pool: 1', 'team-a/pool: 0', 'team-b/pool: 1']);
     const left = async (table: string, attribute: string) =>
       (await world.expiry.itemsOf(table))
         .map((item) => item[attribute]?.S ?? '')

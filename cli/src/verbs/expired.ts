@@ -13,6 +13,7 @@ const KINDS: readonly Kind[] = [
   'abandonedLease',
   'releasedLease',
   'abandonedPermit',
+  'emptyPool',
   'commit',
   'firstSight',
   'waiter',

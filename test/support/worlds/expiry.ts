@@ -31,15 +31,14 @@ export type Item = Record<string, AttributeValue>;
 type OwnPlaces = { [Place in keyof ReportDependencies['places']]: string };
 
 export async function newPlaces(): Promise<OwnPlaces> {
-  const [leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable, bucket] = await Promise.all([
+  const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
     newTable('leases'),
     newTable('commits'),
     newTable('nameservice'),
     newTable('waiters'),
-    newTable('pools'),
     newBucket(),
   ]);
-  return { leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable, bucket };
+  return { leasesTable, commitsTable, nameserviceTable, waitersTable, bucket };
 }
 
 /** An event bus whose events a test sees. */
@@ -123,7 +122,6 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     putCommit: (item: Item) => put(places.commitsTable, item),
     putName: (item: Item) => put(places.nameserviceTable, item),
     putWaiter: (item: Item) => put(places.waitersTable, item),
-    putPool: (item: Item) => put(places.poolsTable, item),
     deleteItem: (table: string, key: Item) =>
       direct.dynamodb.send(new DeleteItemCommand({ TableName: table, Key: key })),
     itemsOf: async (table: string): Promise<Item[]> =>
@@ -236,10 +234,21 @@ export const commitRow = (pk: string, ttl: AttributeValue, t = 7): Item => ({
   ttl,
 });
 
-/** The record of a pool as this service writes it, with one holder. */
-export const deadPermit = (key: string, expiresAt: number): Item => ({
+/** The record of an empty pool as this service writes it. @param last the time of the last write */
+export const emptyPool = (key: string, last: number, more: Item = {}): Item => ({
   key: S(key),
-  row: S('#'),
+  lease_version: S('pool'),
+  lease_expiry: N(Math.ceil(last / 1000) + 400 * 86_400),
+  formed: N(last - 60_000),
+  fence: N(last - 60_000),
+  used: N(0),
+  r0: S('secret-request'),
+  ...more,
+});
+
+/** The record of a pool with one holder. */
+export const deadPermit = (key: string, expiresAt: number): Item => ({
+  ...emptyPool(key, expiresAt - 60_000),
   used: N(1),
   fence: N(expiresAt),
   h0123456789abcdef: {
@@ -249,7 +258,6 @@ export const deadPermit = (key: string, expiresAt: number): Item => ({
     },
   },
   f0123456789abcdef: N(expiresAt),
-  ttl_at: N(Math.ceil(expiresAt / 1000) + 86_400 + 3600),
 });
 
 export const waiter = (key: string, deadline: number): Item => ({
