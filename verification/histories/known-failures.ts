@@ -1,4 +1,3 @@
-import { LONG_KEY } from './courses/callers.ts';
 import type { Violation } from './history.ts';
 
 /** A promise that this version breaks, as docs/histories.md tells its users. */
@@ -12,14 +11,7 @@ interface KnownFailure {
 }
 
 /** Histories that break these promises do not fail. Whatever else they break is a failure. */
-export const KNOWN_FAILURES: readonly KnownFailure[] = [
-  {
-    failure:
-      'A task that names its `execution` cannot wait for a permit of a key of more than 1,010 bytes: it receives `Unavailable`.',
-    promise: LONG_KEY,
-    courses: ['a task of an execution waits for a permit of the longest key'],
-  },
-];
+export const KNOWN_FAILURES: readonly KnownFailure[] = [];
 
 export const isKnown = ({ promise }: Violation): boolean => KNOWN_FAILURES.some((one) => one.promise === promise);
 
@@ -28,7 +20,10 @@ export const asLines = (known: Readonly<Record<string, number>>): string[] =>
   Object.entries(known).map(([promise, count]) => `Known to be broken, in ${count} of them: ${promise}`);
 
 /** The list, as a person reads it. */
-export const knownFailures = (): string[] => [
-  'These failures are known (docs/histories.md#known-failures):',
-  ...KNOWN_FAILURES.map(({ failure }) => `  ${failure}`),
-];
+export const knownFailures = (): string[] =>
+  KNOWN_FAILURES.length === 0
+    ? []
+    : [
+        'These failures are known (docs/histories.md#known-failures):',
+        ...KNOWN_FAILURES.map(({ failure }) => `  ${failure}`),
+      ];

@@ -1,13 +1,17 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
-import { keyOfLine, poolOfLine } from '../../shared/line/waiters.ts';
+import { isPool } from '../../shared/line/kind.ts';
+import { EXECUTION_ROW } from '../../shared/line/waiters.ts';
 import { requestName } from '../../shared/permits/identity.ts';
 import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/permits/record.ts';
 
-/** What a request did in the tables of leases, pools and waiters, and the moments in which it was sent and arrived there. */
+/** What a request did in the tables of leases and waiters, and the moments in which it was sent and arrived there. */
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
 
 /** A pool's record after a write. */
-export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & { isMarked: boolean };
+export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & { formed?: number | undefined; isMarked: boolean };
+
+/** No pool. */
+export const NO_POOL: PoolState = { used: 0, entries: [], ring: [], isMarked: false };
 
 type What =
   | { what: 'row'; ticket: string; deadline: number; request: string }
@@ -19,6 +23,7 @@ type What =
   | { what: 'claim' }
   /** A grant; without a ticket a plain one. */
   | { what: 'grant'; ticket: string | undefined; request: string; fence: number }
+  /** The record has become a pool, has changed as a pool, or is a pool no more. */
   | { what: 'pool'; state: PoolState };
 
 /** A command as the SDK is given it, as far as it matters here. */
@@ -38,9 +43,8 @@ interface Input {
 /** What a command that succeeded has done to the line of a key. @returns undefined for all that concerns no line */
 export function effectOf(command: string, input: Input): ({ key: string } & What) | undefined {
   const { TableName: table = '', Item: item, Key: name, ExpressionAttributeValues: values = {} } = input;
-  const line = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
-  if (line === undefined) return undefined;
-  const key = keyOfLine(line);
+  const key = item?.key?.S ?? name?.key?.S ?? values[':key']?.S;
+  if (key === undefined) return undefined;
   const what = table.includes('-waiters-')
     ? onWaiters(command, input, values)
     : table.includes('-leases-')
@@ -52,14 +56,14 @@ export function effectOf(command: string, input: Input): ({ key: string } & What
 function onWaiters(command: string, input: Input, values: Item): What | undefined {
   const { Item: item, Key: name } = input;
   const ticket = name?.ticket?.S ?? '';
+  if (ticket.startsWith(EXECUTION_ROW)) return undefined;
   switch (command) {
     case 'PutItem':
       return {
         what: 'row',
         ticket: item?.ticket?.S ?? '',
         deadline: Number(item?.deadline?.N),
-        request:
-          poolOfLine(item?.key?.S ?? '') === undefined ? requestOf(item?.request_id?.S, item?.holder?.S) : nameOf(item),
+        request: item?.weight === undefined ? requestOf(item?.request_id?.S, item?.holder?.S) : nameOf(item),
       };
     case 'DeleteItem':
       return { what: 'deletion', ticket };
@@ -80,22 +84,33 @@ function onWaiters(command: string, input: Input, values: Item): What | undefine
 const nameOf = (item: Item = {}): string =>
   requestName({ holder: item.holder?.S ?? '', requestId: item.request_id?.S ?? '', principal: item.principal?.S });
 
-/** The same of a write on the record of a pool, which grants any number of permits: in their order, and then the record. */
-export function effectsOnPool(input: Input, answer: () => { Attributes?: Item }): ({ key: string } & What)[] {
-  const { TableName: table = '', Key: name, ExpressionAttributeValues: values = {} } = input;
-  const key = name?.key?.S;
-  if (key === undefined || !table.includes('-pools-') || input.ReturnValues !== 'ALL_NEW') return [];
-  const { used, entries, ring, waiters } = parsePool(key, answer().Attributes);
+/**
+ * The same of a write after which the record is a pool, or is a pool no more. It grants any number of permits: in their order, and then the record.
+ * @param answer of the write
+ */
+export function effectsOnPool(
+  command: string,
+  input: Input,
+  answer: () => { Attributes?: Item },
+): ({ key: string } & What)[] {
+  const { TableName: table = '', Item: item, Key: name, ExpressionAttributeValues: values = {} } = input;
+  const key = item?.key?.S ?? name?.key?.S;
+  if (key === undefined || !table.includes('-leases-')) return [];
+  if (command === 'DeleteItem' || (command === 'PutItem' && item?.lease_version === undefined))
+    return [{ key, what: 'pool', state: NO_POOL }];
+  const after = command === 'UpdateItem' && input.ReturnValues === 'ALL_NEW' ? answer().Attributes : item;
+  if (!after || !isPool(after)) return [];
+  const { formed, used, entries, ring, waiters } = parsePool(key, after);
   const ids = new Set(
     Object.entries(values).flatMap(([alias, { M }]) => (alias.startsWith(':g') && M?.i?.S ? [M.i.S] : [])),
   );
-  const isNew = ({ id }: PoolEntry) => ids.has(id);
+  const isNew = ({ id }: PoolEntry) => item !== undefined || ids.has(id);
   const grants = entries.filter(isNew).toSorted((a, b) => a.fence - b.fence);
-  const next = values[':next']?.S;
+  const next = item?.next?.S ?? values[':next']?.S;
   return [
     ...grants.map(({ ticket, name: request, fence }) => ({ key, what: 'grant' as const, ticket, request, fence })),
     ...(next === undefined ? [] : [{ key, what: 'mark' as const, ticket: next }]),
-    { key, what: 'pool', state: { used, entries, ring, isMarked: waiters !== undefined } },
+    { key, what: 'pool', state: { formed, used, entries, ring, isMarked: waiters !== undefined } },
   ];
 }
 

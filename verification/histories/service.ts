@@ -128,7 +128,6 @@ export async function faultyService(): Promise<FaultyService> {
       {
         leases: nameOf('leases'),
         waiters: nameOf('waiters'),
-        pools: nameOf('pools'),
         commits: nameOf('commits'),
         nameservice: nameOf('nameservice'),
         bucket,
@@ -197,11 +196,10 @@ async function handlers(
   {
     leases,
     waiters,
-    pools,
     commits,
     nameservice,
     bucket,
-  }: Record<'leases' | 'waiters' | 'pools' | 'commits' | 'nameservice' | 'bucket', string>,
+  }: Record<'leases' | 'waiters' | 'commits' | 'nameservice' | 'bucket', string>,
 ): Promise<Record<string, LambdaHandler>> {
   const { acquire } = await import('../../functions/leases/acquire.ts');
   const { heartbeat } = await import('../../functions/leases/heartbeat.ts');
@@ -229,7 +227,6 @@ async function handlers(
     maxWaitSeconds: 20,
     fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
     waitersTable: waiters,
-    poolsTable: pools,
   };
   const ofCommits = {
     ...shared,
@@ -252,7 +249,6 @@ async function handlers(
       commitsTable: commits,
       nameserviceTable: nameservice,
       waitersTable: waiters,
-      poolsTable: pools,
       bucket,
     },
     margins: {

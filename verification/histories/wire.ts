@@ -88,7 +88,7 @@ interface Arrived {
 function note({ simulation, locals }: Thread, { command, input, sent, answer, text }: Arrived): void {
   if ((answer.response as { statusCode?: number }).statusCode !== 200) return;
   const effect = effectOf(command, input);
-  const effects = effect ? [effect] : command === 'UpdateItem' ? effectsOnPool(input, () => JSON.parse(text)) : [];
+  const effects = effect ? [effect] : effectsOnPool(command, input, () => JSON.parse(text));
   if (effects.length === 0) return;
   const { entry } = locals as Sender;
   entry.landed ??= [];

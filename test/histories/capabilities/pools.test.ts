@@ -93,7 +93,7 @@ describe('a repeat of a request', () => {
       entry('heartbeat', { key: KEY, leaseId: leaseOf('a', 100) }, [ms, ms + 10], 'LeaseLost', { reason: 'unknown' });
     expect(check(grant('a', 100), beat(1000))).toEqual([promise]);
     expect(check(grant('a', 100), beat(5100))).toEqual([]);
-    const broken = entry('breakLease', { key: KEY, fence: 100, pool: true }, [900, 910], 'ok', { broken: true });
+    const broken = entry('breakLease', { key: KEY, fence: 100 }, [900, 910], 'ok', { broken: true });
     expect(check(grant('a', 100), broken, beat(1000))).toEqual([]);
   });
 
@@ -312,7 +312,7 @@ describe('the line of a pool', () => {
     expect(check(task(body, 200), { ...task(body, 210), actor: 'u', input: request('u', { limit: 2 }) })).toContain(
       'each grant is told once',
     );
-    const cancelled = entry('cancelWaiter', { key: KEY, ticket: 'x', pool: true }, [120, 130], 'ok', {
+    const cancelled = entry('cancelWaiter', { key: KEY, ticket: 'x' }, [120, 130], 'ok', {
       cancelled: true,
     });
     expect(check(task(body, 200), cancelled)).toEqual(['a cancelled task is told so, and never granted']);
@@ -335,32 +335,52 @@ describe('what a request does to a pool is read from the request and its answer'
     ]),
   });
   const item = {
+    key: { S: KEY },
+    lease_version: { S: 'pool' },
+    formed: { N: '5' },
     used: { N: '7' },
     [`h${name}`]: map({ k: { S: 'ticket' } }),
     [`f${name}`]: { N: '9' },
     waiters: { N: '3' },
   };
-  const input = { TableName: 'faults-pools-1', Key: { key: { S: KEY } }, ReturnValues: 'ALL_NEW' };
-  const effects = (more: object) => effectsOnPool({ ...input, ...more }, () => ({ Attributes: item }));
+  const TableName = 'faults-leases-1';
+  const Key = { key: { S: KEY } };
+  const input = { TableName, Key, ReturnValues: 'ALL_NEW' };
+  const effects = (more: object, Attributes: Record<string, object> = item) =>
+    effectsOnPool('UpdateItem', { ...input, ...more }, () => ({ Attributes }));
 
   it('a grant and the record', () => {
     const found = effects({ ExpressionAttributeValues: { ':g0': map({}), ':next': { S: 'ticket 2' } } });
     expect(found).toMatchObject([
       { key: KEY, what: 'grant', ticket: 'ticket', request: name, fence: 9 },
       { key: KEY, what: 'mark', ticket: 'ticket 2' },
-      { key: KEY, what: 'pool', state: { used: 7, isMarked: true, entries: [{ name, weight: 7 }] } },
+      { key: KEY, what: 'pool', state: { formed: 5, used: 7, isMarked: true, entries: [{ name, weight: 7 }] } },
     ]);
   });
 
-  it('another write, and one on another table', () => {
+  it('another write, and one on another table or on a lease', () => {
     expect(effects({ ExpressionAttributeValues: {} }).map(({ what }) => what)).toEqual(['pool']);
-    expect(effects({ TableName: 'faults-leases-1' })).toEqual([]);
+    expect(effects({ TableName: 'faults-waiters-1' })).toEqual([]);
+    expect(effects({}, { ...item, lease_version: { S: 'version' } })).toEqual([]);
+  });
+
+  it('a write with which a key becomes a pool, and one with which it is a pool no more', () => {
+    const put = (Item: object) => effectsOnPool('PutItem', { TableName, Item: { ...Key, ...Item } }, () => ({}));
+    expect(put(item)).toMatchObject([
+      { key: KEY, what: 'grant', request: name, fence: 9 },
+      { key: KEY, what: 'pool', state: { formed: 5, used: 7 } },
+    ]);
+    const none = [{ key: KEY, what: 'pool', state: { used: 0, entries: [], ring: [], isMarked: false } }];
+    expect(put({ fence: { N: '9' } })).toEqual(none);
+    expect(effectsOnPool('DeleteItem', { TableName, Key }, () => ({}))).toEqual(none);
+    expect(put({ lease_version: { S: 'of another client' } })).toEqual([]);
   });
 
   it('a ticket has the name of its request', () => {
     const ticket = {
-      key: { S: `holdfast:pool:${KEY}` },
+      key: { S: KEY },
       ticket: { S: 't' },
+      weight: { N: '1' },
       holder: { S: 'a' },
       request_id: { S: 'a' },
     };

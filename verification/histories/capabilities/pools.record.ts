@@ -3,7 +3,7 @@ import type { PoolEntry } from '../../../shared/permits/record.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
-import type { PoolState } from '../landed.ts';
+import { NO_POOL, type PoolState } from '../landed.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
 import { eventsOf } from './line.model.ts';
@@ -20,10 +20,8 @@ interface Write {
   ms: number;
 }
 
-const NOTHING: PoolState = { used: 0, entries: [], ring: [], isMarked: false };
-
 export function writesOn(history: readonly Entry[], key: string): Write[] {
-  let before = NOTHING;
+  let before = NO_POOL;
   return eventsOf(history, key).flatMap((event) => {
     if (event.what !== 'pool') return [];
     const { state: after, entry, moment, ms } = event;
@@ -86,8 +84,9 @@ const REMEMBERED = 8;
 
 /** A request whose permit ended for good is granted no other, be its reply lost or its retry late, while the record remembers it. */
 export function neverTooManyPermits(history: readonly Entry[], key: string): Violation[] {
-  const ended: { one: PoolEntry; entry: Entry }[] = [];
+  let ended: { one: PoolEntry; entry: Entry }[] = [];
   for (const write of writesOn(history, key)) {
+    if (write.after.formed !== write.before.formed) ended = []; // a pool that formed later remembers none of them
     for (const one of granted(write)) {
       const last = ended.slice(-REMEMBERED).find(({ one: { name } }) => name === one.name);
       if (last)
@@ -135,7 +134,7 @@ export function timeIsKept(
 
 /** The record as it was at a moment. */
 export const stateAt = (writes: readonly Write[], moment: number): PoolState =>
-  writes.findLast((write) => write.moment < moment)?.after ?? NOTHING;
+  writes.findLast((write) => write.moment < moment)?.after ?? NO_POOL;
 
 /** A plain caller that is refused has met too much weight, or a line. What has expired for longer than clocks differ does not count. */
 export function roomIsHad(history: readonly Entry[], key: string, { spreadMs }: WorldFacts): Violation[] {
@@ -173,7 +172,7 @@ export function roomIsNoticed(history: readonly Entry[], key: string): Violation
     if (ticket === undefined) return [];
     const { weight, limit } = termsOf(entry);
     const rows = new Set<string>();
-    let state = NOTHING;
+    let state = NO_POOL;
     const isFree = () =>
       rows.has(ticket) &&
       state.used + weight <= limit &&

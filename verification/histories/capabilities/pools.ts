@@ -158,7 +158,7 @@ async function useOne(caller: Caller, key: string): Promise<void> {
   if (caller.random() < 0.1) return look(caller, key);
   const seen = memory.fences.findLast((one) => one.key === key);
   if (seen && caller.random() < 0.1)
-    return void (await caller.call('breakLease', { key, fence: seen.fence, pool: true }));
+    return void (await caller.call('breakLease', { key, fence: seen.fence }));
   const id = Math.floor(caller.random() * 1e9).toString(36);
   const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.15 && { fair: false }) };
   const wait = caller.random() < 0.5 ? waits : {};
@@ -196,7 +196,7 @@ async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Rec
 }
 
 async function look(caller: Caller, key: string): Promise<void> {
-  const answer = await caller.call('readLeases', { key, pool: 'true' });
+  const answer = await caller.call('readLeases', { key });
   const { holders = [] } = (answer?.body ?? {}) as { holders?: { fence: number }[] };
   if (holders.length > 0) memoryOf(caller).fences.push({ key, fence: caller.pick(holders).fence });
 }
@@ -211,9 +211,9 @@ async function parkJunk(caller: Caller, key: string): Promise<void> {
 
 /** An operator lists who is in line, and cancels one of them. */
 async function cancel(caller: Caller, key: string): Promise<void> {
-  const answer = await caller.call('readLeases', { key, pool: 'true', waiters: 'true' });
+  const answer = await caller.call('readLeases', { key, waiters: 'true' });
   const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };
-  if (waiters.length > 0) await caller.call('cancelWaiter', { key, ticket: caller.pick(waiters).ticket, pool: true });
+  if (waiters.length > 0) await caller.call('cancelWaiter', { key, ticket: caller.pick(waiters).ticket });
 }
 
 /** Takes it alone and gives it back, when nothing should be in the way any more, and looks at what is left. */
@@ -222,5 +222,5 @@ async function haveAlone(caller: Caller, key: string): Promise<void> {
   const asked = { key, holder: id, requestId: id, ttlSeconds: 2, mode: 'exclusive' };
   const answer = await caller.call('acquire', asked);
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
-  await caller.call('readLeases', { key, pool: 'true', waiters: 'true' });
+  await caller.call('readLeases', { key, waiters: 'true' });
 }

@@ -56,10 +56,10 @@ async function withdrawsInDoubt(stage: Stage): Promise<void> {
   for (const other of others) await stage.release(POOL, other);
 }
 
-/** The longest key, in the line of a pool: it is also in an index of the table of waiters. */
+/** The longest key that an index takes. */
 const LONG = `${'k'.repeat(1021)}-p0`;
 
-export const LONG_KEY = 'a key of any length that is allowed can be waited for';
+const LONG_KEY = 'a key of any length that is allowed can be waited for';
 
 export const CALLER_COURSES: Course[] = [
   {
