@@ -8,7 +8,10 @@ import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/permits
 export type Landed = { sent: number; moment: number; ms: number; key: string } & What;
 
 /** A pool's record after a write. */
-export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & { formed?: number | undefined; isMarked: boolean };
+export type PoolState = Pick<PoolRecord, 'used' | 'entries' | 'ring'> & {
+  formed?: number | undefined;
+  isMarked: boolean;
+};
 
 /** No pool. */
 export const NO_POOL: PoolState = { used: 0, entries: [], ring: [], isMarked: false };

@@ -3,6 +3,7 @@ import { seededRandom } from '../../test/support/chance/seed.ts';
 import { Caller, type Step, type Surroundings, type WorldFacts } from './caller.ts';
 import { commits } from './capabilities/commits.ts';
 import { expiry } from './capabilities/expiry.ts';
+import { kinds } from './capabilities/kinds.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
 import { patience } from './capabilities/patience.ts';
@@ -17,7 +18,7 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, expiry, patience];
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, kinds, expiry, patience];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
 

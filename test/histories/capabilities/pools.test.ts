@@ -1,3 +1,4 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { requestName } from '../../../shared/permits/identity.ts';
 import type { PoolEntry } from '../../../shared/permits/record.ts';
@@ -346,7 +347,7 @@ describe('what a request does to a pool is read from the request and its answer'
   const TableName = 'faults-leases-1';
   const Key = { key: { S: KEY } };
   const input = { TableName, Key, ReturnValues: 'ALL_NEW' };
-  const effects = (more: object, Attributes: Record<string, object> = item) =>
+  const effects = (more: object, Attributes: Record<string, AttributeValue> = item) =>
     effectsOnPool('UpdateItem', { ...input, ...more }, () => ({ Attributes }));
 
   it('a grant and the record', () => {

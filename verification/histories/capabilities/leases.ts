@@ -94,8 +94,12 @@ export const keysOf = (entries: readonly Entry[], names: readonly string[]): str
     names.some((name) => key.endsWith(`-${name}`)),
   );
 
-/** What a plain client does with leases, on few keys. */
-export async function actOn(caller: Caller, keys: readonly string[]): Promise<void> {
+/** What a plain client does with leases, on few keys. @param terms what its requests ask for besides */
+export async function actOn(
+  caller: Caller,
+  keys: readonly string[],
+  terms: (caller: Caller, key: string) => object = () => ({}),
+): Promise<void> {
   const memory = memoryOf(caller);
   const key = caller.world.prefix + caller.pick(keys);
   const dice = caller.random();
@@ -118,7 +122,7 @@ export async function actOn(caller: Caller, keys: readonly string[]): Promise<vo
   const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.2 && { fair: false }) };
   const wait = caller.random() < 0.4 ? waits : {};
   const request = { key, holder: `${caller.name}/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), ...wait };
-  return acquire(caller, request);
+  return acquire(caller, { ...request, ...terms(caller, key) });
 }
 
 /** What a client of the Rust crate does. */

@@ -83,9 +83,9 @@ export const patience: Capability = {
         const grants = asGrants(ofKey(key));
         return [
           ...(facts.withinBound ? neverTooHeavy(grants) : []),
-          ...fencesRiseInPool(grants),
+          ...fencesRiseInPool(grants, facts),
           ...foundAgain(grants, facts),
-          ...recordKept(history, key),
+          ...recordKept(history, key, facts),
           ...neverTooManyPermits(history, key),
           ...timeIsKept(history, { key, grants }, facts),
           ...overtaken(history, { key, mayLoseMark: false, isPool: true }, facts),

@@ -108,9 +108,9 @@ export const pools: Capability = {
         const grants = asGrants(ofKey);
         return [
           ...(facts.withinBound ? neverTooHeavy(grants) : []),
-          ...fencesRiseInPool(grants),
+          ...fencesRiseInPool(grants, facts),
           ...foundAgain(grants, facts),
-          ...recordKept(history, key),
+          ...recordKept(history, key, facts),
           ...neverTooManyPermits(history, key),
           ...timeIsKept(history, { key, grants }, facts),
           ...roomIsHad(history, key, facts),
@@ -157,8 +157,7 @@ async function useOne(caller: Caller, key: string): Promise<void> {
   }
   if (caller.random() < 0.1) return look(caller, key);
   const seen = memory.fences.findLast((one) => one.key === key);
-  if (seen && caller.random() < 0.1)
-    return void (await caller.call('breakLease', { key, fence: seen.fence }));
+  if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
   const id = Math.floor(caller.random() * 1e9).toString(36);
   const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.15 && { fair: false }) };
   const wait = caller.random() < 0.5 ? waits : {};
