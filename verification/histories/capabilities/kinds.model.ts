@@ -59,6 +59,11 @@ export function fencesRiseOnRecord(history: readonly Entry[], key: string): Viol
   return [];
 }
 
+interface Told {
+  fence: number | null;
+  expiresAt: string | null;
+}
+
 /** Requests have names in the record of a pool. */
 const kindOfGrant = ({ request }: { request: string }): Kind => (request.includes(' of ') ? 'lease' : 'pool');
 
@@ -72,19 +77,26 @@ export function wrongKindIsTrue(
   return grants.flatMap((entry) => {
     const { call, outcome, body, calledAt, answeredAt } = entry;
     if (call !== 'acquire' || outcome !== 'WrongKind' || !answeredAt) return [];
-    const { kind, fence, expiresAt } = body as { kind: Kind; fence: number | null; expiresAt: string | null };
+    // Those of a pool whose places no caller has needed are told, too.
+    const { kind, holders = [body] } = body as unknown as { kind: Kind; holders?: Told[] };
     const untrue = (detail: string): Violation[] => [
       { promise: 'WrongKind is told only of a key that the other kind uses', detail, entries: [entry] },
     ];
     if (kind === kindOf(entry)) return untrue(`${entry.actor} asked for a ${kind}`);
     if (hadLine(events, calledAt.moment, answeredAt.moment)) return [];
-    const isNamed = (event: (typeof events)[number]) =>
-      event.what === 'grant' && event.fence === fence && kindOfGrant(event) === kind;
-    if (!events.some((event) => isNamed(event) && event.moment < answeredAt.moment))
-      return untrue(`no ${kind} with fence ${fence} was granted before`);
-    const endsMs = Date.parse(expiresAt ?? '') - BEGIN + CLOCK_SKEW_MS + spreadMs;
-    const isOver = endsMs < calledAt.ms || wasGivenBack(history, { key, fence }, calledAt.moment);
-    return isOver ? untrue(`the ${kind} with fence ${fence} was over before the call`) : [];
+    const isHeld = ({ fence, expiresAt }: Told) => {
+      const endsMs = Date.parse(expiresAt ?? '') - BEGIN + CLOCK_SKEW_MS + spreadMs;
+      const wasGranted = events.some(
+        (event) =>
+          event.what === 'grant' &&
+          event.fence === fence &&
+          kindOfGrant(event) === kind &&
+          event.moment < answeredAt.moment,
+      );
+      return wasGranted && endsMs >= calledAt.ms && !wasGivenBack(history, { key, fence }, calledAt.moment);
+    };
+    const told = (holders as Told[]).map(({ fence }) => fence).join(', ');
+    return (holders as Told[]).some(isHeld) ? [] : untrue(`no ${kind} with fence ${told} was held during the call`);
   });
 }
 
