@@ -5,10 +5,7 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'one key that fails stops the clean-up after an execution',
     changes: [
-      change(
-        'await endInLock(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));',
-        'await endInLock(dependencies, { ...leaving, key, tickets }, call);',
-      ),
+      change('leaving)) }, call).catch(\n        (error) => failures.push(error),\n      );', 'leaving)) }, call);'),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
   },
@@ -28,6 +25,7 @@ export const ATTACKS: Mutation[] = [
       change(
         '(error) => failures.push(error),\n      );',
         '(error) => {\n          repaired.complete = false;\n          failures.push(error);\n        },\n      );',
+        'shared/locks/repair.ts',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },

@@ -2,6 +2,7 @@
 import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
 import { EXECUTIONS } from './executions.ts';
+import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
 import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
@@ -591,8 +592,14 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         `await putWaiter(dependencies, waiter, call);
-  const outcome = await enter(dependencies, { lock, waiter }, call);`,
-        `const outcome = await enter(dependencies, { lock, waiter }, call);
+  // The state`,
+        '// The state',
+      ),
+      change(
+        `leaving({ dependencies, lock, call }, waiter.ticket),
+  );`,
+        `leaving({ dependencies, lock, call }, waiter.ticket),
+  );
   if (outcome === 'waits') await putWaiter(dependencies, waiter, call);`,
       ),
     ],
@@ -640,8 +647,35 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the clean-up ends a permit whose place the line is to give',
-    changes: [change('all(isReported(identity), isUnmarked)', 'isReported(identity)')],
+    changes: [change('isReported(identity), isUnmarked)', 'isReported(identity))')],
     test: { file: 'test/expiry/permits.test.ts', name: 'while somebody is in line: the line takes its place' },
+  },
+  {
+    name: 'the clean-up takes a pool for a lease',
+    changes: [change('any(all(isLease, any(isAbandoned(now, margins)', 'any(all(any(isAbandoned(now, margins)')],
+    test: { file: 'test/expiry/permits.test.ts', name: 'is no lease to the report' },
+  },
+  {
+    name: 'the clean-up deletes an empty pool that was used since the report',
+    changes: [
+      change("['formed', 'used', 'fence', 'waiters', 'lease_expiry'] as const", "['used', 'waiters'] as const"),
+    ],
+    test: { file: 'test/expiry/permits.test.ts', name: 'that has changed since the report is spared' },
+  },
+  {
+    name: 'the clean-up deletes an empty pool with a line',
+    changes: [
+      change(
+        "['formed', 'used', 'fence', 'waiters', 'lease_expiry'] as const",
+        "['formed', 'used', 'fence', 'lease_expiry'] as const",
+      ),
+    ],
+    test: { file: 'test/expiry/permits.test.ts', name: 'that has changed since the report is spared' },
+  },
+  {
+    name: 'the clean-up deletes an empty pool whose fence is ahead of the clock',
+    changes: [change('return rises || isPermit(row) ?', "return rises || isPermit(row) || row.kind === 'emptyPool' ?")],
+    test: { file: 'test/expiry/permits.test.ts', name: 'is spared while its retention lasts' },
   },
   {
     name: 'the clean-up deletes what is younger than fences are kept',
@@ -915,6 +949,7 @@ export const MUTATIONS: Mutation[] = [
   ...QUEUE_LINE,
   ...QUEUE_WAITS,
   ...POOLS,
+  ...KINDS,
   ...ATTACKS,
   ...EXECUTIONS,
   ...BREAKS,

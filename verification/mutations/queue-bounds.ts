@@ -398,8 +398,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a pile in the line of a pool waits for many runs',
     changes: [
       {
-        search: '{ ...line, fail, spareMs }',
-        replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY }',
+        search: '{ ...line, fail, spareMs, strangers }',
+        replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY, strangers }',
       },
     ],
     test: { file: 'test/permits/line.test.ts', name: 'goes by one run of the schedule, behind a holder that goes on' },

@@ -171,8 +171,8 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call that was withdrawn comes back by asking again',
     [
       change(
-        'const isSameRequest = all(isWaiterOf(asker), isNotCancelled, ...',
-        'const isSameRequest = all(isWaiterOf(asker), ...',
+        'const isSameRequest = all(isWaiterOf(asker), isNotCancelled, ',
+        'const isSameRequest = all(isWaiterOf(asker), ',
       ),
     ],
     LINE,
@@ -186,7 +186,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'the row of a call that asks again goes by its old TTL',
-    [change('#ttl = :ttl', '#ttl = if_not_exists(#ttl, :ttl)')],
+    [change('keep_until = :keep, #ttl = :ttl', 'keep_until = :keep, #ttl = if_not_exists(#ttl, :ttl)')],
     AGAIN,
     'keeps its place for as long as it waits then, and five seconds',
   ),

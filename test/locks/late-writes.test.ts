@@ -1,0 +1,189 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { acquire as acquireKey } from '../../shared/locks/acquire.ts';
+import { breakGrant } from '../../shared/locks/break.ts';
+import { heartbeat as extend } from '../../shared/locks/heartbeat.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { release as giveBack } from '../../shared/locks/release.ts';
+import { call, type Fault } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { rawPools } from '../support/worlds/permits.ts';
+
+// Each condition of a write on a key whose kind may change (docs/protocols/kinds.md): what happens if the write arrives late.
+
+const world = await queueWorld();
+afterAll(() => world.steps.stop());
+const { dependencies, clock, dynamodb, requests, steps } = world;
+const { rawItem, deleteRaw, setRaw } = rawPools(dynamodb, dependencies.table);
+const heartbeat = extend(dependencies);
+const breakByFence = breakGrant(dependencies);
+
+const ask = (asked: object) => acquireKey(dependencies)(acquireInput().parse({ holder: 'tester', ...asked }), call());
+const acquire = async (asked: object) => {
+  const answer = await ask(asked);
+  if ('parked' in answer) throw new Error('this call parks no task');
+  return answer;
+};
+const release = ({ key, leaseId }: { key: string; leaseId: string }) =>
+  giveBack(dependencies)({ key, leaseId }, call());
+
+beforeEach(() => {
+  requests.faults = [];
+  requests.faultsOf = {};
+  clock.advance(60_000);
+});
+
+/** The write is under way while something happens. */
+const after =
+  (what: () => Promise<unknown>): Fault =>
+  async (send) => {
+    const { faultsOf } = requests;
+    requests.faultsOf = {};
+    await what();
+    requests.faultsOf = faultsOf;
+    return send();
+  };
+
+describe('a write that makes a key a pool', () => {
+  it('arrives after another lease has come and gone, and the fences rise', async () => {
+    const key = 'pool after a lease';
+    await release(await acquire({ key }));
+    let between = 0;
+    const next = after(async () => {
+      const lease = await acquire({ key });
+      between = lease.fence;
+      await release(lease);
+    });
+    requests.faultsOf.PutItem = [next];
+    expect((await acquire({ key, limit: 1 })).fence).toBeGreaterThan(between);
+  });
+
+  it('arrives after the holder has extended its expired lease, and is refused', async () => {
+    const key = 'pool after a heartbeat';
+    const lease = await acquire({ key, ttlSeconds: 2 });
+    clock.advance(2501);
+    requests.faultsOf.PutItem = [after(() => heartbeat({ key, leaseId: lease.leaseId }, call()))];
+    expect((await failure(acquire({ key, holder: 'late', limit: 1 }))).code).toBe('WrongKind');
+    expect(await heartbeat({ key, leaseId: lease.leaseId }, call())).toMatchObject({ fence: lease.fence });
+  });
+
+  it('arrives after a task has joined the line, and the task comes first', async () => {
+    const key = 'pool after a mark';
+    await acquire({ key, ttlSeconds: 2 });
+    clock.advance(2501);
+    // The mark alone, as a call leaves it that dies after that.
+    requests.faultsOf.PutItem = [after(() => setRaw(key, 'waiters', { N: '1' }))];
+    const { fence } = await acquire({ key, holder: 'late', limit: 1 });
+    expect(requests.faultsOf.PutItem).toEqual([]);
+    expect(Number((await rawItem(key))?.fence?.N)).toBe(fence);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+});
+
+describe('a write that makes a key a lease again', () => {
+  /** An empty pool, while a plain call dissolves it, and what has happened before the write arrives. */
+  const dissolving = async (key: string, what: () => Promise<unknown>) => {
+    await release(await acquire({ key, limit: 2 }));
+    // The first PutItem is the try of the lease.
+    requests.faultsOf.PutItem = ['none', after(what)];
+  };
+
+  it('arrives after a permit was granted, and is refused', async () => {
+    const key = 'lease after a permit';
+    await dissolving(key, () => acquire({ key, holder: 'in', limit: 2 }));
+    expect(await failure(acquire({ key }))).toMatchObject({ code: 'WrongKind', context: { holder: 'in' } });
+    expect(await rawItem(key)).toMatchObject({ lease_version: { S: 'pool' }, used: { N: '1' } });
+  });
+
+  it('arrives after another permit has come and gone, and the fences rise', async () => {
+    const key = 'lease after a released permit';
+    let between = 0;
+    await dissolving(key, async () => {
+      const permit = await acquire({ key, limit: 2 });
+      between = permit.fence;
+      await release(permit);
+    });
+    expect((await acquire({ key })).fence).toBeGreaterThan(between);
+  });
+
+  it('arrives after a call has marked the pool, and the mark is handed off first', async () => {
+    const key = 'lease after a mark';
+    await dissolving(key, () => setRaw(key, 'waiters', { N: '9' }));
+    const puts = requests.sent.length;
+    await acquire({ key });
+    // The mark is looked after before the next try: a look at the line, and a write that clears the mark.
+    expect(requests.sent.slice(puts)).toContain('Query');
+  });
+});
+
+describe('a mark of the line', () => {
+  it('of a pool that arrives after the key became a lease marks no lease', async () => {
+    const key = 'late mark of a pool';
+    await acquire({ key, holder: 'gone', limit: 1 });
+    const becomesLease = after(async () => {
+      await deleteRaw(key);
+      await acquire({ key, holder: 'lease' });
+    });
+    requests.faultsOf.UpdateItem = [becomesLease];
+    const { token } = steps.newTask();
+    expect((await failure(ask({ key, holder: 'waits', limit: 1, taskToken: token }))).code).toBe('WrongKind');
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('of a lease that arrives after the key became a pool marks no pool', async () => {
+    const key = 'late mark of a lease';
+    await acquire({ key, holder: 'gone' });
+    const becomesPool = after(async () => {
+      await deleteRaw(key);
+      await acquire({ key, holder: 'permit', limit: 1 });
+    });
+    requests.faultsOf.UpdateItem = [becomesPool];
+    const { token } = steps.newTask();
+    expect((await failure(ask({ key, holder: 'waits', taskToken: token }))).code).toBe('WrongKind');
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+});
+
+describe('a permit', () => {
+  it('of a late try is granted in no pool that formed since', async () => {
+    const key = 'try of an earlier pool';
+    const first = await acquire({ key, holder: 'first', limit: 2 });
+    clock.advance(60_501);
+    const asked = { key, holder: 'a', requestId: 'r', limit: 2 };
+    let formed = 0;
+    const ended = after(async () => {
+      await release(await acquire(asked));
+      await release(await acquire({ key }));
+      formed = (await acquire({ key, holder: 'other', limit: 2 })).fence;
+      requests.sent.length = 0;
+    });
+    requests.faultsOf.UpdateItem = [ended];
+    await acquire(asked);
+    expect(formed).toBeGreaterThan(first.fence);
+    // The try is refused. The write after the look grants the permit.
+    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(1);
+  });
+
+  it('of a write after a look is granted in no pool that formed since', async () => {
+    const key = 'look at an earlier pool';
+    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 2 });
+    clock.advance(2501);
+    const asked = { key, holder: 'a', requestId: 'r', limit: 1 };
+    const formsAgain = after(async () => {
+      await deleteRaw(key);
+      await release(await acquire({ key, holder: 'dead', limit: 1 }));
+      requests.sent.length = 0;
+    });
+    requests.faultsOf.UpdateItem = ['none', formsAgain];
+    await acquire(asked);
+    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(1);
+  });
+});
+
+it('a break by the fence of the last grant leaves the record a pool', async () => {
+  const key = 'break of the last';
+  await acquire({ key, holder: 'a', limit: 2 });
+  const { fence } = await acquire({ key, holder: 'b', limit: 2 });
+  expect(await breakByFence({ key, fence, wait: false }, call())).toMatchObject({ broken: true, holder: 'b' });
+  expect(await rawItem(key)).toMatchObject({ lease_version: { S: 'pool' }, used: { N: '1' } });
+});
