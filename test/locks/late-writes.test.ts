@@ -34,7 +34,7 @@ beforeEach(() => {
 });
 
 /** The write is under way while something happens. */
-const after =
+const meanwhile =
   (what: () => Promise<unknown>): Fault =>
   async (send) => {
     const { faultsOf } = requests;
@@ -49,7 +49,7 @@ describe('a write that makes a key a pool', () => {
     const key = 'pool after a lease';
     await release(await acquire({ key }));
     let between = 0;
-    const next = after(async () => {
+    const next = meanwhile(async () => {
       const lease = await acquire({ key });
       between = lease.fence;
       await release(lease);
@@ -62,7 +62,7 @@ describe('a write that makes a key a pool', () => {
     const key = 'pool after a heartbeat';
     const lease = await acquire({ key, ttlSeconds: 2 });
     clock.advance(2501);
-    requests.faultsOf.PutItem = [after(() => heartbeat({ key, leaseId: lease.leaseId }, call()))];
+    requests.faultsOf.PutItem = [meanwhile(() => heartbeat({ key, leaseId: lease.leaseId }, call()))];
     expect((await failure(acquire({ key, holder: 'late', limit: 1 }))).code).toBe('WrongKind');
     expect(await heartbeat({ key, leaseId: lease.leaseId }, call())).toMatchObject({ fence: lease.fence });
   });
@@ -72,7 +72,7 @@ describe('a write that makes a key a pool', () => {
     await acquire({ key, ttlSeconds: 2 });
     clock.advance(2501);
     // The mark alone, as a call leaves it that dies after that.
-    requests.faultsOf.PutItem = [after(() => setRaw(key, 'waiters', { N: '1' }))];
+    requests.faultsOf.PutItem = [meanwhile(() => setRaw(key, 'waiters', { N: '1' }))];
     const { fence } = await acquire({ key, holder: 'late', limit: 1 });
     expect(requests.faultsOf.PutItem).toEqual([]);
     expect(Number((await rawItem(key))?.fence?.N)).toBe(fence);
@@ -85,7 +85,7 @@ describe('a write that makes a key a lease again', () => {
   const dissolving = async (key: string, what: () => Promise<unknown>) => {
     await release(await acquire({ key, limit: 2 }));
     // The first PutItem is the try of the lease.
-    requests.faultsOf.PutItem = ['none', after(what)];
+    requests.faultsOf.PutItem = ['none', meanwhile(what)];
   };
 
   it('arrives after a permit was granted, and is refused', async () => {
@@ -120,7 +120,7 @@ describe('a mark of the line', () => {
   it('of a pool that arrives after the key became a lease marks no lease', async () => {
     const key = 'late mark of a pool';
     await acquire({ key, holder: 'gone', limit: 1 });
-    const becomesLease = after(async () => {
+    const becomesLease = meanwhile(async () => {
       await deleteRaw(key);
       await acquire({ key, holder: 'lease' });
     });
@@ -133,7 +133,7 @@ describe('a mark of the line', () => {
   it('of a lease that arrives after the key became a pool marks no pool', async () => {
     const key = 'late mark of a lease';
     await acquire({ key, holder: 'gone' });
-    const becomesPool = after(async () => {
+    const becomesPool = meanwhile(async () => {
       await deleteRaw(key);
       await acquire({ key, holder: 'permit', limit: 1 });
     });
@@ -151,7 +151,7 @@ describe('a permit', () => {
     clock.advance(60_501);
     const asked = { key, holder: 'a', requestId: 'r', limit: 2 };
     let formed = 0;
-    const ended = after(async () => {
+    const ended = meanwhile(async () => {
       await release(await acquire(asked));
       await release(await acquire({ key }));
       formed = (await acquire({ key, holder: 'other', limit: 2 })).fence;
@@ -169,7 +169,7 @@ describe('a permit', () => {
     await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 2 });
     clock.advance(2501);
     const asked = { key, holder: 'a', requestId: 'r', limit: 1 };
-    const formsAgain = after(async () => {
+    const formsAgain = meanwhile(async () => {
       await deleteRaw(key);
       await release(await acquire({ key, holder: 'dead', limit: 1 }));
       requests.sent.length = 0;

@@ -92,6 +92,7 @@ export const KINDS: Mutation[] = [
     change(
       'if (record.waiters !== undefined || (isLeased(record) &&',
       'if (record.waiters === null || (isLeased(record) &&',
+      'shared/locks/change-kind.ts',
     ),
   ),
   shown(

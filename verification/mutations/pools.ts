@@ -369,7 +369,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a pool with a long holder may be deleted by TTL',
     ['permits', 'keeps the record 400 days past its last write'],
-    change('const TTL_SECONDS = 400 * 86_400;', 'const TTL_SECONDS = 86_400;'),
+    change('const TTL_SECONDS = 400 * 86_400;', 'const TTL_SECONDS = 86_400;', 'shared/permits/write.ts'),
   ),
   byTest(
     'a write that grants several permits does not count those before them',
