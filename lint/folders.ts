@@ -13,6 +13,7 @@ const ALIKE = [
     folders: ['leases', 'permits', 'locks', 'commits', 'nameservice', 'expiry', 'callers'],
     names: ['conditions', 'dependencies', 'environment', 'expired', 'inputs', 'names', 'read', 'record', 'write'],
   },
+  { folders: ['line'], names: ['expired'] },
   {
     folders: ['leases', 'permits', 'locks'],
     names: [
