@@ -52,7 +52,7 @@ export const KINDS: Mutation[] = [
   ),
   shown(
     'a key becomes a pool over the mark of a line',
-    ['late-writes', 'arrives after a task has joined the line, and the task comes first'],
+    ['late-writes', 'arrives after a call has marked the lease, and the line is handed off first'],
     change("all(isUnmarked, as('fence', over.fence),", "all(as('fence', over.fence),"),
   ),
   shown(
