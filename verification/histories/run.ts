@@ -6,6 +6,7 @@ import { missing, type Result, report, run, shortest } from './campaign.ts';
 import { COURSES, verdictOf } from './courses/courses.ts';
 import { asJsonLines } from './export.ts';
 import { asLines, knownFailures } from './known-failures.ts';
+import { earlierRelease, toldOf } from './release.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
 import { CAPABILITY_NAMES, type History } from './world.ts';
 
@@ -78,7 +79,7 @@ async function main(): Promise<boolean> {
     console.log(HELP);
     return true;
   }
-  console.log(`npm run faults -- --seed ${seed}`);
+  console.log(`npm run faults -- --seed ${seed}\n${toldOf(await earlierRelease())}`);
   if (write !== undefined) await mkdir(write, { recursive: true });
   const each = async (history: History) => {
     if (write !== undefined) await writeFile(join(write, `${history.plan.seed}.jsonl`), asJsonLines(history));

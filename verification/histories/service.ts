@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import {
   BatchWriteItemCommand,
@@ -25,6 +27,7 @@ import type { Clock } from '../../shared/surroundings/clock.ts';
 import type { Ids } from '../../shared/surroundings/ids.ts';
 import { unsigned } from '../../test/support/emulators/unsigned.ts';
 import { keepLimits } from '../../test/support/faults/limits.ts';
+import { earlierRelease, halfOf } from './release.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
 import { injectIntoDynamodb, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
@@ -59,8 +62,9 @@ export interface FaultyService {
   /**
    * Begins a world for which there was none before: the schedules look at everything there is, and an environment of a
    * function remembers what it met. A seed would not be the same history again.
+   * @param world the seed says which half of the functions is that of the release before. Without a seed, none is
    */
-  begin(quotas?: Quotas): Promise<void>;
+  begin(world?: { quotas?: Quotas | undefined; seed?: number }): Promise<void>;
   /** Clients with faults. Foreign clients use them to reach the stores directly. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
@@ -122,8 +126,12 @@ export async function faultyService(): Promise<FaultyService> {
     repairLater: async (message: RepairMessage) => messages.send(message),
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
-  const newHandlers = (quotas: Quotas) =>
+  const earlier = await earlierRelease();
+  const own = await load('.');
+  const released = earlier && (await load(earlier.folder));
+  const newHandlers = (functions: Functions, quotas: Quotas) =>
     handlers(
+      functions,
       { ...shared, quotas },
       {
         leases: nameOf('leases'),
@@ -144,9 +152,14 @@ export async function faultyService(): Promise<FaultyService> {
     bucket,
     stepFunctions: model,
     messages,
-    begin: async (quotas = DEFAULT_QUOTAS) => {
+    begin: async ({ quotas = DEFAULT_QUOTAS, seed } = {}) => {
       model.forget();
-      present = await newHandlers(quotas);
+      present = newHandlers(own, quotas);
+      if (released && seed !== undefined) {
+        const half = halfOf(Object.keys(present), seed);
+        const before = Object.entries(newHandlers(released, quotas)).filter(([name]) => half.has(name));
+        Object.assign(present, Object.fromEntries(before));
+      }
       await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
       await removeObjects(direct.s3, bucket);
     },
@@ -190,8 +203,42 @@ type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
     quotas: Quotas;
   };
 
-/** Loaded only now: the functions read their environment when they are imported. */
-async function handlers(
+/** The file of each function, below functions/. */
+const FILES = {
+  acquire: 'leases/acquire',
+  heartbeat: 'leases/heartbeat',
+  release: 'leases/release',
+  breakLease: 'leases/break',
+  readLeases: 'leases/read',
+  cancelWaiter: 'leases/cancel',
+  repairQueues: 'leases/repair',
+  withdraw: 'leases/withdraw',
+  executionEnded: 'leases/execution-ended',
+  commit: 'commits/commit',
+  stageUpload: 'commits/stage-upload',
+  readCommit: 'commits/read',
+  resetFence: 'commits/reset-fence',
+  publish: 'nameservice/publish',
+  readNames: 'nameservice/read',
+  repairNames: 'nameservice/repair',
+  report: 'expiry/report',
+  readExpired: 'expiry/read',
+  clean: 'expiry/clean',
+};
+
+type Functions = Record<keyof typeof FILES, (...dependencies: object[]) => LambdaHandler>;
+
+/** Loaded only now: the functions read their environment when they are imported. @param root of this version, or of a release */
+async function load(root: string): Promise<Functions> {
+  const loaded = Object.entries(FILES).map(async ([name, file]) => {
+    const module = await import(/* @vite-ignore */ pathToFileURL(resolve(root, 'functions', `${file}.ts`)).href);
+    return [name, module[name]] as const;
+  });
+  return Object.fromEntries(await Promise.all(loaded)) as Functions;
+}
+
+function handlers(
+  functions: Functions,
   shared: Shared,
   {
     leases,
@@ -200,28 +247,8 @@ async function handlers(
     nameservice,
     bucket,
   }: Record<'leases' | 'waiters' | 'commits' | 'nameservice' | 'bucket', string>,
-): Promise<Record<string, LambdaHandler>> {
-  const { acquire } = await import('../../functions/leases/acquire.ts');
-  const { heartbeat } = await import('../../functions/leases/heartbeat.ts');
-  const { release } = await import('../../functions/leases/release.ts');
-  const { breakLease } = await import('../../functions/leases/break.ts');
-  const { readLeases } = await import('../../functions/leases/read.ts');
-  const { cancelWaiter } = await import('../../functions/leases/cancel.ts');
-  const { repairQueues } = await import('../../functions/leases/repair.ts');
-  const { withdraw } = await import('../../functions/leases/withdraw.ts');
-  const { executionEnded } = await import('../../functions/leases/execution-ended.ts');
-  const { commit } = await import('../../functions/commits/commit.ts');
-  const { stageUpload } = await import('../../functions/commits/stage-upload.ts');
-  const { readCommit } = await import('../../functions/commits/read.ts');
-  const { resetFence } = await import('../../functions/commits/reset-fence.ts');
-  const { publish } = await import('../../functions/nameservice/publish.ts');
-  const { readNames } = await import('../../functions/nameservice/read.ts');
-  const { repairNames } = await import('../../functions/nameservice/repair.ts');
-  const { report } = await import('../../functions/expiry/report.ts');
-  const { readExpired } = await import('../../functions/expiry/read.ts');
-  const { clean } = await import('../../functions/expiry/clean.ts');
-
-  const ofLeases = {
+): Record<string, LambdaHandler> {
+  const ofLeases: LeaseDependencies = {
     ...shared,
     table: leases,
     maxWaitSeconds: 20,
@@ -265,26 +292,26 @@ async function handlers(
     measure: () => {},
   };
   return {
-    acquire: acquire(ofLeases),
-    heartbeat: heartbeat(ofLeases),
-    release: release(ofLeases),
-    breakLease: breakLease(ofLeases),
-    readLeases: readLeases(ofLeases),
-    cancelWaiter: cancelWaiter(ofLeases),
-    withdraw: withdraw(ofLeases),
-    repairQueues: repairQueues(ofLeases),
-    executionEnded: executionEnded(ofLeases),
-    report: report(ofReports, ofLeases),
-    readExpired: readExpired(ofReports),
-    clean: clean(ofReports),
-    commit: commit(ofCommits),
-    stageUpload: stageUpload(ofCommits),
-    readCommit: readCommit(ofCommits),
-    commitNatively: commit(natively),
-    resetFence: resetFence(ofCommits),
-    resetFenceNatively: resetFence(natively),
-    publish: publish(ofNames),
-    readNames: readNames(ofNames),
-    repairNames: repairNames(ofNames),
+    acquire: functions.acquire(ofLeases),
+    heartbeat: functions.heartbeat(ofLeases),
+    release: functions.release(ofLeases),
+    breakLease: functions.breakLease(ofLeases),
+    readLeases: functions.readLeases(ofLeases),
+    cancelWaiter: functions.cancelWaiter(ofLeases),
+    withdraw: functions.withdraw(ofLeases),
+    repairQueues: functions.repairQueues(ofLeases),
+    executionEnded: functions.executionEnded(ofLeases),
+    report: functions.report(ofReports, ofLeases),
+    readExpired: functions.readExpired(ofReports),
+    clean: functions.clean(ofReports),
+    commit: functions.commit(ofCommits),
+    stageUpload: functions.stageUpload(ofCommits),
+    readCommit: functions.readCommit(ofCommits),
+    commitNatively: functions.commit(natively),
+    resetFence: functions.resetFence(ofCommits),
+    resetFenceNatively: functions.resetFence(natively),
+    publish: functions.publish(ofNames),
+    readNames: functions.readNames(ofNames),
+    repairNames: functions.repairNames(ofNames),
   };
 }

@@ -173,7 +173,7 @@ const plays = new Map<number, number>();
 
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
-  await service.begin();
+  await service.begin({ seed: plan.seed });
   const nth = plays.get(plan.seed) ?? 0;
   plays.set(plan.seed, nth + 1);
   const simulation = new Simulation(plan.seed);

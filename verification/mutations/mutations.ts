@@ -651,9 +651,9 @@ export const MUTATIONS: Mutation[] = [
     test: { file: 'test/expiry/permits.test.ts', name: 'while somebody is in line: the line takes its place' },
   },
   {
-    name: 'the clean-up takes a pool for a lease',
+    name: 'the report takes a pool for an expired lease',
     changes: [change('any(all(isLease, any(isAbandoned(now, margins)', 'any(all(any(isAbandoned(now, margins)')],
-    test: { file: 'test/expiry/permits.test.ts', name: 'is no lease to the report' },
+    test: { file: 'test/expiry/permits.test.ts', name: 'with a mark, or of which another client wrote' },
   },
   {
     name: 'the clean-up deletes an empty pool that was used since the report',
