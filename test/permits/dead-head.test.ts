@@ -46,21 +46,14 @@ describe('the next task of a pool, if its permit does not fit', () => {
     expect(await rows(how)).toEqual([]);
   });
 
-  it('a task keeps its ticket if Step Functions takes its heartbeat', async () => {
-    const { task, behind } = await blocked('alive', { state: 'waiting' });
-    await repair();
-    expect([task.state, behind.state]).toEqual(['waiting', 'waiting']);
-    expect(asked()).toEqual([{ token: task.token, action: 'SendTaskHeartbeat' }]);
-    expect(await rows('alive')).toHaveLength(2);
-  });
-
-  it.each(['refused', 'throttled', 'denied', 'lost'] as const)(
+  it.each(['taken', 'refused', 'throttled', 'denied', 'lost'] as const)(
     'a task keeps its ticket if the answer about its heartbeat is %s',
-    async (fault) => {
-      const { behind } = await blocked(fault);
-      steps.faults.SendTaskHeartbeat = [fault];
+    async (answer) => {
+      const { task, behind } = await blocked(answer, { state: answer === 'taken' ? 'waiting' : 'timedOut' });
+      if (answer !== 'taken') steps.faults.SendTaskHeartbeat = [answer];
       await repair();
-      expect([behind.state, await rows(fault)]).toMatchObject(['waiting', [{}, {}]]);
+      expect(asked()).toMatchObject([{ token: task.token }]);
+      expect([behind.state, await rows(answer)]).toMatchObject(['waiting', [{}, {}]]);
     },
   );
 

@@ -28,25 +28,25 @@ const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:n
 const AGAIN_MS = 90_000;
 
 describe('the permits of an execution that ends', () => {
-  it('all permits of the execution end, others stay, and the line receives what is free', async () => {
-    const execution = steps.newExecution();
-    for (const holder of ['a', 'b']) await acquire({ key: 'held', holder, limit: 3, execution });
-    await acquire({ key: 'held', holder: 'other', limit: 3 });
-    const { task } = await park({ key: 'held', holder: 'next', limit: 3, weight: 2 });
-    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 2 });
+  it('all permits and waiters of the execution go, others stay, and the line receives what is free', async () => {
+    const [key, execution] = ['held', steps.newExecution()];
+    for (const holder of ['a', 'b']) await acquire({ key, holder, limit: 3, execution });
+    await acquire({ key, holder: 'other', limit: 3 });
+    (await park({ key, holder: 'heavy', limit: 3, weight: 3, execution })).task.state = 'timedOut';
+    const { task } = await park({ key, holder: 'next', limit: 3, weight: 2 });
+    expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: 2, tickets: 1 });
     const at = new Date(clock.now()).toISOString();
     expect(grantOf(task)).toMatchObject({ holder: 'next', previous: { ended: 'executionEnded', holder: 'b', at } });
-    expect(await holders('held')).toEqual(['next', 'other']);
+    expect([await holders(key), await rows(key)]).toEqual([['next', 'other'], []]);
   });
 
-  it('a heavy waiter leaves the line with its execution, and those behind receive what is free', async () => {
-    const execution = steps.newExecution();
-    await acquire({ key: 'line', holder: 'a', limit: 2 });
-    const heavy = await park({ key: 'line', holder: 'heavy', limit: 2, weight: 2, execution });
-    const light = await park({ key: 'line', holder: 'light', limit: 2 });
-    heavy.task.state = 'timedOut';
+  it('a heavy waiter whose execution ends makes way for those behind', async () => {
+    const [key, execution] = ['line', steps.newExecution()];
+    await acquire({ key, holder: 'a', limit: 2 });
+    await park({ key, holder: 'heavy', limit: 2, weight: 2, execution });
+    const { task } = await park({ key, holder: 'light', limit: 2 });
     expect(await executionEnded(execution)).toEqual({ execution, ...none, tickets: 1 });
-    expect([light.task.state, await rows('line')]).toEqual(['succeeded', []]);
+    expect(task.state).toBe('succeeded');
   });
 
   it.each([
