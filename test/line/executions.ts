@@ -225,14 +225,17 @@ export async function executions(lineWorld: LineWorld) {
   ])('a redriven execution receives LeaseLost for a call that %s', async (_, ttlSeconds) => {
     const [key, execution] = [newKey(), steps.newExecution()];
     const request = { key, requestId: 'r', execution, ttlSeconds: 60 };
-    const first = ttlSeconds && (await acquire({ key, holder: 'first', ttlSeconds }));
-    await timeline.play(
+    const first = ttlSeconds ? await acquire({ key, holder: 'first', ttlSeconds }) : undefined;
+    const [grant] = await timeline.play(
       () => acquire({ ...request, waitSeconds: 20 }),
-      () => timeline.later(1300, async () => ttlSeconds === 60 && release(first)),
+      () => timeline.later(1300, async () => first && ttlSeconds === 60 && release(first)),
     );
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     redrive(execution);
-    expect(await failure(acquire(request))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    const released = { code: 'LeaseLost', context: { reason: 'released' } };
+    expect(await failure(acquire(request))).toMatchObject(released);
+    expect(await failure(heartbeat(grant))).toMatchObject({ code: 'LeaseLost' });
+    expect(await acquire({ ...request, requestId: 'r-1' })).toMatchObject({ repeated: false });
   });
 
   describe('the schedule, with a grant whose message has no answer and whose task is gone,', () => {
