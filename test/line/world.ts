@@ -35,6 +35,10 @@ export interface Grant {
 interface Seen {
   holder: string | undefined;
   fence: number | undefined;
+  execution?: string | null;
+  inGrace?: boolean;
+  remainingMs?: number;
+  expiresAt?: string;
   waiting: number;
   waiters: { ticket: string; kind: string; holder: string }[];
 }
@@ -126,6 +130,22 @@ const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
   ...(out !== undefined && { line_out: { N: String(out) } }),
 });
 
+type Current = Omit<Seen, 'waiting' | 'waiters'>;
+
+const seen = (
+  current: Current | undefined,
+  { waiting, waiters = [] }: Partial<Pick<Seen, 'waiters'>> & Pick<Seen, 'waiting'>,
+) => {
+  const { holder, fence, execution, inGrace, remainingMs, expiresAt } = current ?? ({} as Partial<Current>);
+  return { holder, fence, execution, inGrace, remainingMs, expiresAt, waiting, waiters } as Seen;
+};
+
+/** When a caller leaves that waits for another minute, as its row says. */
+const times = ({ now }: Timeline) => ({
+  deadline: { N: String(now() + 60_000) },
+  keep_until: { N: String(now() + 65_000) },
+});
+
 /** Each test begins without faults. */
 function resetting({ requests, steps, messages }: Lines) {
   afterAll(() => steps.stop());
@@ -169,17 +189,8 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
       return () => handOff(dependencies, { record, ending: 'broken' }, call());
     },
     see: async (key) => {
-      const {
-        state,
-        holder,
-        fence,
-        waiting,
-        waiters = [],
-      } = (await world.read({ key, waiters: true })) as never as {
-        state: string;
-      } & Seen;
-      const current = state === 'held' ? { holder, fence } : { holder: undefined, fence: undefined };
-      return { ...current, waiting, waiters };
+      const lease = (await world.read({ key, waiters: true })) as never as { state: string } & Seen;
+      return seen(lease.state === 'held' ? lease : undefined, lease);
     },
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
     removeMark: async (key) => {
@@ -188,6 +199,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     },
     countsOf: async (key) => counts(await rawItem(key)),
     setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
+    callerRow: (key, name, more = {}) => world.callerRow(key, name, { ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
   };
@@ -224,8 +236,8 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       return () => handOffPermits(dependencies, { record }, call());
     },
     see: async (key) => {
-      const { holders, waiting, waiters = [] } = await world.read(key, { waiters: true });
-      return { holder: holders[0]?.holder, fence: holders[0]?.fence, waiting, waiters };
+      const pool = await world.read(key, { waiters: true });
+      return seen(pool.holders[0], pool);
     },
     rows: world.rows,
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
@@ -234,7 +246,7 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
       return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
     },
-    callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...more }),
+    callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
   };

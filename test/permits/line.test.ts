@@ -1,9 +1,12 @@
 import { askingAgain } from '../line/asking-again.ts';
 import { callers } from '../line/callers.ts';
+import { executions } from '../line/executions.ts';
 import { fullLines } from '../line/full.ts';
+import { graces } from '../line/grace.ts';
 import { handOffs } from '../line/hand-offs.ts';
 import { lateWrites } from '../line/late.ts';
 import { looks } from '../line/looks.ts';
+import { lostEnds } from '../line/lost-ends.ts';
 import { meetings } from '../line/meetings.ts';
 import { overdueTasks } from '../line/overdue.ts';
 import { piles } from '../line/pile.ts';
@@ -15,10 +18,13 @@ import { permitLine } from '../line/world.ts';
 const suite = [
   askingAgain,
   callers,
+  executions,
   fullLines,
+  graces,
   handOffs,
   lateWrites,
   looks,
+  lostEnds,
   meetings,
   overdueTasks,
   piles,

@@ -10,7 +10,10 @@ export const ATTACKS: Mutation[] = [
         'await endInLock(dependencies, { ...leaving, key, tickets }, call);',
       ),
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
+    test: {
+      file: 'test/leases/executions.test.ts',
+      name: 'a key that fails stops no other key, and the pass reports the failure',
+    },
   },
   {
     name: 'the clean-up after an execution takes its keys in the order of the index',
@@ -20,7 +23,7 @@ export const ATTACKS: Mutation[] = [
         'of shuffled([...keys], { ...dependencies.ids, random: () => 0 })',
       ),
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is not the same one each time' },
+    test: { file: 'test/leases/executions.test.ts', name: 'a pass takes the keys in an order by chance' },
   },
   {
     name: 'one key that fails stops the schedule',
@@ -30,14 +33,14 @@ export const ATTACKS: Mutation[] = [
         '(error) => {\n          repaired.complete = false;\n          failures.push(error);\n        },\n      );',
       ),
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
+    test: { file: 'test/leases/executions.test.ts', name: 'a key that fails stops no other key of the schedule' },
   },
   {
     name: 'an execution of another account stops the clean-up',
     changes: [change("if (isDenied || name === 'InvalidArn')", "if (name === 'InvalidArn')")],
     test: {
-      file: 'test/queue/execution-ended.test.ts',
-      name: 'keeps no other lease or ticket of the execution from being freed',
+      file: 'test/leases/line.test.ts',
+      name: 'a target of another account keeps no other grant of the execution',
     },
   },
   {
@@ -79,7 +82,7 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'a lease may name an execution of another account',
     changes: [change('if (home !== undefined &&', 'if (home === undefined &&')],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
+    test: { file: 'test/leases/executions.test.ts', name: 'acquire refuses an execution that cannot be asked about' },
   },
   {
     name: 'any number of tasks may be parked for a key',

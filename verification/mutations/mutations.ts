@@ -850,8 +850,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'the end of an execution frees a lease that somebody is parked for',
     changes: [change('isOfExecution(record.execution), isUnmarked);', 'isOfExecution(record.execution));')],
     test: {
-      file: 'test/queue/execution-ended.test.ts',
-      name: 'holding: its lease goes to the next who is parked, or is free',
+      file: 'test/leases/line.test.ts',
+      name: 'a lock goes to the next task when its execution ends, or is free',
     },
   },
   {

@@ -386,7 +386,7 @@ export const POOLS: Mutation[] = [
     ],
     test: {
       file: 'test/permits/dead-head.test.ts',
-      name: 'keeps its place if the answer about its heartbeat is refused',
+      name: 'a task keeps its ticket if the answer about its heartbeat is refused',
     },
   },
   byTest(
@@ -404,7 +404,7 @@ export const POOLS: Mutation[] = [
     ],
     test: {
       file: 'test/permits/dead-head.test.ts',
-      name: 'loses its place within two minutes after its token has died: whose execution goes on',
+      name: 'a task whose execution goes on loses its ticket within two minutes after its token has expired',
     },
   },
   byTest(

@@ -105,7 +105,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is redriven before the pass reads the record' },
+    test: { file: 'test/leases/line.test.ts', name: 'an execution that is redriven before the pass reads the record' },
   },
   {
     name: 'an overdue task is refused by the record from before its ticket',
@@ -181,7 +181,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "name === 'AccessDeniedException';",
       },
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'is not freed where it names our own account' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a target of the own account that may not be described keeps its grant',
+    },
   },
   {
     name: 'a grant is freed though nobody can tell whether its execution runs',
@@ -191,7 +194,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (state === 'running') return undefined;",
       },
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'is left to its expiry by the schedule' },
+    test: { file: 'test/leases/line.test.ts', name: 'the schedule leaves the lock of an execution of another account' },
   },
   {
     name: 'a mark that is no counter is raised like one',

@@ -10,7 +10,7 @@ const TAKE_OVER = 'test/queue/take-over.test.ts';
 const REQUESTS = 'test/queue/requests.test.ts';
 const LATE = 'test/queue/late-writes.test.ts';
 const UNDELIVERED = 'test/queue/undelivered.test.ts';
-const ENDED = 'test/queue/execution-ended.test.ts';
+const ENDED = 'test/leases/executions.test.ts';
 const LANDED = 'test/queue/landed.test.ts';
 
 const shown = (name: string, changes: Change[], ...[file, test]: [file: string, test: string]): Mutation => ({
@@ -416,18 +416,18 @@ export const QUEUE_WAITS: Mutation[] = [
     'the end of an execution forgets the request of a call that had the grant',
     [change('ticket === undefined || answeredAt !== undefined', 'ticket === undefined')],
     ENDED,
-    'leases nothing where a call was answered with the grant in place of the task, whose ticket is there',
+    'receives LeaseLost for a lease that a call was answered with in place of the task, whose ticket is there',
   ),
   shown(
     'a claim does not note that a call had the grant',
     [change('answered_at = :now, heartbeat_at', 'heartbeat_at')],
     ENDED,
-    'leases nothing where the call that waited for it was granted it by another',
+    'receives LeaseLost for a call that received the lease from its holder',
   ),
   shown(
     'a call that hands the lease to itself does not note that it had the grant',
     [change('    ...answered,\n', '')],
     ENDED,
-    'leases nothing where the call that waited for it took it over from a holder that died',
+    'receives LeaseLost for a call that took the lease over from an expired holder',
   ),
 ];
