@@ -10,7 +10,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (search.record.key === '' && error instanceof HoldfastError && GIVEN_BACK",
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'lets a release end the lease, with its mark' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'lets a release end the lease, with its mark' },
   },
   {
     name: 'a grant that expired ends where the line cannot be read',
@@ -20,7 +20,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'error instanceof HoldfastError',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'fails a call that would take an expired lease over' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'fails a call that would take an expired lease over' },
   },
   {
     name: 'a release in line fails with its first look',
@@ -30,7 +30,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: ', call);',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'once, by a holder that was in line itself' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'once, by a holder that was in line itself' },
   },
   {
     name: 'a message that was throttled is left to the schedule',
@@ -40,7 +40,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (pauseMs === 0 && call',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
   },
   {
     name: 'a message that was throttled is sent again without a look at the ttl',
@@ -50,7 +50,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isFresh && (renewals === 0 || !isShort(grant, now))) {',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
   },
   {
     name: 'no message looks at the end of a plain grant with a task behind it',
@@ -138,7 +138,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'call.timeLeftMs() < TRANSFER_MS;',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'does not keep the schedule from other keys' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'does not keep the schedule from other keys' },
   },
   {
     name: 'a hand-off grants whatever time is left',
@@ -148,7 +148,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'moved.length >= MAX_GONE;',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
   },
   {
     name: 'a grant that leaves no time to notify is kept',
@@ -159,7 +159,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: {
-      file: 'test/queue/bounds.test.ts',
+      file: 'test/leases/bounds.test.ts',
       name: 'after the transfer, the grant ends again, and its task keeps its place',
     },
   },
@@ -171,7 +171,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '...{ oldest: undefined, next: undefined, others: false,',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
   },
   {
     name: 'an execution of our own account that is denied counts as missing',
@@ -214,7 +214,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (met++ >= MIN_GOING) break;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
   },
   {
     name: 'the repair clears a pile for one key as long as its run lasts',
@@ -224,7 +224,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (met++ >= MIN_GOING && call.timeLeftMs() < 0) break;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'with 19999 of 40,000 ms left' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'with 19999 of 40,000 ms left' },
   },
   {
     name: 'the repair clears no row of a caller with half of its run over',
@@ -234,7 +234,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (met++ >= 0 && call',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'loses a hundred rows by a message' },
   },
   {
     name: 'a message clears a whole pile',
@@ -244,7 +244,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "only === '' ? 0 : call.timeLeftMs() / 2",
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'loses a hundred rows by a message' },
   },
   {
     name: 'the repair deletes a pile by one request for each row at once',
@@ -254,7 +254,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (ending.length === -1) await endAll();',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
   },
   {
     name: 'one run ends no more than a hundred overdue tasks of a key',
@@ -265,7 +265,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: {
-      file: 'test/queue/bounds.test.ts',
+      file: 'test/leases/bounds.test.ts',
       name: 'of overdue ones costs a hand-off ten messages, and the schedule ends the rest',
     },
   },
@@ -299,7 +299,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       break;`,
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'behind the first in line: the lease goes to that one' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'behind the first in line: the lease goes to that one' },
   },
   {
     name: 'a pile begins a row early',
@@ -349,7 +349,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) return false;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'lets the repair put a lost mark back' },
   },
   {
     name: 'the repair asks past any pile whether somebody waits',
@@ -359,7 +359,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'lets the repair put a lost mark back' },
   },
   {
     name: 'a look at the line of a pool reads past any pile',
@@ -459,7 +459,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
   {
     name: 'the schedule works on one key after the other',
     changes: [{ search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'sees 150 keys with a line' },
+    test: { file: 'test/line/many-keys.test.ts', name: 'sees 150 keys with a line' },
   },
   {
     name: "keys that are worked on at once undo each other's counts",
@@ -469,12 +469,12 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const own = { ...repaired };',
       },
     ],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
+    test: { file: 'test/line/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
   },
   {
     name: 'a run that is cut short raises no alarm',
     changes: [{ file: 'shared/locks/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
+    test: { file: 'test/line/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
   },
   {
     name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',

@@ -1,12 +1,12 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const CALLERS = 'test/queue/callers.test.ts';
+const CALLERS = 'test/leases/callers.test.ts';
 const LINE = 'test/leases/line.test.ts';
-const CROWD = 'test/queue/crowd.test.ts';
-const HAZARDS = 'test/queue/hazards.test.ts';
-const QUICK = 'test/queue/quick-release.test.ts';
-const PACE = 'test/queue/pace.test.ts';
-const REQUESTS = 'test/queue/requests.test.ts';
+const CROWD = 'test/leases/crowd.test.ts';
+const HAZARDS = 'test/leases/grants-to-tasks.test.ts';
+const QUICK = 'test/leases/quick-release.test.ts';
+const PACE = 'test/leases/pace.test.ts';
+const REQUESTS = 'test/leases/duplicate-calls.test.ts';
 
 const shown = (name: string, changes: Change[], ...[test, file = LINE]: [test: string, file?: string]): Mutation => ({
   name,
@@ -19,7 +19,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a hand-off that took its grant back too late has moved nothing',
     [change("const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
-    ...['after the transfer, and another has the lease before the grant ends', 'test/queue/bounds.test.ts'],
+    ...['after the transfer, and another has the lease before the grant ends', 'test/leases/bounds.test.ts'],
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
@@ -339,6 +339,6 @@ export const QUEUE_LINE: Mutation[] = [
     'a withdrawal does not count the place of a call that came after its look at the line',
     [change('asker }, call)) return true;', 'asker }, call)) return false;')],
     'a withdrawal whose call comes in line, is granted the lease, and gives that up by the flag: it is withdrawn',
-    'test/queue/landed.test.ts',
+    'test/leases/unanswered-hand-offs.test.ts',
   ),
 ];

@@ -1,17 +1,17 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const CALLERS = 'test/queue/callers.test.ts';
+const CALLERS = 'test/leases/callers.test.ts';
 const LINE = 'test/leases/line.test.ts';
-const AGAIN = 'test/queue/asking-again.test.ts';
-const WAITS = 'test/queue/waits-in-line.test.ts';
-const QUICK = 'test/queue/quick-release.test.ts';
-const PACE = 'test/queue/pace.test.ts';
-const TAKE_OVER = 'test/queue/take-over.test.ts';
-const REQUESTS = 'test/queue/requests.test.ts';
-const LATE = 'test/queue/late-writes.test.ts';
+const AGAIN = 'test/leases/asking-again.test.ts';
+const WAITS = 'test/leases/waits-in-line.test.ts';
+const QUICK = 'test/leases/quick-release.test.ts';
+const PACE = 'test/leases/pace.test.ts';
+const TAKE_OVER = 'test/leases/take-over.test.ts';
+const REQUESTS = 'test/leases/duplicate-calls.test.ts';
+const LATE = 'test/leases/late-writes.test.ts';
 const UNDELIVERED = 'test/queue/undelivered.test.ts';
 const ENDED = 'test/queue/execution-ended.test.ts';
-const LANDED = 'test/queue/landed.test.ts';
+const LANDED = 'test/leases/unanswered-hand-offs.test.ts';
 
 const shown = (name: string, changes: Change[], ...[file, test]: [file: string, test: string]): Mutation => ({
   name,
@@ -76,7 +76,7 @@ export const QUEUE_WAITS: Mutation[] = [
         replace: 'conditionFields(all(any(isUnmarked, canBeHad), canBeHad,',
       },
     ],
-    'test/queue/crowd.test.ts',
+    'test/leases/crowd.test.ts',
     'is not passed by a plain caller that comes between its mark and its hand-off',
   ),
   shown(
@@ -205,7 +205,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a hand-off takes its own grant for that of another once its holder has gone on',
     [change('written.record.leaseId === leaseId &&', "written.record.leaseId === '' &&")],
-    'test/queue/landed.test.ts',
+    'test/leases/unanswered-hand-offs.test.ts',
     'to a caller that has claimed it since: the lease was broken',
   ),
   shown(
@@ -216,7 +216,7 @@ export const QUEUE_WAITS: Mutation[] = [
         replace: '!outcome.won && outcome.unanswered',
       },
     ],
-    'test/queue/landed.test.ts',
+    'test/leases/unanswered-hand-offs.test.ts',
     'and was followed by another holder: nobody knows whether the lease was broken',
   ),
   shown(
@@ -259,7 +259,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a withdrawal whose own write had no answer says that there was nothing to withdraw',
     [change("if (end === 'inDoubt' && !flagged)", "if (end === 'inDoubt' && flagged)")],
-    'test/queue/landed.test.ts',
+    'test/leases/unanswered-hand-offs.test.ts',
     'of a lease that another caller has taken since: nobody knows',
   ),
   shown(
