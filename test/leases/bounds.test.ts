@@ -10,7 +10,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const MAX_PARKED = DEFAULT_QUOTAS.waitersPerKey;
 const world = await queueWorld();
-const { acquire, release, breakLease, read, park, repair } = world;
+const { acquire, release, breakLease, read, park, repair, precededBy } = world;
 const { joinLine, putTickets, callerRow, grantOf, rawItem, putRaw, rows, clock, requests, steps, dependencies } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -90,10 +90,9 @@ describe('a queue of dead tickets', () => {
       let left = 60_000;
       requests.faultsOf.DeleteItem = [
         ...Array(9).fill('none'),
-        async (send) => {
+        precededBy(async () => {
           left = leftMs;
-          return send();
-        },
+        }),
       ];
       await repairLines(dependencies)({ key }, call({ timeLeftMs: () => left }));
       expect(task.state).toBe(state);
@@ -353,11 +352,10 @@ describe('when the time of the invocation is nearly up', () => {
       requests.faultsOf.UpdateItem = [
         'none', // its own end, which the mark refuses
         'none', // the transfer
-        async (send) => {
+        precededBy(async () => {
           await breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
           await acquire({ key, holder: 'other' });
-          return send();
-        },
+        }),
       ];
       const late = withTime(5000, 499);
       if (how === 'release') expect(await release(first, late)).toEqual({ key, released: true });

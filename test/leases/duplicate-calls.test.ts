@@ -11,7 +11,7 @@ const timeline = new Timeline();
 const { later } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, heartbeat, release, breakLease, withdraw, cancel, park, grantOf, read, repair } = world;
-const { rows, rawItem, putRaw, messages, requests, steps } = world;
+const { rows, rawItem, putRaw, messages, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
 
 let keys = 0;
@@ -24,34 +24,6 @@ async function passedOn(key: string) {
   return acquire({ key, holder: 'next' });
 }
 
-describe('a call that claims the grant of another place of its request', () => {
-  /** Its first call dies in line, and its second one meets the grant of that place after `meanwhile`. */
-  async function secondOf(asked: { key: string }, meanwhile: (ticket: string) => Promise<unknown>, as = call()) {
-    const { key } = asked;
-    const first = await acquire({ key, holder: 'first' });
-    await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
-    timeline.advance(1);
-    const [, answer] = await timeline.play(
-      () =>
-        later(300, async () => {
-          const [, second] = await rows(key);
-          await release(first);
-          await meanwhile(second?.ticket?.S ?? '');
-        }),
-      () => acquire({ ...asked, waitSeconds: 20 }, as).catch((error) => error),
-    );
-    return answer;
-  }
-
-  it('and has lost its own place before: it claims nothing', async () => {
-    const key = newKey();
-    const asked = { key, holder: 'b', requestId: 'own place lost' };
-    const refused = await secondOf(asked, (ticket) => cancel(key, ticket));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(await rawItem(key)).toHaveProperty('claim_ttl_ms');
-  });
-});
-
 describe('a withdrawal', () => {
   it('of a grant that is extended in that moment ends it all the same', async () => {
     const key = newKey();
@@ -59,10 +31,9 @@ describe('a withdrawal', () => {
     const { leaseId } = await acquire(asked);
     timeline.advance(1000);
     requests.faultsOf.UpdateItem = [
-      async (send) => {
+      precededBy(async () => {
         await heartbeat({ key, leaseId });
-        return send();
-      },
+      }),
     ];
     expect(await withdraw(asked)).toMatchObject({ cancelled: true });
     expect(await read({ key })).toMatchObject({ state: 'released' });
@@ -96,10 +67,9 @@ describe('a withdrawal that another call crosses', () => {
     timeline.advance(1000);
     requests.faultsOf.UpdateItem = [
       (send) => send(), // it meets the mark
-      async (send) => {
+      precededBy(async () => {
         await heartbeat({ key, leaseId });
-        return send();
-      },
+      }),
     ];
     expect(await withdraw(asked(key))).toMatchObject({ cancelled: true });
     expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'b', ended: 'released' } });
@@ -109,11 +79,10 @@ describe('a withdrawal that another call crosses', () => {
     const key = newKey();
     const grant = await acquire(asked(key));
     requests.faultsOf.UpdateItem = [
-      async (send) => {
+      precededBy(async () => {
         await release(grant);
         await release(await acquire({ key, holder: 'other' }));
-        return send();
-      },
+      }),
     ];
     expect(await withdraw(asked(key))).toMatchObject({ cancelled: false, reason: 'unknown' });
     expect(await read({ key })).toMatchObject({ state: 'released', holder: 'other' });
@@ -168,10 +137,9 @@ describe('a request of a task', () => {
         later(300, async () => {
           await release(first);
           requests.faultsOf.UpdateItem = [
-            async (send) => {
+            precededBy(async () => {
               next = await passedOn(key);
-              return send();
-            },
+            }),
           ];
         }),
       () => later(10, () => failure(acquire({ ...asked, waitSeconds: 1 }))),
@@ -194,11 +162,10 @@ describe('a request of a task', () => {
             await release(first);
             requests.faultsOf = {
               UpdateItem: [
-                async (send) => {
+                precededBy(async () => {
                   if (how === 'releases') await release(grantOf(task));
                   else await breakLease({ key, fence: grantOf(task).fence });
-                  return send();
-                },
+                }),
               ],
             };
           }),
@@ -303,44 +270,6 @@ describe('a request of a task', () => {
       return key;
     }
 
-    it('is that of the task which comes, whole', async () => {
-      const key = await unclaimed();
-      messages.length = 0;
-      const { task, parked, ticket } = await park({ key, ...asked });
-      expect(parked).toBe(false);
-      expect(messages).toEqual([]); // no task waits behind it
-      const told = grantOf(task);
-      expect(told).toMatchObject({
-        remainingMs: 3_600_000,
-        waitedMs: 0,
-        repeated: false,
-        previous: { holder: 'first' },
-      });
-      const record = await rawItem(key);
-      expect(record).toMatchObject({
-        ...{ ttl_ms: { N: '3600000' }, ttl_seconds: { N: '3600' }, ticket: { S: ticket }, execution: { S: execution } },
-        ...{ acquired_at: { N: String(timeline.now()) }, heartbeat_at: { N: String(timeline.now()) } },
-      });
-      expect(record).not.toHaveProperty('claim_ttl_ms');
-      expect(record).not.toHaveProperty('answered_at');
-      timeline.advance(1000);
-      expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
-      expect(await acquire({ key, ...asked, waitSeconds: 20 })).toMatchObject({
-        repeated: true,
-        leaseId: told.leaseId,
-      });
-    });
-
-    it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {
-      const key = await unclaimed();
-      steps.faults.SendTaskSuccess = ['refused'];
-      const { task, parked } = await park({ key, ...asked });
-      expect([parked, task.state]).toEqual([true, 'waiting']);
-      timeline.advance(10_000);
-      await repair();
-      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
-    });
-
     it('an unclaimed grant goes to the task of the same request, even if its call has no time left, and the schedule notifies the task', async () => {
       const key = await unclaimed();
       const task = steps.newTask();
@@ -366,20 +295,6 @@ describe('a request of a task', () => {
       await repair();
       expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
     });
-
-    it('has the target that the task names, and neither that nor an execution where the task names none', async () => {
-      const target = execution.replace('takes-over', 'its-target');
-      const key = await unclaimed();
-      await park({ key, ...asked, target });
-      expect(await rawItem(key)).toMatchObject({ execution: { S: execution }, target: { S: target } });
-      const alone = { key: newKey(), holder: 'b', requestId: 'alone' };
-      const first = await acquire({ key: alone.key, holder: 'first' });
-      await timeline.play(() => dyingAfter(3, () => acquire({ ...alone, waitSeconds: 20 })));
-      await release(first);
-      const { task } = await park(alone);
-      expect(grantOf(task)).toMatchObject({ holder: 'b' });
-      for (const name of ['execution', 'target']) expect(await rawItem(alone.key)).not.toHaveProperty(name);
-    });
   });
 
   describe('that a call had and gave back before the task heard of it', () => {
@@ -394,17 +309,6 @@ describe('a request of a task', () => {
       await release(first);
       return { task, next: next[0]?.task, grant: await acquire(asked) };
     }
-
-    it('is over for the task, which the schedule tells that where nobody waits', async () => {
-      const { task, grant } = await shared({ others: false });
-      await release(grant);
-      steps.faults.SendTaskFailure = ['refused'];
-      await repair();
-      expect([task.state, await rows(grant.key)]).toMatchObject(['waiting', [{}]]);
-      await repair();
-      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
-      expect(await rows(grant.key)).toEqual([]);
-    });
 
     it('keeps its place where the task could not be told, and nobody else out', async () => {
       const { task, next, grant } = await shared({ others: true });

@@ -3,7 +3,7 @@ import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, release, repair, repairKey, repairWith } = world;
+const { acquire, release, repair, repairKey, repairWith, precededBy } = world;
 const { putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -52,10 +52,9 @@ describe('a pile of rows of callers that are over', () => {
     await putTickets(over(key, 150));
     let left = 40_000;
     requests.faultsOf.DeleteItem = [
-      async (send) => {
+      precededBy(async () => {
         left = leftMs;
-        return send();
-      },
+      }),
     ];
     await repairWith(call({ timeLeftMs: () => left }));
     expect(await rows(key)).toHaveLength(rest);

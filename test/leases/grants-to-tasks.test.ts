@@ -8,7 +8,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, heartbeat, release, breakLease, read, park, cancel, repair, executionEnded } = world;
-const { joinLine, handOn, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
+const { joinLine, handOn, grantOf, rawItem, putRaw, rows, clock, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faults = [];
@@ -112,11 +112,10 @@ describe('only who wrote the grant, and at its first send, takes “gone” for 
     let other: Awaited<ReturnType<typeof acquire>> | undefined;
     requests.faultsOf.UpdateItem = [
       'none', // the mark, which its own grant refuses
-      async (send) => {
+      precededBy(async () => {
         await release(grantOf(old.task));
         other = await acquire({ key: 'moved on', holder: 'other' });
-        return send();
-      },
+      }),
     ];
     const { task, parked } = await park(asked);
     expect([parked, task.state, await rows('moved on')]).toMatchObject([true, 'waiting', { length: 1 }]);
@@ -265,10 +264,7 @@ describe('break', () => {
     const { task } = await park({ key: 'break too late', holder: 'next' });
     requests.faultsOf.UpdateItem = [
       'none', // the end, which the mark refuses
-      async (send) => {
-        await release(first);
-        return send();
-      },
+      precededBy(() => release(first)),
     ];
     const broken = breakLease({ key: 'break too late', fence: first.fence });
     await expect(broken).rejects.toMatchObject({ code: 'Conflict', context: { actual: { holder: 'next' } } });
@@ -285,10 +281,9 @@ describe('break', () => {
     steps.executions.set(execution, 'ABORTED');
     requests.faultsOf.UpdateItem = [
       ...['none' as const, 'none' as const], // the end, which the mark refuses, and the transfer to the task that is gone
-      async (send) => {
+      precededBy(async () => {
         expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-        return send();
-      },
+      }),
     ];
     expect(await breakLease({ key, fence })).toMatchObject({ broken: true, fence });
     expect(next.task.output).toMatchObject({ holder: 'next' });
@@ -355,14 +350,7 @@ describe('a task that is told late begins with its whole ttl, because it measure
   it('but for half a second, which its granter does not make up for', async () => {
     const first = await acquire({ key: 'half a second' });
     const { task } = await park({ key: 'half a second', ttlSeconds: 20 });
-    requests.faultsOf.UpdateItem = [
-      'none',
-      async (send) => {
-        const written = await send();
-        clock.advance(500);
-        return written;
-      },
-    ];
+    requests.faultsOf.UpdateItem = ['none', answeredLate(500)];
     await release(first);
     expect(remaining(grantOf(task))).toBe(19_500);
   });
@@ -519,14 +507,13 @@ describe('a call that has stood still between its look and its write', () => {
     const late = steps.newTask();
     requests.faultsOf.UpdateItem = [
       'none', // the release loses by the mark
-      async (send) => {
+      precededBy(async () => {
         clock.advance(2000 + 501);
         await handOff(world.dependencies, { record: await record('restarted'), ending: 'expired' }, call());
         expect(await rawItem('restarted')).not.toHaveProperty('waiters');
         clock.advance(-500); // to the clock of the newcomer the margin is not over
         await park({ key: 'restarted' }, late);
-        return send();
-      },
+      }),
     ];
     expect(await release(first)).toMatchObject({ released: true });
     expect(late.output).toMatchObject({ previous: { holder: 'tester', ended: 'released' } });
@@ -539,12 +526,11 @@ describe('a call that has stood still between its look and its write', () => {
     await deleteWaiter(world.dependencies, { key, ticket: gone.ticket }, call());
     let newcomer: Awaited<ReturnType<typeof joinLine>> | undefined;
     requests.faultsOf.UpdateItem = [
-      async (send) => {
+      precededBy(async () => {
         expect(await handOn(key, 'free')).toMatchObject({ end: 'empty' });
         newcomer = await joinLine(key, 'newcomer');
         expect((await rawItem(key))?.waiters).toEqual({ N: '1' }); // as it was seen by the one that stands still
-        return send();
-      },
+      }),
     ];
     expect(await handOn(key, 'free')).toMatchObject({ end: 'granted', moved: [newcomer?.ticket] });
   });
@@ -555,12 +541,11 @@ describe('a call that has stood still between its look and its write', () => {
     const task = steps.newTask();
     requests.faultsOf.UpdateItem = [
       'none', // the lease is free, so the mark is refused
-      async (send) => {
+      precededBy(async () => {
         clock.advance(-400); // by another machine
         await release(await acquire({ key: 'between', holder: 'second' }));
         clock.advance(400);
-        return send();
-      },
+      }),
     ];
     await park({ key: 'between', holder: 'parked' }, task);
     expect(task.output).toMatchObject({ holder: 'parked', previous: { holder: 'second' } });

@@ -4,7 +4,6 @@ import { fullLines } from '../line/full.ts';
 import { handOffs } from '../line/hand-offs.ts';
 import { lateWrites } from '../line/late.ts';
 import { looks } from '../line/looks.ts';
-import { meetings } from '../line/meetings.ts';
 import { overdueTasks } from '../line/overdue.ts';
 import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
@@ -19,7 +18,6 @@ const suite = [
   handOffs,
   lateWrites,
   looks,
-  meetings,
   overdueTasks,
   piles,
   duplicateCalls,

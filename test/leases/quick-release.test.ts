@@ -1,11 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, breakLease, park, joinLine, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
-const { putTicket, putTickets, callerRow } = world;
+const { putTicket, putTickets, callerRow, precededBy, lostAfter } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faults = [];
@@ -147,13 +146,7 @@ describe('the release of a lease that was granted with others in line', () => {
     const { key, grant } = await lineOf(2);
     const moveOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
     requests.faultsOf = {
-      UpdateItem: [
-        async (send) => {
-          await send();
-          await moveOn();
-          throw networkError('ECONNRESET', 'read');
-        },
-      ],
+      UpdateItem: [lostAfter(() => moveOn())],
     };
     expect(await release(grant)).toEqual({ key, released: false, reason: 'unknown' });
   });
@@ -170,13 +163,7 @@ describe('the release of a lease that was granted with others in line', () => {
     const grant = await claim('a');
     clock.advance(1000);
     requests.faultsOf = {
-      UpdateItem: [
-        async (send) => {
-          await send();
-          await claim('b');
-          throw networkError('ECONNRESET', 'read');
-        },
-      ],
+      UpdateItem: [lostAfter(() => claim('b'))],
     };
     expect(await release(grant)).toEqual({ key, released: true });
     expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, lease_version: expect.anything() });
@@ -349,10 +336,9 @@ describe('what a hand-off notes of the line', () => {
     for (let count = 0; count < waiting; count++) await park({ key });
     requests.faultsOf.UpdateItem = [
       'none', // the release loses by the mark
-      async (send) => {
+      precededBy(async () => {
         await park({ key, holder: 'newcomer' });
-        return send();
-      },
+      }),
     ];
     const sent = await sentBy(() => release(first));
     expect((await rawItem(key))?.waiters).toBeDefined();
@@ -366,11 +352,10 @@ describe('what a hand-off notes of the line', () => {
     const [next] = [await park({ key }), await park({ key })];
     requests.faultsOf.UpdateItem = [
       'none', // the release loses by the mark
-      async (send) => {
+      precededBy(async () => {
         const { waiters: _, ...cleared } = (await rawItem(key)) ?? {};
         await putRaw(cleared);
-        return send();
-      },
+      }),
     ];
     await release(first);
     expect(grantOf(next.task)).toMatchObject({ key });

@@ -1,12 +1,14 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
-import { queueWorld } from '../support/worlds/line.ts';
+import { steadyLineWorld } from '../support/worlds/steady-line.ts';
 
-const timeline = new Timeline();
-const { now, sleep, later } = timeline;
-const world = await queueWorld({ clock: timeline });
-const { acquire, heartbeat, release, withdraw, read, rows, rawItem, requests, messages, park, steps } = world;
+// A call in line takes an expired lease over with one transfer, which grants the lease to itself.
+
+const world = await steadyLineWorld();
+const { now, later } = world.timeline;
+const { acquire, heartbeat, release, withdraw, read, rows, rawItem, putRaw, handOn, requests, messages, park, steps } =
+  world;
+const { timeline, steady, refusedAfter, precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -17,121 +19,112 @@ const newKey = () => `taken over ${keys++}`;
 const TTL_SECONDS = 5;
 const MARGIN_MS = 500;
 const EXPIRY_MS = TTL_SECONDS * 1000 + MARGIN_MS + 1;
-const waiting = (key: string, more: object = {}) =>
-  acquire({ key, holder: 'next', requestId: 'r', ttlSeconds: 10, waitSeconds: 20, ...more });
-/** A call waits in line until it may take an expired lease over. `arm` runs just before that moment. */
-async function takenOver(key: string, arm: () => void) {
-  await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
+const held = (key: string) => acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
+/** A call waits in line until it takes an expired lease over. `arm` runs just before that moment. */
+async function takenOver(key: string, arm: () => unknown = () => {}) {
+  await held(key);
   const [grant] = await timeline.play(
-    () => waiting(key),
-    () => later(EXPIRY_MS - 1, async () => arm()),
+    () => steady(key),
+    () => later(EXPIRY_MS - 1, async () => void arm()),
   );
   return grant;
 }
-/** The answer to the transfer comes so late. */
-const slowTransfer = (ms: number) => [
-  async (send: () => Promise<unknown>) => {
-    const answer = await send();
-    timeline.advance(ms);
-    return answer;
-  },
-];
 
-describe('a call in line that hands an expired lease on to itself', () => {
-  it('has the whole lease by that write: it neither looks again nor claims', async () => {
+describe('a call in line that takes an expired lease over', () => {
+  it('a call has a full grant by its transfer: it neither looks again nor claims', async () => {
     const key = newKey();
-    const grant = await takenOver(key, () => {});
-    // A look may come by chance in the last millisecond before.
-    expect(requests.sent.slice(requests.sent.lastIndexOf('Query'))).toEqual(['Query', 'UpdateItem', 'DeleteItem']);
-    expect(grant).toMatchObject({
-      repeated: false,
-      remainingMs: 10_000,
-      previous: { holder: 'first', ended: 'expired' },
-    });
-    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    const grant = await takenOver(key, () => requests.sent.splice(0));
+    // It looked a millisecond before that moment, and does not look again.
+    expect(requests.sent).toEqual(['GetItem', 'Query', 'UpdateItem', 'DeleteItem']);
+    const previous = { holder: 'first', ended: 'expired' };
+    expect(grant).toMatchObject({ repeated: false, waitedMs: EXPIRY_MS, remainingMs: 10_000, previous });
+    for (const name of ['claim_ttl_ms', 'waiters']) expect(await rawItem(key)).not.toHaveProperty(name);
     expect(await rows(key)).toEqual([]);
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('does so by what it saw last, which need not be of that moment', async () => {
-    const sinceLookMs: number[] = [];
-    // A look may come by chance in the last millisecond before. It does not three times in a row.
-    for (let times = 0; times < 3 && Math.max(0, ...sinceLookMs) <= 1; times++) {
-      let lookedAt = 0;
-      const look = async (send: () => Promise<unknown>) => {
-        lookedAt = now();
-        return send();
-      };
-      const handOn = async (send: () => Promise<unknown>) => {
-        sinceLookMs.push(now() - lookedAt);
-        return send();
-      };
-      await takenOver(newKey(), () => {
-        requests.faultsOf.GetItem = Array(10).fill(look);
-        requests.faultsOf.UpdateItem = [handOn];
-      });
-      requests.faultsOf = {};
-    }
-    expect(Math.max(...sinceLookMs)).toBeGreaterThan(1);
+  it('a call behind the next one looks at an expired lease, and waits for the next one', async () => {
+    const key = newKey();
+    await held(key);
+    const turn = async () => {
+      const grant = await steady(key, { holder: 'next', requestId: 'n' });
+      const grantedAt = now();
+      await later(10, () => release(grant));
+      return grantedAt;
+    };
+    const from = now();
+    const [grantedAt, behind] = await timeline.play(turn, () => later(60, () => steady(key)));
+    expect(grantedAt - from).toBe(EXPIRY_MS);
+    // The second in line looks forty milliseconds after the lease can be had.
+    expect(behind).toMatchObject({ holder: 'b', waitedMs: EXPIRY_MS + 40 - 60, previous: { holder: 'next' } });
   });
 
-  it('gives another that is in front of it the window, and waits on', async () => {
+  it('a call sends for the task behind it only the message of the end of its grant', async () => {
     const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
-    const [front, grant] = await timeline.play(
-      async () => {
-        const one = await waiting(key, { holder: 'front', requestId: 'f' });
-        await sleep(100);
-        await release(one);
-        return one;
-      },
-      () => later(10, () => waiting(key)),
-    );
-    expect(grant).toMatchObject({ previous: { holder: 'front', fence: front.fence, ended: 'released' } });
-  });
-
-  it('sends for a task behind it the message of the end of its grant alone: its holder is alive', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
+    await held(key);
     messages.length = 0;
     const [grant] = await timeline.play(
-      () => waiting(key),
+      () => steady(key),
       () => later(100, () => park({ key, holder: 'task' })),
     );
     expect(messages).toEqual([{ key, fence: grant.fence, delaySeconds: expect.any(Number) }]);
     await release(grant);
   });
 
-  it('renews the lease where the answer comes late, also later than its ttl', async () => {
-    for (const lateMs of [6000, 12_000]) {
-      const key = newKey();
-      const grant = await takenOver(key, () => {
-        requests.faultsOf.UpdateItem = slowTransfer(lateMs);
-      });
-      expect(grant).toMatchObject({ holder: 'next', repeated: false, remainingMs: 10_000 });
-      expect(await rows(key)).toEqual([]);
-      await release(grant);
-    }
-  });
-
-  it('knows its own transfer where the answer is lost', async () => {
-    const grant = await takenOver(newKey(), () => {
-      requests.faultsOf.UpdateItem = ['lostReply'];
-    });
-    expect(grant).toMatchObject({ holder: 'next', repeated: false, remainingMs: 10_000 });
-  });
-
-  it('takes nothing from a holder that has extended its lease since the last look', async () => {
+  it.each([
+    ['is answered after 6 s', answeredLate(6000)],
+    ['is answered after its ttl', answeredLate(12_000)],
+    ['has no answer', 'lostReply'],
+  ] as const)('a call has its whole ttl if its transfer %s', async (_, fault) => {
     const key = newKey();
-    const first = await acquire({ key, holder: 'first', ttlSeconds: TTL_SECONDS });
-    const extendedAt = EXPIRY_MS - 1;
-    const [grant] = await timeline.play(
-      async () => ({ ...(await waiting(key)), at: now() }),
-      () => later(extendedAt, () => heartbeat(first)),
-      () => later(extendedAt + 2000, () => release(first)),
+    const grant = await takenOver(key, () => {
+      requests.faultsOf.UpdateItem = [fault];
+    });
+    expect(grant).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('a call takes nothing from a holder that has extended its lease, and waits until its next look', async () => {
+    const key = newKey();
+    const first = await held(key);
+    const extended = async () => {
+      await heartbeat(first);
+      requests.sent.length = 0;
+    };
+    requests.faultsOf.UpdateItem = ['none', precededBy(extended)]; // its mark, and its transfer
+    const [granted, sent] = await timeline.play(
+      () => steady(key),
+      () => later(EXPIRY_MS + 10, async () => [...requests.sent]),
+      () => later(EXPIRY_MS + 20, () => release(first)),
     );
-    expect(grant).toMatchObject({ previous: { holder: 'first', ended: 'released' } });
+    expect(sent).toEqual([]);
+    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'first', ended: 'released' } });
+  });
+
+  it('a call claims the grant that another hand-off gives it in that moment, for its whole ttl', async () => {
+    const key = newKey();
+    await held(key);
+    const ends: string[] = [];
+    const handedOn = async () => ends.push((await handOn(key, 'expired')).end);
+    requests.faultsOf.UpdateItem = ['none', precededBy(handedOn)]; // its mark, and its transfer
+    const [granted] = await timeline.play(() => steady(key));
+    expect(ends).toEqual(['granted']);
+    expect(granted).toMatchObject({ repeated: false, waitedMs: EXPIRY_MS, remainingMs: 10_000 });
+    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
+  });
+
+  it('a call takes the lease over at once if the record names no next waiter', async () => {
+    const key = newKey();
+    await held(key);
+    const [granted] = await timeline.play(
+      () => steady(key),
+      () =>
+        later(10, async () => {
+          const { next_ticket: _, ...without } = (await rawItem(key)) ?? {};
+          await putRaw(without);
+        }),
+    );
+    expect(granted).toMatchObject({ holder: 'b', waitedMs: EXPIRY_MS });
   });
 
   it('a call whose request is withdrawn in that moment does not receive the lease, which is free', async () => {
@@ -142,7 +135,7 @@ describe('a call in line that hands an expired lease on to itself', () => {
           async (send) => {
             const line = await send();
             // The flag lands after the look at the line. The withdrawal then ends the expired grant, because no waiter is left.
-            expect(await withdraw({ key, requestId: 'r', holder: 'next' })).toMatchObject({ cancelled: true });
+            expect(await withdraw({ key, requestId: 'r', holder: 'b' })).toMatchObject({ cancelled: true });
             return line;
           },
         ];
@@ -151,5 +144,17 @@ describe('a call in line that hands an expired lease on to itself', () => {
     expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(await read({ key })).toMatchObject({ state: 'expired' });
     expect(await acquire({ key, holder: 'other' })).toMatchObject({ holder: 'other' });
+  });
+
+  it('a call whose waiter is gone leaves at once', async () => {
+    const key = newKey();
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+    await held(key);
+    const [refused] = await timeline.play(
+      () => refusedAfter(key, { execution }),
+      () => later(EXPIRY_MS - 10, () => world.executionEnded(execution)),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { requestId: 'r' } }, afterMs: EXPIRY_MS });
+    expect(refused.context.retryWith).not.toHaveProperty('ticket');
   });
 });

@@ -12,7 +12,7 @@ const timeline = new Timeline();
 const { sleep } = timeline;
 const world = await queueWorld({ clock: timeline });
 const { acquire, release, breakLease, withdraw, read, park, cancel, repair, repairKey } = world;
-const { grantOf, requests, steps } = world;
+const { grantOf, requests, steps, precededBy, lostAfter } = world;
 type Grant = Awaited<ReturnType<typeof acquire>>;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -30,14 +30,7 @@ function endOf(
   grant: Parameters<typeof release>[0] & { fence: number },
   meanwhile: () => Promise<unknown>,
 ) {
-  requests.faultsOf.UpdateItem = [
-    (send) => send(),
-    async (send) => {
-      await send();
-      await meanwhile();
-      throw networkError('ECONNRESET', 'read');
-    },
-  ];
+  requests.faultsOf.UpdateItem = [(send) => send(), lostAfter(() => meanwhile())];
   return how === 'released' ? release(grant) : breakLease(grant);
 }
 
@@ -91,14 +84,7 @@ describe('a hand-off that landed without an answer', () => {
       () => acquire({ key, holder: 'next', waitSeconds: 20 }),
       async () => {
         await sleep(1000);
-        requests.faultsOf.UpdateItem = [
-          (send) => send(),
-          async (send) => {
-            await send();
-            await sleep(500);
-            throw networkError('ECONNRESET', 'read');
-          },
-        ];
+        requests.faultsOf.UpdateItem = [(send) => send(), lostAfter(() => sleep(500))];
         return withdraw({ key, requestId: 'r', holder: 'first' });
       },
     );
@@ -119,14 +105,12 @@ it('a release that hands on at once, landed without an answer, and another holds
   await release(first);
   timeline.advance(1);
   requests.faultsOf.UpdateItem = [
-    async (send) => {
-      await send();
+    lostAfter(async () => {
       timeline.advance(11_000);
       await repair();
       await release(grantOf(two));
       await acquire({ key, holder: 'last' });
-      throw networkError('ECONNRESET', 'read');
-    },
+    }),
   ];
   expect(grantOf(one).leaseId).toContain('+');
   expect(await release(grantOf(one))).toEqual({ key, released: false, reason: 'unknown' });
@@ -203,22 +187,23 @@ describe('the end of a lease whose line is empty', () => {
   }
 
   it('whose write comes too late, where others have had the lease since: it was taken', async () => {
-    const first = await emptied((lease) => async (send) => {
-      await breakLease(lease);
-      await release(await acquire({ key: lease.key, holder: 'other' }));
-      return send();
-    });
+    const first = await emptied((lease) =>
+      precededBy(async () => {
+        await breakLease(lease);
+        await release(await acquire({ key: lease.key, holder: 'other' }));
+      }),
+    );
     expect(await release(first)).toEqual({ key: first.key, released: false, reason: 'taken' });
   });
 
   it.each(['release', 'break'])(
     'by a %s whose answer was lost, and another has the lease since: nobody knows',
     async (how) => {
-      const first = await emptied(({ key }) => async (send) => {
-        await send();
-        await acquire({ key, holder: 'other' });
-        throw networkError('ECONNRESET', 'read');
-      });
+      const first = await emptied(({ key }) =>
+        lostAfter(async () => {
+          await acquire({ key, holder: 'other' });
+        }),
+      );
       if (how === 'break') expect(await failure(breakLease(first))).toMatchObject({ code: 'OutcomeUnknown' });
       else expect(await release(first)).toEqual({ key: first.key, released: false, reason: 'unknown' });
     },
@@ -293,10 +278,7 @@ describe('a withdrawal that meets others in line', () => {
     const { task } = await park({ key, holder: 'task' });
     requests.faultsOf.UpdateItem = [
       'none', // it meets the mark
-      async (send) => {
-        await release(grant);
-        return send();
-      },
+      precededBy(() => release(grant)),
     ];
     expect(await withdraw({ key, ...asked })).toMatchObject({ cancelled: false, reason: 'unknown' });
     expect(grantOf(task)).toMatchObject({ holder: 'task' });
@@ -309,14 +291,13 @@ it('a withdrawal whose call comes in line, is granted the lease, and gives that 
   const calls: { code: string }[] = [];
   // Between its look at the line, which is empty, and the one at the record.
   requests.faultsOf.GetItem = [
-    async (send) => {
+    precededBy(async () => {
       await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
       timeline.advance(1);
       await park({ key: first.key, holder: 'behind' });
       await release(first);
       requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the grant
-      return send();
-    },
+    }),
   ];
   const gives = async (send: () => Promise<unknown>) => {
     calls.push(await failure(acquire(asked)));

@@ -4,10 +4,12 @@ import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { steadyLineWorld } from '../support/worlds/steady-line.ts';
 
+// What a call in line for a lease does by what it sees, if a call in line for a permit does otherwise (test/line/looks.ts).
+
 const world = await steadyLineWorld();
 const { now, later } = world.timeline;
-const { acquire, heartbeat, release, breakLease, withdraw, rawItem, putRaw, deleteRaw, rows, requests, steps } = world;
-const { timeline, steady, refusedAfter, precededBy } = world;
+const { acquire, release, breakLease, withdraw, rawItem, deleteRaw, rows, requests, steps } = world;
+const { timeline, steady, refusedAfter, precededBy, answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -22,11 +24,16 @@ const MARGIN_MS = 500;
 const FIRST_LOOK_MS = 25;
 
 let keys = 0;
-const newKey = () => `in line ${keys++}`;
 const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
+const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
 const played = async <T>(waits: () => Promise<T>) => (await timeline.play(waits))[0];
-const held = (key: string, ttlSeconds = 60) => acquire({ key, holder: 'first', ttlSeconds });
-/** In the first look of a call that comes now, something happens before DynamoDB reads. The call hears of it so long after its arrival. */
+const held = () => acquire({ key: `in line ${keys++}`, holder: 'first', ttlSeconds: 60 });
+const exitInLine = async (input: object) => {
+  await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20, ...input })));
+  timeline.advance(1); // a later ticket
+};
+const fenceOf = async (key: string) => Number((await rawItem(key))?.fence?.N);
+/** Something happens in the first look of a call that comes now, before DynamoDB reads. The look is answered that long after the arrival of the call. */
 function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
   const from = now();
   requests.faultsOf.GetItem = [
@@ -38,52 +45,40 @@ function inFirstLook(what: () => Promise<unknown>, answeredAfterMs?: number) {
     },
   ];
 }
-/** Rewrites the record without some attributes, as another client may. */
-const without = async (key: string, ...names: string[]) => {
-  const left = Object.entries((await rawItem(key)) ?? {}).filter(([name]) => !names.includes(name));
-  await putRaw(Object.fromEntries(left));
-};
 
 describe('a call in line that finds the grant of its request', () => {
-  it('ended by a withdrawal learns that, and leaves no place', async () => {
-    const key = newKey();
-    const first = await held(key);
+  it('a call receives LeaseLost, and leaves no row, if a withdrawal has ended the grant', async () => {
+    const first = await held();
+    const { key } = first;
     inFirstLook(async () => {
       await release(first);
       await withdraw({ key, requestId: 'r', holder: 'b' });
     });
-    const refused = await played(() => refusedAfter(key));
-    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS, context: { reason: 'cancelled' } });
+    expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: FIRST_LOOK_MS });
     expect(await rows(key)).toEqual([]);
   });
 
-  // The other call takes the place of both along.
   it.each([
-    ['over in that moment: it looks once more, and sees that its place is gone', 0, 25],
-    [
-      'over for so long that another may have the lease: it leaves at once, because its place is gone',
-      MARGIN_MS + 1,
-      0,
-    ],
-  ])('which another call has claimed, and which is %s', async (_, overForMs, laterMs) => {
-    const key = newKey();
-    const first = await held(key);
+    ['once more if the grant of a duplicate call is over in that moment', 0, 25],
+    ['at once if another may have the lease after the grant of a duplicate call', MARGIN_MS + 1, 0],
+  ])('a call whose row is gone looks, and leaves, %s', async (_, overForMs, laterMs) => {
+    const first = await held();
+    const { key } = first;
     const answeredAfterMs = FIRST_LOOK_MS + 2000 + overForMs;
     inFirstLook(async () => {
       await release(first);
-      await acquire({ key, ...asked, ttlSeconds: 2 });
+      await acquire({ key, ...asked, ttlSeconds: 2 }); // deletes the row of both
     }, answeredAfterMs);
     const refused = await played(() => refusedAfter(key, { ttlSeconds: 2 }));
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b', retryWith: { requestId: 'r' } } });
+    const context = { holder: 'b', retryWith: { requestId: 'r' } };
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context, afterMs: answeredAfterMs + laterMs });
     expect(refused.context).not.toHaveProperty('place');
-    expect(refused.afterMs).toBe(answeredAfterMs + laterMs);
   });
 
-  it('claimed by another call that let it run out has its turn, where it has a place of its own', async () => {
-    const key = newKey();
-    const first = await held(key);
-    await timeline.play(() => dyingAfter(3, () => acquire({ key, ...asked, ttlSeconds: 2, waitSeconds: 20 })));
-    timeline.advance(1); // a later ticket
+  it('a call with a row of its own is served after the grant of a duplicate call has expired', async () => {
+    const first = await held();
+    const { key } = first;
+    await exitInLine({ key, ttlSeconds: 2 });
     inFirstLook(async () => {
       await release(first);
       await acquire({ key, ...asked, ttlSeconds: 2 });
@@ -93,33 +88,29 @@ describe('a call in line that finds the grant of its request', () => {
     expect(granted).toMatchObject({ waitedMs: FIRST_LOOK_MS + 2000 + MARGIN_MS + 1, remainingMs: 10_000 });
   });
 
-  it.each([
-    ['at once', 0],
-    ['also where its time in line is over by then', 1000],
-  ])('broken right before its claim learns that %s', async (_, tookMs) => {
-    const key = newKey();
-    const first = await held(key);
+  it.each([0, 1000])('a call receives LeaseLost if its grant is broken right before its claim, %i ms long', async (ms) => {
+    const first = await held();
+    const { key } = first;
     inFirstLook(async () => {
       await release(first);
-      const fence = Number((await rawItem(key))?.fence?.N);
+      const fence = await fenceOf(key);
       const broken = async () => {
         await breakLease({ key, fence });
-        timeline.advance(tookMs);
+        timeline.advance(ms);
       };
       requests.faultsOf.UpdateItem = [precededBy(broken)];
     });
     const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
-    const afterMs = FIRST_LOOK_MS + tookMs;
-    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs, context: { reason: 'broken', holder: null } });
-    expect(await rows(key)).toEqual([]);
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken', holder: null } });
+    expect([refused.afterMs, await rows(key)]).toEqual([FIRST_LOOK_MS + ms, []]);
   });
 
   it.each([
     ['withdrawn', 'cancelled', 1],
-    ['given back', 'released', 0],
-  ])('%s while it leaves learns that, and leaves no place', async (how, reason, places) => {
-    const key = newKey();
-    const first = await held(key);
+    ['released', 'released', 0],
+  ])('a call that leaves receives LeaseLost, and leaves no row, if its grant is %s', async (how, reason, places) => {
+    const first = await held();
+    const { key } = first;
     let left = 0;
     const grants = async (send: Send) => {
       const seen = await send();
@@ -132,15 +123,15 @@ describe('a call in line that finds the grant of its request', () => {
       else await release(await acquire({ key, ...asked }));
       left = (await rows(key)).length;
     });
-    requests.faultsOf.GetItem = [grants, 'none', ends]; // its first look, and then its place and the record
+    requests.faultsOf.GetItem = [grants, 'none', ends]; // its first look, and then its row and the record
     const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
-    expect(refused).toMatchObject({ code: 'LeaseLost', afterMs: FIRST_LOOK_MS + 1000, context: { reason } });
+    expect(refused).toMatchObject({ ...lost(reason), afterMs: FIRST_LOOK_MS + 1000 });
     expect([left, await rows(key)]).toEqual([places, []]);
   });
 
-  it('and claims it too late: it writes nothing more, and leaves', async () => {
-    const key = newKey();
-    const first = await held(key);
+  it('a call that claims its grant too late writes nothing more, and leaves', async () => {
+    const first = await held();
+    const { key } = first;
     inFirstLook(async () => {
       await release(first);
       const taken = async () => {
@@ -156,127 +147,57 @@ describe('a call in line that finds the grant of its request', () => {
   });
 });
 
-describe('a call in line that leaves', () => {
-  /** Too little to look at the line. */
-  const short = () => call({ timeLeftMs: () => 1999 });
-  /** Its first look shows what is no longer so when its time in line is over. */
-  const late = async (send: Send) => {
-    const seen = await send();
-    timeline.advance(1000);
-    return seen;
-  };
-  const comes = (key: string, requestId: string) =>
-    dyingAfter(3, () => acquire({ key, ...asked, requestId, waitSeconds: 20 }));
-  const leaving = (key: string, reads: ReturnType<typeof precededBy>) => {
-    requests.faultsOf.GetItem = [late, 'none', reads]; // its first look, and then its place and the record
-    return steady(key, { waitSeconds: 1 });
+describe('a call in line that leaves, and is granted the lease by a clock that is behind', () => {
+  const byAnEarlierClock = (key: string, then: () => Promise<unknown> = async () => {}) =>
+    precededBy(async () => {
+      timeline.advance(-400);
+      await world.handOn(key, 'free');
+      await then();
+      timeline.advance(400);
+    });
+  /** Its first look is answered after its deadline, and the lease is free before its next reads. */
+  const leaving = (first: Parameters<typeof release>[0]) => {
+    const free = precededBy(() => release(first, call({ timeLeftMs: () => 1999 }))); // too little to look at the line
+    requests.faultsOf.GetItem = [answeredLate(1000), 'none', free];
+    return steady(first.key, { waitSeconds: 1 });
   };
 
-  it('has the lease that another hand-off has granted to it, by a clock that is behind', async () => {
-    const key = newKey();
-    const first = await held(key);
-    requests.faultsOf.UpdateItem = [
-      'none', // its mark, and that of the other call
-      'none',
-      precededBy(async () => {
-        timeline.advance(-400);
-        await world.handOn(key, 'free');
-        timeline.advance(400);
-      }),
-    ];
+  it('a call has the lease that another hand-off grants in that moment', async () => {
+    const first = await held();
+    requests.faultsOf.UpdateItem = ['none', 'none', byAnEarlierClock(first.key)]; // its mark, and the other mark
     const [granted] = await timeline.play(
-      () =>
-        leaving(
-          key,
-          precededBy(() => release(first, short())),
-        ),
-      () => later(5, () => comes(key, 'behind')),
+      () => leaving(first),
+      () => later(5, () => exitNow(first.key)),
     );
     expect(granted).toMatchObject({ holder: 'b', repeated: false });
   });
 
-  it('learns that such a grant has been given back', async () => {
-    const key = newKey();
-    const first = await held(key);
-    requests.faultsOf.Query = [
-      precededBy(async () => {
-        timeline.advance(-400);
-        await world.handOn(key, 'free');
-        await release(await acquire({ key, ...asked }));
-        timeline.advance(400);
-      }),
-    ];
-    const refused = await played(() =>
-      failure(
-        leaving(
-          key,
-          precededBy(() => release(first, short())),
-        ),
-      ),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-  });
-});
-
-describe('a call in line that takes an expired lease over', () => {
-  const TTL_SECONDS = 5;
-  const TAKES_OVER_MS = TTL_SECONDS * 1000 + MARGIN_MS + 1;
-
-  it('while another hands that on to it claims what it was given, for its whole ttl', async () => {
-    const key = newKey();
-    await held(key, TTL_SECONDS);
-    const ends: string[] = [];
-    const handedOn = async () => ends.push((await world.handOn(key, 'expired')).end);
-    requests.faultsOf.UpdateItem = ['none', precededBy(handedOn)]; // its mark, and its transfer
-    const granted = await played(() => steady(key));
-    expect(ends).toEqual(['granted']);
-    expect(granted).toMatchObject({ repeated: false, waitedMs: TAKES_OVER_MS, remainingMs: 10_000 });
-    expect(await rawItem(key)).not.toHaveProperty('claim_ttl_ms');
+  it('a call receives LeaseLost if a duplicate call has released that grant', async () => {
+    const first = await held();
+    const { key } = first;
+    const ends = async () => release(await acquire({ key, ...asked }));
+    requests.faultsOf.Query = [byAnEarlierClock(key, ends)];
+    expect(await played(() => failure(leaving(first)))).toMatchObject(lost('released'));
   });
 
-  it('while its holder extends that sends nothing more before its next look', async () => {
-    const key = newKey();
-    const first = await held(key, TTL_SECONDS);
-    const extended = async () => {
-      await heartbeat(first);
-      requests.sent.length = 0;
-    };
-    requests.faultsOf.UpdateItem = ['none', precededBy(extended)]; // its mark, and its transfer
-    const [granted, sent] = await timeline.play(
-      () => steady(key),
-      () => later(TAKES_OVER_MS + 10, async () => [...requests.sent]),
-      () => later(TAKES_OVER_MS + 20, () => release(first)),
-    );
-    expect(sent).toEqual([]);
-    expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'first', ended: 'released' } });
-  });
-
-  it('does so at once where the record names none in line', async () => {
-    const key = newKey();
-    await held(key, TTL_SECONDS);
-    const [granted] = await timeline.play(
-      () => steady(key),
-      () => later(10, () => without(key, 'next_ticket')),
-    );
-    expect(granted).toMatchObject({ holder: 'b', waitedMs: TAKES_OVER_MS });
-  });
+  const exitNow = (key: string) =>
+    dyingAfter(3, () => acquire({ key, ...asked, requestId: 'behind', waitSeconds: 20 }));
 });
 
 describe('a call in line that finds the lease free', () => {
   it.each([
-    // At four tenths of what chance may bring it looks after 29 milliseconds, and leaves the lease to others for ten.
-    ['it leaves that to others of a crowd for a while, and then takes it', 0.4, 29 + 10],
-    ['it takes that at once, where it is the first of a crowd by chance', 0, FIRST_LOOK_MS],
-  ])('because another client has deleted its record: %s', async (_, chance, waitedMs) => {
-    const key = newKey();
-    await held(key);
+    // At four tenths of what chance may bring, a call looks after 29 milliseconds, and leaves the lease to others for ten.
+    ['after it has left the lease to others', 0.4, 29 + 10],
+    ['at once if chance makes it the first', 0, FIRST_LOOK_MS],
+  ])('a call takes a lease whose record a foreign client deleted, %s', async (_, chance, waitedMs) => {
+    const { key } = await held();
     inFirstLook(() => deleteRaw(key));
     expect(await played(() => steady(key, {}, chance))).toMatchObject({ holder: 'b', previous: null, waitedMs });
   });
 });
 
-describe('a call in line that finds the lease held without its mark', () => {
-  /** Where the call joins, there is no record, so that its mark is refused. Right after that, another takes the lease. */
+describe('a call that joins while there is no record, and right before another takes the lease', () => {
+  /** The mark of the call is refused. */
   const refusedMark = (key: string, taken: () => Promise<unknown>) => async (send: Send) => {
     await deleteRaw(key);
     try {
@@ -285,45 +206,60 @@ describe('a call in line that finds the lease held without its mark', () => {
       await taken();
     }
   };
+  type Other = Awaited<ReturnType<typeof held>>;
 
-  it('and has not been counted takes it at once where it is free by then', async () => {
-    const key = newKey();
-    await held(key);
-    let other: Awaited<ReturnType<typeof held>> | undefined;
-    const taken = async () => {
-      other = await acquire({ key, holder: 'other' });
-    };
+  it('a call that was not counted takes the lease at once if the lease is free by then', async () => {
+    const { key } = await held();
+    const others: Other[] = [];
     requests.faultsOf.UpdateItem = [
-      refusedMark(key, taken),
+      refusedMark(key, async () => others.push(await acquire({ key, holder: 'other' }))),
       'none', // its transfer, which is lost
-      precededBy(async () => other && release(other)),
+      precededBy(() => release(others[0] as Other)),
     ];
     const granted = await played(() => steady(key));
     expect(granted).toMatchObject({ waitedMs: FIRST_LOOK_MS, previous: { holder: 'other', ended: 'released' } });
   });
 
-  it('and has not been counted is counted beside one that came after it', async () => {
-    const key = newKey();
-    await held(key);
-    let other: Awaited<ReturnType<typeof held>> | undefined;
+  it('a call that was not counted is counted beside one that came after it', async () => {
+    const { key } = await held();
+    const others: Other[] = [];
     const marks: unknown[] = [];
+    const noteMark = async () => marks.push((await rawItem(key))?.waiters?.N);
     const taken = async () => {
       requests.faultsOf.UpdateItem = [];
       timeline.advance(1); // a later ticket
-      other = await acquire({ key, holder: 'other' });
+      others.push(await acquire({ key, holder: 'other' }));
       await dyingAfter(3, () => acquire({ key, holder: 'behind', waitSeconds: 20 }));
-      marks.push((await rawItem(key))?.waiters);
+      await noteMark();
     };
     requests.faultsOf.UpdateItem = [refusedMark(key, taken)];
     const [granted] = await timeline.play(
       () => steady(key),
-      () =>
-        later(500, async () => {
-          marks.push((await rawItem(key))?.waiters);
-          if (other) await release(other);
-        }),
+      () => later(500, noteMark),
+      () => later(510, () => release(others[0] as Other)),
     );
-    expect(marks).toEqual([{ N: '1' }, { N: '2' }]);
+    expect(marks).toEqual(['1', '2']);
     expect(granted).toMatchObject({ holder: 'b', previous: { holder: 'other', ended: 'released' } });
   });
+});
+
+it('a call waits for the turn of the one before it that has just been granted the lease, and for a quick hand-off', async () => {
+  const first = await held();
+  const { key } = first;
+  timeline.advance(1000);
+  const looks: number[] = [];
+  const from = now();
+  await timeline.play(
+    () => dyingAfter(3, () => acquire({ key, holder: 'before', waitSeconds: 20 })),
+    () => later(10, () => failure(steady(key, { waitSeconds: 1 }))),
+    () =>
+      later(455, async () => {
+        await release(first);
+        const look = precededBy(async () => looks.push(now() - from));
+        requests.faultsOf.GetItem = Array(3).fill(look);
+      }),
+  );
+  expect(await rawItem(key)).toMatchObject({ holder: { S: 'before' }, turn_ms: { N: '1455' } });
+  // A first turn counts as a hundred milliseconds, and a hand-off as twelve.
+  expect(looks.slice(0, 2)).toEqual([460, 455 + 100 + 12]);
 });

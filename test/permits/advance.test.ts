@@ -9,7 +9,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, breakPermit, heartbeat, park, grantOf, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, dependencies, sent, precededBy, answeredLate } = world;
+const { clock, requests, steps, dependencies, sent, precededBy, answeredLate, lostAfter } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -204,11 +204,10 @@ describe('a write of the line that is lost', () => {
       await other;
       return answer;
     };
-    const second = async (send: Send) => {
+    const second = precededBy(async () => {
       looked.resolve();
       await landed.promise;
-      return send();
-    };
+    });
     requests.faultsOf.UpdateItem = ['none', first, 'none', second];
     await release(x);
     expect(tasks.map(({ state }) => state)).toEqual([...Array(3).fill('succeeded'), 'waiting']);
@@ -539,12 +538,10 @@ describe('a task that is granted a permit', () => {
     const [b, c] = [await park({ key, holder: 'b', limit: 2 }), await park({ key, holder: 'c', limit: 2 })];
     requests.faultsOf.UpdateItem = [
       'none',
-      async (send: Send) => {
-        await send();
+      lostAfter(async () => {
         const [{ fence } = { fence: 0 }] = (await read(key)).holders;
         await breakPermit({ key, fence });
-        throw networkError('ECONNRESET', 'read');
-      },
+      }),
     ];
     expect(await release(first)).toMatchObject({ released: true });
     expect(b.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });

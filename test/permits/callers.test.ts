@@ -83,22 +83,6 @@ describe('callers that wait for a permit', () => {
     expect(most).toBeLessThan(least); // at one time
   });
 
-  it.each([
-    [{ limit: 1 }, { used: 1, limit: 1 }],
-    [{ limit: undefined, mode: 'exclusive' }, { holders: [{ mode: 'exclusive' }] }],
-  ])('that receive LeaseHeld at the end keep their place for a while: %o', async (terms, told) => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { ...terms, ttlSeconds: 60 });
-    const [held] = await timeline.play(() => failure(waiting(key, 'b', { ...terms, waitSeconds: 1, requestId: 'b' })));
-    expect(held).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0, ...told } });
-    const retryWith = held.context.retryWith as { requestId: string; ticket: string };
-    const again = () => later(1000, () => turn(key, 'b', 100, { ...terms, ...retryWith }));
-    const newcomer = () => turn(key, 'c', 100, terms);
-    const [, b, c] = await timeline.play(() => later(3000, () => release(first)), again, newcomer);
-    expect(b.fence).toBeLessThan(c.fence);
-    expect(await rows(key)).toEqual([]);
-  });
-
   it('take a new place where they ask again by other terms, which alone let them in', async () => {
     const key = newKey();
     const [first, second] = [await waiting(key, 'x'), await waiting(key, 'y')];
@@ -113,27 +97,6 @@ describe('callers that wait for a permit', () => {
     expect(grant.waitedMs).toBeGreaterThanOrEqual(1500);
     await timeline.play(() => later(10_000, () => repairLine(key)));
     expect(await rows(key)).toEqual([]);
-  });
-
-  it('and are cancelled learn so, and those behind them come in', async () => {
-    const key = newKey();
-    const first = await waiting(key, 'x', { limit: 2 });
-    const [lost, , next] = await timeline.play(
-      () => failure(waiting(key, 'heavy', { limit: 2, weight: 2, requestId: 'h' })),
-      async () => {
-        await sleep(500);
-        const { waiters = [] } = await read(key, { waiters: true });
-        expect(waiters).toMatchObject([
-          { kind: 'caller', holder: 'heavy' },
-          { kind: 'caller', holder: 'light' },
-        ]);
-        expect(await cancel(key, waiters[0]?.ticket ?? '')).toMatchObject({ cancelled: true });
-      },
-      () => later(100, () => waiting(key, 'light', { limit: 2 })),
-    );
-    expect(lost).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(next).toMatchObject({ holder: 'light', used: 2 });
-    await release(first);
   });
 
   it('cost few requests for each grant', async () => {
@@ -213,88 +176,7 @@ it('where the concurrency of acquire is reserved, callers that come back to thei
   );
 });
 
-describe('a call in line looks at its own ticket', () => {
-  it('once a second, and learns that it was cancelled, though others wait behind it', async () => {
-    const key = newKey();
-    await held(key);
-    const from = now();
-    requests.faultsOf.GetItem = [answeredLate(950)];
-    const [refused] = await timeline.play(
-      async () => ({ ...(await failure(steady(key))), at: now() }),
-      () =>
-        later(500, async () => {
-          await park({ key, holder: 'behind', limit: 1 });
-          await cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
-        }),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-    expect(refused.at - from).toBe(1000);
-  });
-});
-
-describe('a call whose time in line is over', () => {
-  it('gives room that nobody gave to the line to the next', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const [refused, , { task }] = await timeline.play(
-      async () => ({ ...(await failure(steady(key, { waitSeconds: 1 }))), at: now() }),
-      () => later(990, () => dyingAfter(1, () => release(first))),
-      () => later(10, () => park({ key, holder: 'behind', limit: 1 })),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { used: 1, holders: [{ holder: 'behind' }] } });
-    expect(task.output).toMatchObject({ holder: 'behind', used: 1 });
-  });
-
-  it('claims its permit, also after the window, though another waits behind it', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const stands = async (send: () => Promise<unknown>) => {
-      const answer = await send();
-      await park({ key, holder: 'behind', limit: 1 });
-      await release(first);
-      timeline.advance(WINDOW_MS + MARGIN_MS + 1);
-      return answer;
-    };
-    requests.faultsOf.GetItem = [stands];
-    const [granted] = await timeline.play(() => steady(key, { waitSeconds: 1 }));
-    expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
-    expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'b' }] });
-  });
-});
-
-it.each(['look at the record', 'look at the line'])(
-  'a call in line that cannot %s names its place, for the call that asks again',
-  async (look) => {
-    const key = newKey();
-    const first = await held(key);
-    const denied = { name: 'AccessDeniedException', status: 400 };
-    requests.faultsOf = look.endsWith('record')
-      ? { GetItem: [denied] }
-      : { UpdateItem: ['none', precededBy(() => release(first))], Query: [denied] }; // the second marks the record
-    const [failed] = await timeline.play(() => failure(steady(key)));
-    const [{ ticket } = {}] = await rows(key);
-    expect(failed).toMatchObject({
-      code: 'Unavailable',
-      context: { retryWith: { requestId: 'r', ticket: ticket?.S } },
-    });
-  },
-);
-
 describe('what becomes of the mark', () => {
-  it('one that is put back shows the call at once what came free meanwhile', async () => {
-    const key = newKey();
-    const first = await held(key);
-    const [granted] = await timeline.play(
-      () => steady(key),
-      () =>
-        later(510, async () => {
-          await world.removeMark(key);
-          await release(first);
-        }),
-    );
-    expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // when it saw that the mark is gone
-  });
-
   it('never has a value twice, though the line is empty in between', async () => {
     const key = newKey();
     const seen: (string | undefined)[] = [];

@@ -56,19 +56,6 @@ describe('a call is answered with the permit that another call of the request ge
     expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'R' }] });
   });
 
-  it('while the first one looks at the line, in which the request has a place', async () => {
-    const key = 'claimed by another';
-    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
-    await placeOf(key, 60_000);
-    await park({ key, holder: 'behind', limit: 1 });
-    timeline.advance(8000);
-    const duplicates: Grant[] = [];
-    requests.faultsOf.Query = [precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
-    const answer = await acquire({ key, ...own });
-    const [{ leaseId, fence } = {}] = duplicates;
-    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
-  });
-
   it.each(['empty', 'full'])('between its first write and its claim, with a line behind that is %s', async (line) => {
     const key = `claim ${line}`;
     const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
@@ -187,63 +174,6 @@ it('a call in line before each of whose claims others change its permit gives up
   const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 1 })));
   expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holders: [{ holder: 'R' }] } });
   expect(claims).toBe(40); // twenty tries, and twenty more when it leaves
-});
-
-describe('a permit that a call in line was granted and has not claimed', () => {
-  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
-  const asked = { ...own, ttlSeconds: 3600, execution };
-  /** The call is dead. */
-  async function unclaimed(key: string) {
-    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
-    await placeOf(key, 60_000);
-    const next = await park({ key, holder: 'next', limit: 1 });
-    timeline.advance(8000);
-    await repairLine(key);
-    timeline.advance(500);
-    return next;
-  }
-
-  it('is that of the task which comes, whole', async () => {
-    const key = 'unclaimed';
-    await unclaimed(key);
-    requests.sent.length = 0;
-    const { task, parked } = await park({ key, ...asked });
-    expect(parked).toBe(false);
-    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(3); // the first try, the mark, and the permit
-    const told = grantOf(task);
-    expect(told).toMatchObject({ remainingMs: 3_600_000, repeated: false, previous: { holder: 'dead' } });
-    expect((await read(key)).holders).toMatchObject([{ holder: 'R', ttlSeconds: 3600, execution }]);
-    timeline.advance(1000);
-    expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
-    const again = await acquire({ key, ...asked, waitSeconds: 5 });
-    expect(again).toMatchObject({ repeated: true, leaseId: told.leaseId, remainingMs: 3_600_000 });
-  });
-
-  it('names the execution and the target that the task names, and neither where it names none', async () => {
-    const target = execution.replace('takes-over', 'its-target');
-    for (const [key, named] of [
-      ['with a target', { execution, target }],
-      ['with none', {}],
-    ] as const) {
-      await unclaimed(key);
-      await park({ key, ...own, ...named });
-      const { entries } = await readPool(world.dependencies, key, call());
-      expect(entries.map(({ holder, execution, target }) => ({ holder, execution, target }))).toEqual([
-        { holder: 'R', execution: undefined, target: undefined, ...named },
-      ]);
-    }
-  });
-
-  it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {
-    const key = 'unclaimed, unanswered';
-    await unclaimed(key);
-    steps.faults.SendTaskSuccess = ['refused'];
-    const { task } = await park({ key, ...asked });
-    expect(task.state).toBe('waiting');
-    timeline.advance(10_000);
-    await repairLine(key);
-    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
-  });
 });
 
 it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {

@@ -47,17 +47,6 @@ describe('one call on a pool clears ten rows away whose time is over', () => {
     expect(await read(key)).toMatchObject({ used: 1, waiting: 1 });
   });
 
-  it('but not that of a call that comes back meanwhile, and the mark stays for it', async () => {
-    const key = 'comes back';
-    const first = await acquire({ key, limit: 1 });
-    const ticket = await dieInLine(key, { waitSeconds: 1 });
-    const { task } = await park({ key, holder: 'b', limit: 1 });
-    clock.advance(6000);
-    requests.faultsOf.DeleteItem = [precededBy(() => world.keepWaiting(key, ticket, clock.now() + 20_000))];
-    await release(first);
-    expect([task.state, (await rows(key)).length]).toEqual(['succeeded', 1]);
-    expect(await rawItem(key)).toHaveProperty('waiters');
-  });
 });
 
 it('a task that comes while a caller has yet to claim its permit sends a message that looks again, whoever else holds one', async () => {
