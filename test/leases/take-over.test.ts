@@ -154,7 +154,11 @@ describe('a call in line that takes an expired lease over', () => {
       () => refusedAfter(key, { execution }),
       () => later(EXPIRY_MS - 10, () => world.executionEnded(execution)),
     );
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { requestId: 'r' } }, afterMs: EXPIRY_MS });
+    expect(refused).toMatchObject({
+      code: 'LeaseHeld',
+      context: { retryWith: { requestId: 'r' } },
+      afterMs: EXPIRY_MS,
+    });
     expect(refused.context.retryWith).not.toHaveProperty('ticket');
   });
 });

@@ -88,22 +88,25 @@ describe('a call in line that finds the grant of its request', () => {
     expect(granted).toMatchObject({ waitedMs: FIRST_LOOK_MS + 2000 + MARGIN_MS + 1, remainingMs: 10_000 });
   });
 
-  it.each([0, 1000])('a call receives LeaseLost if its grant is broken right before its claim, %i ms long', async (ms) => {
-    const first = await held();
-    const { key } = first;
-    inFirstLook(async () => {
-      await release(first);
-      const fence = await fenceOf(key);
-      const broken = async () => {
-        await breakLease({ key, fence });
-        timeline.advance(ms);
-      };
-      requests.faultsOf.UpdateItem = [precededBy(broken)];
-    });
-    const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
-    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken', holder: null } });
-    expect([refused.afterMs, await rows(key)]).toEqual([FIRST_LOOK_MS + ms, []]);
-  });
+  it.each([0, 1000])(
+    'a call receives LeaseLost if its grant is broken right before its claim, %i ms long',
+    async (ms) => {
+      const first = await held();
+      const { key } = first;
+      inFirstLook(async () => {
+        await release(first);
+        const fence = await fenceOf(key);
+        const broken = async () => {
+          await breakLease({ key, fence });
+          timeline.advance(ms);
+        };
+        requests.faultsOf.UpdateItem = [precededBy(broken)];
+      });
+      const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
+      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken', holder: null } });
+      expect([refused.afterMs, await rows(key)]).toEqual([FIRST_LOOK_MS + ms, []]);
+    },
+  );
 
   it.each([
     ['withdrawn', 'cancelled', 1],

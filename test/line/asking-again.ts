@@ -6,7 +6,8 @@ import type { LineWorld } from './world.ts';
 /** A call that asks again with its ticket, and what a call that leaves says of its position. */
 export async function askingAgain(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, cancel, park, repair, rows, countsOf, requests, steps, as, newKey, timeline, exitInLine } = world;
+  const { acquire, release, cancel, park, repair, rows, countsOf, requests, steps, as, newKey, timeline, exitInLine } =
+    world;
   const { now, sleep, later } = timeline;
 
   const held = (ttlSeconds = 60) => acquire({ key: newKey(), holder: 'first', ttlSeconds });

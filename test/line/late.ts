@@ -88,23 +88,26 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(next.at - cancelledAt).toBeLessThanOrEqual(250);
     });
 
-    it.each(['granted', 'gone'] as const)('a cancel of a call that is %s in that moment writes no row', async (reason) => {
-      const first = await held();
-      const { key } = first;
-      const asked = { key, holder: 'b', requestId: 'r' };
-      await exitInLine({ ...asked, waitSeconds: 1 });
-      const granted = async () => {
-        await release(first);
-        await acquire(asked);
-      };
-      const gone = async () => {
-        timeline.advance(6000); // its place is over
-        await repair(key);
-      };
-      requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
-      expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
-      expect(await rows(key)).toEqual([]);
-    });
+    it.each(['granted', 'gone'] as const)(
+      'a cancel of a call that is %s in that moment writes no row',
+      async (reason) => {
+        const first = await held();
+        const { key } = first;
+        const asked = { key, holder: 'b', requestId: 'r' };
+        await exitInLine({ ...asked, waitSeconds: 1 });
+        const granted = async () => {
+          await release(first);
+          await acquire(asked);
+        };
+        const gone = async () => {
+          timeline.advance(6000); // its place is over
+          await repair(key);
+        };
+        requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
+        expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
+        expect(await rows(key)).toEqual([]);
+      },
+    );
   });
 
   describe('a call whose deadline comes', () => {

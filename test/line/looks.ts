@@ -3,8 +3,6 @@ import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
-type Send = () => Promise<unknown>;
-
 const WINDOW_MS = 2000;
 const MARGIN_MS = 500;
 /** The first look of a steady call, and the time between its looks. */

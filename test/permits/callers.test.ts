@@ -1,9 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
-import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -11,36 +6,16 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, sleep, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, cancel, read, rows, rawItem, requests, repairLine, park, steps } = world;
-const { precededBy, answeredLate } = world;
+const { acquire, release, read, rows, rawItem, requests, repairLine, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
 });
 
-const WINDOW_MS = 2000;
-const MARGIN_MS = 500;
-
 let keys = 0;
 const newKey = () => `pool ${keys++}`;
 const waiting = (key: string, holder: string, more: object = {}) =>
   acquire({ key, holder, limit: 2, ttlSeconds: 10, waitSeconds: 20, ...more });
-const withShortestPauses = acquirePermit({
-  ...world.dependencies,
-  ids: { ...world.dependencies.ids, random: () => 0 },
-});
-/** A call that looks each 25 milliseconds from its arrival on. */
-const steady = (key: string, more: object = {}) =>
-  withShortestPauses(
-    acquireInput().parse({ key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 10, waitSeconds: 20, ...more }),
-    call(),
-  );
-/** The only permit is held for a second already, and for long. */
-const held = async (key: string) => {
-  const first = await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-  timeline.advance(1000);
-  return first;
-};
 /** Acquires, holds for so long, and gives back. */
 const turn = async (key: string, holder: string, holdMs: number, more: object = {}) => {
   const grant = await waiting(key, holder, more);
@@ -52,7 +27,7 @@ const turn = async (key: string, holder: string, holdMs: number, more: object = 
 type Turn = Awaited<ReturnType<typeof turn>>;
 
 describe('callers that wait for a permit', () => {
-  it('of a weight that does not fit yet keep the light ones behind them out', async () => {
+  it('a heavy caller keeps the light callers behind it out until it has its permit', async () => {
     const key = newKey();
     const holders = [await waiting(key, 'x', { limit: 4, weight: 2 }), await waiting(key, 'y', { limit: 4 })];
     const heavy = () => turn(key, 'heavy', 100, { limit: 4, weight: 4 });
@@ -69,7 +44,7 @@ describe('callers that wait for a permit', () => {
     expect(l.grantedAt).toBeGreaterThanOrEqual(h.releasedAt);
   });
 
-  it('to write come in before readers that came later, and readers together after it', async () => {
+  it('a writer is served before readers that came later, and then the readers together', async () => {
     const key = newKey();
     const reading = { limit: undefined, mode: 'shared' };
     const readers = [await waiting(key, 'r1', reading), await waiting(key, 'r2', reading)];
@@ -83,7 +58,7 @@ describe('callers that wait for a permit', () => {
     expect(most).toBeLessThan(least); // at one time
   });
 
-  it('take a new place where they ask again by other terms, which alone let them in', async () => {
+  it('a caller that asks again by other terms has a new position', async () => {
     const key = newKey();
     const [first, second] = [await waiting(key, 'x'), await waiting(key, 'y')];
     const [held] = await timeline.play(() => failure(waiting(key, 'b', { waitSeconds: 1, requestId: 'b' })));
@@ -99,7 +74,7 @@ describe('callers that wait for a permit', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('cost few requests for each grant', async () => {
+  it('a caller in line costs few requests for its grant', async () => {
     const key = newKey();
     requests.sent.length = 0;
     const [first, second] = await timeline.play(
@@ -115,7 +90,7 @@ describe('callers that race', () => {
   const own = { holder: 'R', requestId: 'r', limit: 1, fair: false };
   const writes = () => requests.sent.filter((command) => command === 'UpdateItem').length;
 
-  it('have no place in line, and do not write where they see no room', async () => {
+  it('a call that races has no position, and writes nothing while it sees no room', async () => {
     const key = newKey();
     await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
     requests.sent.length = 0;
@@ -125,7 +100,7 @@ describe('callers that race', () => {
     expect([writes(), await rows(key)]).toEqual([1, []]);
   });
 
-  it('are answered with the permit that another call of the request gets', async () => {
+  it('a call that races is answered with the permit of a duplicate call', async () => {
     const key = newKey();
     await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
     const [answer, { leaseId }] = await timeline.play(
@@ -136,7 +111,7 @@ describe('callers that race', () => {
     expect(answer.waitedMs).toBeLessThan(1300);
   });
 
-  it('do not write for one that is over by then, where others leave no room', async () => {
+  it('a call that races writes nothing for the expired permit of a duplicate call if there is no room', async () => {
     const key = newKey();
     await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
     requests.sent.length = 0;
@@ -154,44 +129,20 @@ describe('callers that race', () => {
   });
 });
 
-it('where the concurrency of acquire is reserved, callers that come back to their places go before others', async () => {
+it('the mark of a pool never has a value twice, though the line is empty in between', async () => {
   const key = newKey();
-  const quotas = { ...DEFAULT_QUOTAS, acquireConcurrency: 3 }; // one may wait, and one more in its place
-  const asking = (more: object) =>
-    acquirePermit({ ...world.dependencies, quotas })(
-      acquireInput().parse({ key, holder: 'b', limit: 1, waitSeconds: 2, ...more }),
-      call(),
+  const seen: (string | undefined)[] = [];
+  for (const name of ['b', 'c', 'd']) {
+    const first = await waiting(key, 'x', { limit: 1 });
+    await timeline.play(
+      () => turn(key, name, 10, { limit: 1 }),
+      async () => {
+        await sleep(500);
+        seen.push((await rawItem(key))?.waiters?.N);
+        await release(first);
+      },
     );
-  await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
-  const [left] = await timeline.play(() => failure(asking({ requestId: 'r', waitSeconds: 1 })));
-  const again = left.context.retryWith as { requestId: string; ticket: string };
-  const from = now();
-  const ends = [{ fair: false }, {}, { ...again, fair: false }, again].map((more, at) => async () => {
-    await sleep(10 * at);
-    const { code, context } = await failure(asking(more));
-    return { code, used: context.used, waited: now() - from >= 2000 };
-  });
-  expect(await timeline.play(...ends)).toEqual(
-    [true, false, false, true].map((waited) => ({ code: 'LeaseHeld', used: 1, waited })),
-  );
-});
-
-describe('what becomes of the mark', () => {
-  it('never has a value twice, though the line is empty in between', async () => {
-    const key = newKey();
-    const seen: (string | undefined)[] = [];
-    for (const name of ['b', 'c', 'd']) {
-      const first = await waiting(key, 'x', { limit: 1 });
-      await timeline.play(
-        () => turn(key, name, 10, { limit: 1 }),
-        async () => {
-          await sleep(500);
-          seen.push((await rawItem(key))?.waiters?.N);
-          await release(first);
-        },
-      );
-    }
-    expect(new Set(seen).size).toBe(3);
-    expect(seen).not.toContain(undefined);
-  });
+  }
+  expect(new Set(seen).size).toBe(3);
+  expect(seen).not.toContain(undefined);
 });

@@ -11,7 +11,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, park, cancel, grantOf, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, dependencies, sent, untold, precededBy } = world;
+const { clock, requests, steps, dependencies, sent, untold } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -46,7 +46,6 @@ describe('one call on a pool clears ten rows away whose time is over', () => {
     expect([task.state, sent('DeleteItem'), told('SendTaskFailure')]).toEqual(['succeeded', 3, 1]);
     expect(await read(key)).toMatchObject({ used: 1, waiting: 1 });
   });
-
 });
 
 it('a task that comes while a caller has yet to claim its permit sends a message that looks again, whoever else holds one', async () => {
