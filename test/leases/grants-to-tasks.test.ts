@@ -309,18 +309,21 @@ describe('a holder that was not notified', () => {
     expect(next.state).toBe('succeeded');
   });
 
-  it.each(['repeat', 'schedule'])('a break ends its grant in an empty line, and the %s notifies the task', async (how) => {
-    const key = `untold alone, ${how}`;
-    const first = await acquire({ key });
-    const { task } = await park({ key });
-    steps.faults = { SendTaskSuccess: ['refused'], SendTaskFailure: ['refused'] };
-    await release(first);
-    const fence = Number((await rawItem(key))?.fence?.N);
-    expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
-    expect([await read({ key }), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
-    if (how === 'repeat') expect(await breakLease({ key, fence })).toMatchObject({ broken: true, fence });
-    else await repair();
-    expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
-    expect(await rows(key)).toEqual([]);
-  });
+  it.each(['repeat', 'schedule'])(
+    'a break ends its grant in an empty line, and the %s notifies the task',
+    async (how) => {
+      const key = `untold alone, ${how}`;
+      const first = await acquire({ key });
+      const { task } = await park({ key });
+      steps.faults = { SendTaskSuccess: ['refused'], SendTaskFailure: ['refused'] };
+      await release(first);
+      const fence = Number((await rawItem(key))?.fence?.N);
+      expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+      expect([await read({ key }), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
+      if (how === 'repeat') expect(await breakLease({ key, fence })).toMatchObject({ broken: true, fence });
+      else await repair();
+      expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+      expect(await rows(key)).toEqual([]);
+    },
+  );
 });

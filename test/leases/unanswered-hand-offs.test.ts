@@ -58,12 +58,15 @@ describe('a hand-off that landed without an answer', () => {
     expect(await read({ key })).toMatchObject({ holder: 'next', fence: next.fence });
   });
 
-  it.each(['released', 'broken'] as const)('a hand-off to a task that was notified since: the lease was %s', async (how) => {
-    const held = await first();
-    const { task } = await park({ key: held.key, holder: 'task' });
-    expect(await unanswered(how, held, () => served(task))).toMatchObject({ key: held.key, [how]: true });
-    expect(grantOf(task)).toMatchObject({ previous: { holder: 'first', ended: how } });
-  });
+  it.each(['released', 'broken'] as const)(
+    'a hand-off to a task that was notified since: the lease was %s',
+    async (how) => {
+      const held = await first();
+      const { task } = await park({ key: held.key, holder: 'task' });
+      expect(await unanswered(how, held, () => served(task))).toMatchObject({ key: held.key, [how]: true });
+      expect(grantOf(task)).toMatchObject({ previous: { holder: 'first', ended: how } });
+    },
+  );
 
   it.each(ENDS)('a hand-off that another holder has followed: it is unknown if the lease was %s', async (how) => {
     const held = await first();
@@ -161,12 +164,15 @@ describe('the end of a lease whose line is empty', () => {
     expect(await release(held)).toEqual({ key: held.key, released: false, reason: 'taken' });
   });
 
-  it.each(['released', 'broken'] as const)('it is unknown if a lease was %s that another has taken since', async (how) => {
-    const held = await emptied();
-    const answer = unanswered(how, held, () => acquire({ key: held.key, holder: 'other' }));
-    if (how === 'broken') expect(await failure(answer)).toMatchObject(inDoubt);
-    else expect(await answer).toEqual({ key: held.key, ...unknown });
-  });
+  it.each(['released', 'broken'] as const)(
+    'it is unknown if a lease was %s that another has taken since',
+    async (how) => {
+      const held = await emptied();
+      const answer = unanswered(how, held, () => acquire({ key: held.key, holder: 'other' }));
+      if (how === 'broken') expect(await failure(answer)).toMatchObject(inDoubt);
+      else expect(await answer).toEqual({ key: held.key, ...unknown });
+    },
+  );
 });
 
 describe('a withdrawal', () => {
@@ -183,22 +189,25 @@ describe('a withdrawal', () => {
     expect(await withdraw({ key, ...own })).toMatchObject(isDone);
   });
 
-  it.each(['before', 'after'])('a withdrawal of an unnotified task is done if others act %s its write', async (when) => {
-    const [held, asked] = [await acquire({ key: newKey() }), { holder: 'task', requestId: 'r' }];
-    const { key } = held;
-    const { task } = await park({ key, ...asked });
-    steps.faults.SendTaskSuccess = ['refused'];
-    await release(held);
-    const others = async () => {
-      if (when === 'before') await breakLease({ key, fence: Number((await world.rawItem(key))?.fence?.N) });
-      await acquire({ key, holder: 'other' });
-    };
-    // The flag of its waiter, and the end of its grant.
-    requests.faultsOf.UpdateItem = ['none', when === 'before' ? precededBy(others) : lostAfter(others)];
-    expect(await withdraw({ key, ...asked })).toMatchObject(isDone);
-    expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
-    expect(await read({ key })).toMatchObject({ state: 'held', holder: 'other' });
-  });
+  it.each(['before', 'after'])(
+    'a withdrawal of an unnotified task is done if others act %s its write',
+    async (when) => {
+      const [held, asked] = [await acquire({ key: newKey() }), { holder: 'task', requestId: 'r' }];
+      const { key } = held;
+      const { task } = await park({ key, ...asked });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(held);
+      const others = async () => {
+        if (when === 'before') await breakLease({ key, fence: Number((await world.rawItem(key))?.fence?.N) });
+        await acquire({ key, holder: 'other' });
+      };
+      // The flag of its waiter, and the end of its grant.
+      requests.faultsOf.UpdateItem = ['none', when === 'before' ? precededBy(others) : lostAfter(others)];
+      expect(await withdraw({ key, ...asked })).toMatchObject(isDone);
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'cancelled' } });
+      expect(await read({ key })).toMatchObject({ state: 'held', holder: 'other' });
+    },
+  );
 
   it('a withdrawal does nothing if the release of its own grant hands off the lease first', async () => {
     const held = await first();
