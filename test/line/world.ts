@@ -87,7 +87,7 @@ interface World extends Pick<Lines, Shared> {
   repair(key: string): Promise<{ granted: number; unanswered: number }>;
   /** What a message does that looks at the key again. */
   lookAgain(message: RepairMessage | undefined): Promise<unknown>;
-  /** Reads the record. @returns a hand-off by it, as of a call that stood still since */
+  /** Reads the record. @returns a hand-off by it, as of a call that was paused since */
   handOffLater(key: string): Promise<() => Promise<unknown>>;
   see(key: string): Promise<Seen>;
   /** The rows of a key in the table of waiters. */

@@ -99,7 +99,10 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'the schedule looks once at a key that a client of another kind holds',
     changes: [change('return isForeign(current) && hasYoungWaiter', 'return !current && hasYoungWaiter')],
-    test: { file: 'test/leases/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
+    test: {
+      file: 'test/leases/shared-keys.test.ts',
+      name: 'a key that a client holds that knows nothing of the queue',
+    },
   },
   {
     name: 'one key that fails while it is watched ends the watch of all others',

@@ -471,7 +471,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a plain caller takes an expired lease from those who are parked',
     changes: [change('all(isUnmarked, canBeHad, isBelow(grant.fence))', 'all(canBeHad, isBelow(grant.fence))')],
-    test: { file: 'test/leases/line.test.ts', name: 'keep plain callers out, even of an expired grant' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'callers in line keep plain callers out, even of an expired grant',
+    },
   },
   {
     name: 'a task that nobody answered for is taken for gone',
@@ -717,8 +720,8 @@ export const MUTATIONS: Mutation[] = [
       change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;'),
     ],
     test: {
-      file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'transfer, whose first try arrives after others have come and gone: the fence stays',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a transfer whose first try arrives after others have come and gone keeps the fence',
     },
   },
   {
@@ -800,8 +803,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a transfer leaves the mark of a break on the record',
     changes: [change("'released_at', 'broken_at'],", "'released_at'],")],
     test: {
-      file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'nor of one that was broken: its release, repeated, is told as one',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a transfer leaves nothing of a broken grant',
     },
   },
   {
@@ -817,8 +820,8 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'release of a lease whose waiters are gone, while another task parks: that task has it',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a release hands off the lease to a task that parks meanwhile',
     },
   },
   {

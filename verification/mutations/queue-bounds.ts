@@ -214,7 +214,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (met++ >= MIN_GOING) break;',
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'goes by one run of the schedule, behind a lease that runs',
+    },
   },
   {
     name: 'the repair clears a pile for one key as long as its run lasts',
@@ -254,7 +257,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (ending.length === -1) await endAll();',
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'goes by one run of the schedule, behind a lease that runs',
+    },
   },
   {
     name: 'one run ends no more than a hundred overdue tasks of a key',
@@ -277,7 +283,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (stops) undecided = false;',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a look reads past any pile',
@@ -287,7 +293,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const reachesLimit = expiredRowLimit(clock.now(), Number.POSITIVE_INFINITY);',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a look that stopped at a pile counts the line as whole',
@@ -309,7 +315,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '++over >= size - 1;',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 818 rows: a release passes them' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release passes 818 expired rows' },
   },
   {
     name: 'rows of callers that keep their places make a pile',
@@ -319,7 +325,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '!isTask(waiter) && waiter.deadline <= now && ++over',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of callers that keep their places is none' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a release passes any number of callers that keep their positions',
+    },
   },
   {
     name: 'a task whose hand-off stopped at a pile is taken for notified',
@@ -329,7 +338,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "return end === 'empty' || !(await",
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a reader counts past any pile',
@@ -339,7 +348,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'ends the count of those who wait' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a reader and a call that leaves count no waiters behind many expired rows',
+    },
   },
   {
     name: 'the repair takes a line for empty that begins with a pile',
@@ -369,7 +381,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a look that stopped at a pile takes the line of a pool for empty',
@@ -379,7 +391,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) return line;',
       },
     ],
-    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a pile in the line of a pool waits for many runs',
@@ -389,7 +401,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY }',
       },
     ],
-    test: { file: 'test/permits/line.test.ts', name: 'goes by one run of the schedule, behind a holder that goes on' },
+    test: {
+      file: 'test/permits/line.test.ts',
+      name: 'one run of the schedule deletes all expired rows behind a holder that goes on',
+    },
   },
   {
     name: 'a write that counts waiting calls is sent again after a lost answer',
