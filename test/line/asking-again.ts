@@ -16,7 +16,8 @@ export async function askingAgain(lineWorld: LineWorld) {
   /** Waits for a second, and is answered with its position. */
   async function placeOf(key: string): Promise<{ requestId: string; ticket: string }> {
     const [refused] = await timeline.play(() => failure(acquire({ ...asked(key), waitSeconds: 1 })));
-    expect(refused.code).toBe('LeaseHeld');
+    const retryWith = { requestId: 'rb', ticket: expect.stringMatching(/^\d{15}-/) };
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0, retryWith } });
     return refused.context.retryWith as { requestId: string; ticket: string };
   }
 

@@ -132,14 +132,6 @@ export async function handOffs(lineWorld: LineWorld) {
     expect([parked, task.state]).toEqual([false, 'succeeded']);
   });
 
-  it('a task whose ticket is written without an answer has one row, and one grant', async () => {
-    const key = newKey();
-    await release(await acquire({ key, holder: 'before' }));
-    requests.faultsOf.PutItem = ['lostReply'];
-    expect((await park({ key })).task.state).toBe('succeeded');
-    expect(await rows(key)).toEqual([]);
-  });
-
   describe('the schedule', () => {
     it('the schedule takes over no lock before the margin is over, and takes it over a millisecond later', async () => {
       const key = newKey();
