@@ -193,6 +193,8 @@ export async function duplicateCalls(lineWorld: LineWorld) {
 
     it('an unclaimed grant goes to the task of its request even if the task cannot be notified at once', async () => {
       const key = await unclaimed();
+      await park({ key, holder: 'next' });
+      timeline.advance(1); // a later ticket
       steps.faults.SendTaskSuccess = ['refused'];
       const { task, parked } = await park({ key, ...asked });
       expect([parked, task.state]).toEqual([true, 'waiting']);
