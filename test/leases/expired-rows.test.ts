@@ -26,7 +26,7 @@ const over = (key: string, count: number) =>
 const first = (key: string) => callerRow(key, 'first', { ticket: { S: '000000000000000-first' } });
 const last = (key: string) => callerRow(key, 'last', { ticket: { S: '999999999999999-last' } });
 
-describe('a pile of rows of callers that are over', () => {
+describe('expired rows of callers', () => {
   it('goes by one run of the schedule, behind a lease that runs, five rows at a time', async () => {
     const key = 'goes at once';
     await acquire({ key, ttlSeconds: 600 });

@@ -1,11 +1,11 @@
 import { askingAgain } from '../line/asking-again.ts';
 import { callers } from '../line/callers.ts';
+import { expiredRows } from '../line/expired-rows.ts';
 import { fullLines } from '../line/full.ts';
 import { handOffs } from '../line/hand-offs.ts';
 import { lateWrites } from '../line/late.ts';
 import { looks } from '../line/looks.ts';
 import { overdueTasks } from '../line/overdue.ts';
-import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
 import { secondWaiters } from '../line/second-waiters.ts';
 import { withdrawals } from '../line/withdrawals.ts';
@@ -19,7 +19,7 @@ const suite = [
   lateWrites,
   looks,
   overdueTasks,
-  piles,
+  expiredRows,
   duplicateCalls,
   secondWaiters,
   withdrawals,

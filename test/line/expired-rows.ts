@@ -3,7 +3,7 @@ import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
 /** Many expired rows, which a hand-off passes or stops at. */
-export async function piles(lineWorld: LineWorld) {
+export async function expiredRows(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, release, park, see, repairAll, rows, isMarked, putTickets, callerRow, requests, newKey, timeline } =
     world;
