@@ -49,10 +49,10 @@ const TESTS = {
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
   expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
-  leases: ['test/leases/!(races|order)*', 'test/queue/!(wakeup)*', 'test/namespaces/leases*'],
+  leases: ['test/leases/!(races|order|wakeup)*', 'test/queue/!(wakeup)*', 'test/namespaces/leases*'],
   line: [
     'test/queue/!(wakeup)*',
-    'test/leases/!(races|order)*',
+    'test/leases/!(races|order|wakeup)*',
     'test/line/*',
     'test/namespaces/{executions,leases}*',
     'test/permits/!(races|line-races|crowd)*',
