@@ -216,7 +216,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/expired-rows.test.ts',
-      name: 'goes by one run of the schedule, behind a lease that runs',
+      name: 'one run of the schedule deletes all expired rows behind a lease that runs',
     },
   },
   {
@@ -237,7 +237,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (met++ >= 0 && call',
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'loses a hundred rows by a message' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'a message deletes a hundred expired rows' },
   },
   {
     name: 'a message clears a whole pile',
@@ -247,7 +247,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "only === '' ? 0 : call.timeLeftMs() / 2",
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'loses a hundred rows by a message' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'a message deletes a hundred expired rows' },
   },
   {
     name: 'the repair deletes a pile by one request for each row at once',
@@ -259,7 +259,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/expired-rows.test.ts',
-      name: 'goes by one run of the schedule, behind a lease that runs',
+      name: 'one run of the schedule deletes all expired rows behind a lease that runs',
     },
   },
   {
@@ -305,7 +305,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       break;`,
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'behind the first in line: the lease goes to that one' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'a release serves the waiter before many expired rows' },
   },
   {
     name: 'a pile begins a row early',
@@ -361,7 +361,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) return false;',
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'lets the repair put a lost mark back' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'the repair puts back a lost mark before many expired rows',
+    },
   },
   {
     name: 'the repair asks past any pile whether somebody waits',
@@ -371,7 +374,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'lets the repair put a lost mark back' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'the repair puts back a lost mark before many expired rows',
+    },
   },
   {
     name: 'a look at the line of a pool reads past any pile',
