@@ -11,6 +11,7 @@ import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { type Overrides, queueWorld } from '../support/worlds/line.ts';
@@ -54,6 +55,7 @@ type Shared =
   | 'as'
   | 'precededBy'
   | 'answeredLate'
+  | 'lostAfter'
   | 'leavingOut'
   | 'requests'
   | 'steps'
@@ -77,6 +79,8 @@ interface World extends Pick<Lines, Shared> {
   refusedAfter(key: string, more?: object): Promise<Awaited<ReturnType<typeof failure>> & { afterMs: number }>;
   /** A task of its own each time. Within a millisecond, chance decides who comes first. */
   park(input: object, task?: Task): Promise<Parked & { task: Task }>;
+  /** A call that joins the line, and then exits. The waiters after it have later tickets. */
+  exitInLine(input: object, as?: Caller): Promise<void>;
   /** The grant of a task. The test fails if there is none. */
   grantOf(task: Task): Grant;
   heartbeat(input: { key: string; leaseId: string; ttlSeconds?: number }): Promise<{ holder: string }>;
@@ -87,7 +91,7 @@ interface World extends Pick<Lines, Shared> {
   repair(key: string): Promise<{ granted: number; unanswered: number }>;
   /** What a message does that looks at the key again. */
   lookAgain(message: RepairMessage | undefined): Promise<unknown>;
-  /** Reads the record. @returns a hand-off by it, as of a call that stood still since */
+  /** Reads the record. @returns a hand-off by it, as of a call that was paused since */
   handOffLater(key: string): Promise<() => Promise<unknown>>;
   see(key: string): Promise<Seen>;
   /** The rows of a key in the table of waiters. */
@@ -117,6 +121,14 @@ const refusal = (timeline: Timeline, steady: World['steady']) => async (key: str
   const refused = await failure(steady(key, more));
   return { ...refused, code: refused.code, message: refused.message, afterMs: timeline.now() - from };
 };
+
+/** Three requests put a call in line. */
+const exiting =
+  (timeline: Timeline, acquire: World['acquire']): World['exitInLine'] =>
+  async (input, as) => {
+    await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
+    timeline.advance(1);
+  };
 
 type Item = Awaited<ReturnType<Lines['rawItem']>>;
 
@@ -178,6 +190,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     triesByPut: ['none'],
     triesByUpdate: [],
     newKey: keysOf('a lease'),
+    exitInLine: exiting(timeline, world.acquire),
     steady,
     refusedAfter: refusal(timeline, steady),
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
@@ -217,13 +230,15 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
     return acquirePermit(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
   };
+  const acquire: World['acquire'] = (input, as) => world.acquire({ limit: 1, ...input }, as);
   return {
     ...world,
     timeline,
     triesByPut: [],
     triesByUpdate: ['none'],
     newKey: keysOf('a permit'),
-    acquire: (input, as) => world.acquire({ limit: 1, ...input }, as),
+    exitInLine: exiting(timeline, acquire),
+    acquire,
     steady,
     refusedAfter: refusal(timeline, steady),
     park: (input, task) => world.park({ limit: 1, ...input }, task),

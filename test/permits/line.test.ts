@@ -1,15 +1,14 @@
 import { askingAgain } from '../line/asking-again.ts';
 import { callers } from '../line/callers.ts';
 import { executions } from '../line/executions.ts';
+import { expiredRows } from '../line/expired-rows.ts';
 import { fullLines } from '../line/full.ts';
 import { graces } from '../line/grace.ts';
 import { handOffs } from '../line/hand-offs.ts';
 import { lateWrites } from '../line/late.ts';
 import { looks } from '../line/looks.ts';
 import { lostEnds } from '../line/lost-ends.ts';
-import { meetings } from '../line/meetings.ts';
 import { overdueTasks } from '../line/overdue.ts';
-import { piles } from '../line/pile.ts';
 import { duplicateCalls } from '../line/requests.ts';
 import { secondWaiters } from '../line/second-waiters.ts';
 import { withdrawals } from '../line/withdrawals.ts';
@@ -25,9 +24,8 @@ const suite = [
   lateWrites,
   looks,
   lostEnds,
-  meetings,
   overdueTasks,
-  piles,
+  expiredRows,
   duplicateCalls,
   secondWaiters,
   withdrawals,

@@ -87,12 +87,12 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'any number of tasks may be parked for a key',
     changes: [change('const isFull = inLine > waitersPerKey;', 'const isFull = inLine < 0;')],
-    test: { file: 'test/queue/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
   },
   {
     name: 'a read of a key reads its whole queue',
     changes: [change('if (++waiting === counted) break;', '++waiting;')],
-    test: { file: 'test/queue/bounds.test.ts', name: 'reading a key does not read its whole queue' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'reading a key does not read its whole queue' },
   },
   {
     name: 'acquire waits for as long as it is asked to, whatever the deployment allows',
@@ -102,17 +102,20 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'the schedule looks once at a key that a client of another kind holds',
     changes: [change('return isForeign(current) && hasYoungWaiter', 'return !current && hasYoungWaiter')],
-    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
+    test: {
+      file: 'test/leases/shared-keys.test.ts',
+      name: 'a key that a client holds that knows nothing of the queue',
+    },
   },
   {
     name: 'one key that fails while it is watched ends the watch of all others',
     changes: [change('failures.push(error);\n        still.push(key);', 'failures.push(error);\n        return;')],
-    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
+    test: { file: 'test/leases/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
   },
   {
     name: 'one key that fails while it is watched is not watched on',
     changes: [change('failures.push(error);\n        still.push(key);', 'failures.push(error);')],
-    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
+    test: { file: 'test/leases/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
   },
   {
     name: 'data of another client is shown however deep it is nested',

@@ -440,19 +440,19 @@ export const MUTATIONS: Mutation[] = [
       change('tries++ > 0', 'false'),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
     },
   },
   {
     name: 'a message to a task goes over a connection that was idle',
     changes: [change('keepAlive: false', 'keepAlive: true', 'shared/aws/step-functions.ts')],
-    test: { file: 'test/queue/connections.test.ts', name: 'loses no message to a task' },
+    test: { file: 'test/line/connections.test.ts', name: 'loses no message to a task' },
   },
   {
     name: 'a question about an execution has a single try',
     changes: [change('!mayPass(tried.error)', 'tried.error')],
-    test: { file: 'test/queue/connections.test.ts', name: 'is asked again if the first answer was throttled' },
+    test: { file: 'test/line/connections.test.ts', name: 'is asked again if the first answer was throttled' },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
@@ -471,7 +471,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a plain caller takes an expired lease from those who are parked',
     changes: [change('all(isUnmarked, canBeHad, isBelow(grant.fence))', 'all(canBeHad, isBelow(grant.fence))')],
-    test: { file: 'test/leases/line.test.ts', name: 'keep plain callers out, even of an expired grant' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'callers in line keep plain callers out, even of an expired grant',
+    },
   },
   {
     name: 'a task that nobody answered for is taken for gone',
@@ -486,7 +489,7 @@ export const MUTATIONS: Mutation[] = [
       change("if (notified.outcome === 'delivered') await deleteWaiter", 'if (notified.outcome) await deleteWaiter'),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'by the schedule, also between the expiry and the margin of the clocks',
     },
   },
@@ -609,7 +612,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'by the schedule, also between the expiry and the margin of the clocks',
     },
   },
@@ -717,8 +720,8 @@ export const MUTATIONS: Mutation[] = [
       change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;'),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
-      name: 'transfer, whose first try arrives after others have come and gone: the fence stays',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a transfer whose first try arrives after others have come and gone keeps the fence',
     },
   },
   {
@@ -781,12 +784,12 @@ export const MUTATIONS: Mutation[] = [
         "values: { ':version': text(version), ...values },\n    ...(!set.includes('lease_expiry') && { version }),",
       ),
     ],
-    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, one answer' },
+    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, one answer' },
   },
   {
     name: 'nobody looks at the clock again after a renewal',
     changes: [change('&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))')],
-    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, two answers' },
+    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, two answers' },
   },
   {
     name: 'a lease is taken over in the millisecond before its margin is over',
@@ -800,8 +803,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a transfer leaves the mark of a break on the record',
     changes: [change("'released_at', 'broken_at'],", "'released_at'],")],
     test: {
-      file: 'test/queue/hazards.test.ts',
-      name: 'nor of one that was broken: its release, repeated, is told as one',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a transfer leaves nothing of a broken grant',
     },
   },
   {
@@ -817,8 +820,8 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
-      name: 'release of a lease whose waiters are gone, while another task parks: that task has it',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a release hands off the lease to a task that parks meanwhile',
     },
   },
   {
@@ -842,7 +845,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'a schedule that sends first rotates the version: its “gone” and that of the granter move nothing',
     },
   },

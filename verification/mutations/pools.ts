@@ -22,12 +22,12 @@ const byTask = (name: string, test: string, ...changes: Change[]): Mutation => (
 export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
-    ['duplicates', 'is that of the task which comes, whole'],
+    ['line', 'an unclaimed grant becomes a full grant of the task of its request'],
     change('fullTtlMs: isUnclaimed ? waiter.ttlSeconds * 1000 : undefined', 'fullTtlMs: undefined'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
-    ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
+    ['line', 'an unclaimed grant goes to the task of its request even if the task cannot be notified at once'],
     change('...(ticket !== undefined && { k: text(ticket) }),', '', 'shared/permits/deliver.ts'),
   ),
   byHistory(
@@ -55,7 +55,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the line ends permits without the clock skew',
-    ['line', 'takes no lock from a holder whose margin is not over'],
+    ['line', 'the schedule takes over no lock before the margin is over'],
     change('const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
   ),
   byTest(
@@ -75,7 +75,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'one that fits passes the first in the line of a pool',
-    ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
+    ['callers', 'a heavy caller keeps the light callers behind it out'],
     change(
       '    if (used > permit.room || line.heads.length',
       '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    if (used > permit.room || line.heads.length',
@@ -113,7 +113,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the mark of a pool counts from 1 again after it went',
-    ['callers', 'never has a value twice, though the line is empty in between'],
+    ['callers', 'the mark of a pool never has a value twice'],
     change("const NEXT = 'if_not_exists(#seq,", "const NEXT = 'if_not_exists(#waiters,"),
   ),
   byTest(
@@ -149,12 +149,12 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
-    ['line', 'whose first try gets no answer hands on all the same, if it is a release'],
+    ['line', 'a hand-off follows a first try without an answer, if that is a release'],
     change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
     'the mark of a pool comes before the ticket of a call',
-    ['line', 'and whose tickets are written late are not passed by one that comes after them'],
+    ['line', 'a caller whose ticket is written late is not passed by a later caller'],
     change(
       `${TAKES_PLACE}const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');`,
       `const { won, record, arrivals, lineOut } = await lock.mark(joining.ticket ?? '', 'first');\n  ${TAKES_PLACE}`,
@@ -263,18 +263,18 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it received while it looked at the line',
-    ['duplicates', 'while the first one looks at the line, to which another comes'],
+    ['duplicates', 'a call that looks at the line receives the permit of a duplicate call'],
     change('if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it claimed first',
-    ['duplicates', 'between its first write and its claim, with a line behind that is'],
+    ['duplicates', 'a call before its claim receives the permit of a duplicate call'],
     change('clock.now()) && mayMeetAgain())', 'clock.now()) && meetings < 0)'),
     change('if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
   ),
   byTest(
     'a call that leaves the line is refused for the permit that a duplicate of it claimed first',
-    ['duplicates', 'between its last look and its claim, where its time in line is over'],
+    ['duplicates', 'a call whose deadline has come receives the permit of a duplicate call'],
     change('++conflicts === maxConflicts', '++conflicts >= 1'),
   ),
   byTest(
@@ -299,7 +299,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
-    ['line', 'in line costs the next one the window, the margin, and a look'],
+    ['line', 'a caller that exits in line delays the next one by the grant window'],
     change('{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
   ),
   byTest(
@@ -326,7 +326,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
-    ['line', 'in line costs the next one the window, the margin, and a look'],
+    ['line', 'a caller that exits in line delays the next one by the grant window'],
     change(
       "if (gone) return gone.how === 'expired' || !isTask(waiter) ?",
       "if (gone) return gone.how === 'expired' && isTask(waiter) ?",

@@ -3,7 +3,7 @@ import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
-const { acquire, release, repair, repairKey, repairWith } = world;
+const { acquire, release, repair, repairKey, repairWith, precededBy } = world;
 const { putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -26,8 +26,8 @@ const over = (key: string, count: number) =>
 const first = (key: string) => callerRow(key, 'first', { ticket: { S: '000000000000000-first' } });
 const last = (key: string) => callerRow(key, 'last', { ticket: { S: '999999999999999-last' } });
 
-describe('a pile of rows of callers that are over', () => {
-  it('goes by one run of the schedule, behind a lease that runs, five rows at a time', async () => {
+describe('expired rows of callers', () => {
+  it('one run of the schedule deletes all expired rows behind a lease that runs, five at a time', async () => {
     const key = 'goes at once';
     await acquire({ key, ttlSeconds: 600 });
     await putTickets([...over(key, 452), last(key)]);
@@ -46,16 +46,15 @@ describe('a pile of rows of callers that are over', () => {
   it.each([
     [20_000, 0],
     [19_999, 50],
-  ])('with %i of 40,000 ms left after the first row, %i of 150 are left to the next run', async (leftMs, rest) => {
+  ])('with %i of 40,000 ms left after the first row, a run leaves %i of 150 to the next run', async (leftMs, rest) => {
     const key = `left ${leftMs}`;
     await acquire({ key, ttlSeconds: 600 });
     await putTickets(over(key, 150));
     let left = 40_000;
     requests.faultsOf.DeleteItem = [
-      async (send) => {
+      precededBy(async () => {
         left = leftMs;
-        return send();
-      },
+      }),
     ];
     await repairWith(call({ timeLeftMs: () => left }));
     expect(await rows(key)).toHaveLength(rest);
@@ -63,7 +62,7 @@ describe('a pile of rows of callers that are over', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('loses a hundred rows by a message, because other keys wait behind it', async () => {
+  it('a message deletes a hundred expired rows, because other keys wait behind it', async () => {
     const key = 'by a message';
     await acquire({ key, ttlSeconds: 600 });
     await putTickets(over(key, 150));
@@ -74,7 +73,7 @@ describe('a pile of rows of callers that are over', () => {
   it.each([
     ['with 20000 of 40,000 ms left', 20_000, 0],
     ['with 19999 of 40,000 ms left', 19_999, 13],
-  ])('is ended together with overdue tasks, as long as half of the run is left: %s', async (_, leftMs, rest) => {
+  ])('a run deletes expired rows and ends overdue tasks while half of the run is left: %s', async (_, leftMs, rest) => {
     const key = `beside tasks ${leftMs}`;
     await acquire({ key, ttlSeconds: 600 });
     const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
@@ -92,7 +91,7 @@ describe('a pile of rows of callers that are over', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('behind the first in line: the lease goes to that one, and the mark stays for those behind', async () => {
+  it('a release serves the waiter before many expired rows, and keeps the mark', async () => {
     const key = 'in between';
     const lease = await acquire({ key });
     await world.joinLine(key, 'marks');
@@ -101,7 +100,7 @@ describe('a pile of rows of callers that are over', () => {
     expect(await rawItem(key)).toMatchObject({ holder: { S: 'first' }, waiters: { N: '1' }, line_out: { N: '11' } });
   });
 
-  it('lets the repair put a lost mark back, because somebody may wait behind it', async () => {
+  it('the repair puts back a lost mark before many expired rows, because a waiter may be behind them', async () => {
     const key = 'unmarked';
     await acquire({ key, ttlSeconds: 600 });
     await putTickets([...over(key, 450), last(key)]);

@@ -9,7 +9,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 const timeline = new Timeline();
 // Requests take parts of milliseconds, which a clock does not tell.
 const world = await queueWorld({ clock: { now: () => Math.floor(timeline.now()), sleep: timeline.sleep } });
-const { acquire, release, rows, rawItem, requests, dependencies, steps } = world;
+const { acquire, release, rows, rawItem, requests, dependencies, steps, precededBy } = world;
 afterAll(() => steps.stop());
 
 const CALLERS = 32;
@@ -79,12 +79,7 @@ describe('callers that come at once, each once', () => {
 describe('a call that joins just after the lease came free', () => {
   const waits = (key: string) => () => acquire({ key, holder: 'second', ttlSeconds: 10, waitSeconds: 20 });
   const freeBeforeItsMark = (first: { key: string; leaseId: string }) => {
-    requests.faultsOf.UpdateItem = [
-      async (send) => {
-        await release(first);
-        return send();
-      },
-    ];
+    requests.faultsOf.UpdateItem = [precededBy(() => release(first))];
   };
 
   it('marks it, and takes it at once, without a look', async () => {
@@ -105,10 +100,9 @@ describe('a call that joins just after the lease came free', () => {
     freeBeforeItsMark(first);
     let plain: Awaited<ReturnType<typeof failure>> | undefined;
     requests.faultsOf.Query = [
-      async (send) => {
+      precededBy(async () => {
         plain = await failure(acquire({ key: 'not passed', holder: 'plain' }));
-        return send();
-      },
+      }),
     ];
     const [grant] = await timeline.play(waits('not passed'));
     expect(plain).toMatchObject({ code: 'LeaseHeld', context: { holder: 'second' } });

@@ -1,9 +1,7 @@
-import { BatchWriteItemCommand, type ScanCommandInput } from '@aws-sdk/client-dynamodb';
+import type { ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
 import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
-import { withPools } from '../../shared/permits/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -33,15 +31,12 @@ async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {})
     await park('template', undefined);
     const [template] = await world.rows('template');
     await world.cancel('template', template?.ticket?.S ?? '');
-    const puts = Array.from({ length: count }, (_, at) => {
-      const { key, ticket } = nameOf(at);
-      return { PutRequest: { Item: { ...template, key: { S: key }, ticket: { S: ticket } } } };
+    const named = ({ key, ticket }: ReturnType<typeof nameOf>) => ({
+      ...template,
+      key: { S: key },
+      ticket: { S: ticket },
     });
-    const batches = Array.from({ length: Math.ceil(count / 25) }, (_, at) => puts.slice(25 * at, 25 * (at + 1)));
-    const { waitersTable } = world.dependencies;
-    const put = (batch: typeof puts) =>
-      world.dynamodb.send(new BatchWriteItemCommand({ RequestItems: { [waitersTable]: batch } }));
-    await Promise.all(batches.map(put));
+    await world.putTickets(Array.from({ length: count }, (_, at) => named(nameOf(at))));
     world.requests.sent.length = 0;
   };
   /** Gives a page of the count so few rows, and calls `read` after it. */
@@ -88,21 +83,6 @@ describe('the quota of a key', () => {
     expect(steps.requests.length).toBeGreaterThan(0);
     expect(await park('k', undefined)).toMatchObject({ parked: true });
     expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
-  });
-
-  it('refuses a call that waits for a permit, which counts the line once and leaves nothing', async () => {
-    const { dependencies, requests, rows, steps } = await crowdedWorld({ waitersPerKey: 1 });
-    const enter = acquireOrParkPermit(withPools(dependencies));
-    const ask = (more: object) => enter(input.parse({ key: 'p', holder: 'h', limit: 1, ...more }), call());
-    await ask({});
-    await ask({ taskToken: steps.newTask().token });
-    requests.sent.length = 0;
-    expect(await failure(ask({ waitSeconds: 1 }))).toMatchObject({
-      code: 'QueueFull',
-      context: { key: 'p', limit: 1 },
-    });
-    expect(requests.sent).toEqual(['UpdateItem', 'PutItem', 'UpdateItem', 'Query', 'DeleteItem']);
-    expect(await rows('holdfast:pool:p')).toHaveLength(1);
   });
 });
 

@@ -1,11 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
-import { networkError } from '../support/faults/network.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, breakLease, park, joinLine, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
-const { putTicket, putTickets, callerRow } = world;
+const { putTicket, putTickets, callerRow, precededBy, lostAfter } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faults = [];
@@ -24,6 +23,14 @@ async function lineOf(behind: number) {
   clock.advance(1000); // the fence of the next grant is that moment
   const [{ task: holder }, ...others] = parked as [(typeof parked)[0], ...typeof parked];
   return { key, grant: grantOf(holder), parked, others };
+}
+
+/** Calls that join the line, one after another. */
+async function joinAll(key: string, ...requestIds: string[]) {
+  for (const requestId of requestIds) {
+    clock.advance(1);
+    await joinLine(key, requestId);
+  }
 }
 
 /** A caller in front, of which a clock that is ahead by the whole margin says that it has left. */
@@ -61,10 +68,7 @@ describe('the release of a lease that was granted with others in line', () => {
   it('tells those in line how long turns last on average, by each turn that a caller ended', async () => {
     const key = `quick ${keys++}`;
     let grant = await acquire({ key, holder: 'first' });
-    for (const requestId of ['a', 'b', 'c']) {
-      clock.advance(1);
-      await joinLine(key, requestId);
-    }
+    await joinAll(key, 'a', 'b', 'c');
     for (const [requestId, turnMs, paceMs] of [
       ['a', 27, 30],
       ['b', 54, 33],
@@ -84,28 +88,33 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '3' } });
   });
 
-  it('passes over a caller in front of a task that may be leaving, by a clock that is ahead', async () => {
-    const { key, grant, others } = await lineOf(1);
-    await putTicket(leaving(key));
-    expect(await sentBy(() => release(grant))).toEqual(QUICK);
-    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
-  });
+  it.each(['quick', 'plain'])(
+    'passes over a caller in front of a task that may be leaving, by a clock that is ahead (%s release)',
+    async (how) => {
+      const { key, grant, others } = await lineOf(1);
+      await putTicket(leaving(key));
+      if (how === 'quick') expect(await sentBy(() => release(grant))).toEqual(QUICK);
+      else await breakLease(grant);
+      expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+    },
+  );
 
-  it('passes over a caller that was withdrawn, and leaves the row for its call to see', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key, holder: 'first' });
-    for (const requestId of ['a', 'b', 'c']) {
+  it.each([true, false])(
+    'passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
+    async (quick) => {
+      const key = `quick ${keys++}`;
+      const first = await acquire({ key, holder: 'first' });
+      await joinAll(key, 'a', 'b', 'c');
+      await release(first);
+      const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
+      await world.withdraw({ key, holder: 'caller', requestId: 'b' });
       clock.advance(1);
-      await joinLine(key, requestId);
-    }
-    await release(first);
-    const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
-    await world.withdraw({ key, holder: 'caller', requestId: 'b' });
-    clock.advance(1);
-    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
-    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'c' } });
-    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
-  });
+      if (quick) expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+      else await breakLease(grant);
+      expect(await rawItem(key)).toMatchObject({ request_id: { S: 'c' } });
+      expect((await rows(key))[0]).toHaveProperty('cancelled_at');
+    },
+  );
 
   it('leaves nothing of the grant before', async () => {
     const key = `quick ${keys++}`;
@@ -145,63 +154,41 @@ describe('the release of a lease that was granted with others in line', () => {
 
   it('whose answer is lost, and whose next holder has gone on since: not said to have been taken', async () => {
     const { key, grant } = await lineOf(2);
-    const moveOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
-    requests.faultsOf = {
-      UpdateItem: [
-        async (send) => {
-          await send();
-          await moveOn();
-          throw networkError('ECONNRESET', 'read');
-        },
-      ],
-    };
+    const movesOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
+    requests.faultsOf.UpdateItem = [lostAfter(movesOn)];
     expect(await release(grant)).toEqual({ key, released: false, reason: 'unknown' });
   });
 
   it('whose answer is lost, and whose next holder has claimed its lease since: it has taken effect', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key, holder: 'first' });
-    for (const requestId of ['a', 'b']) {
-      clock.advance(1);
-      await world.joinLine(key, requestId);
-    }
+    await joinAll(key, 'a', 'b');
     const claim = (requestId: string) => acquire({ key, holder: 'caller', requestId });
     await release(first);
     const grant = await claim('a');
     clock.advance(1000);
-    requests.faultsOf = {
-      UpdateItem: [
-        async (send) => {
-          await send();
-          await claim('b');
-          throw networkError('ECONNRESET', 'read');
-        },
-      ],
-    };
+    requests.faultsOf.UpdateItem = [lostAfter(() => claim('b'))];
     expect(await release(grant)).toEqual({ key, released: true });
     expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, lease_version: expect.anything() });
   });
 
   it('whose answer is lost knows its own transfer', async () => {
     const { key, grant, others } = await lineOf(1);
-    requests.faultsOf = { UpdateItem: ['lostReply'] };
+    requests.faultsOf.UpdateItem = ['lostReply'];
     expect(await release(grant)).toEqual({ key, released: true });
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
   });
 });
 
-describe('a lease id that somebody makes up', () => {
-  it('with the ticket of another proves nothing, and changes nothing', async () => {
-    const { key, grant, others } = await lineOf(2);
-    const [before, line] = [await rawItem(key), await rows(key)];
-    for (const ticket of [others[0]?.ticket, others[1]?.ticket, 'x']) {
-      const guess = { key, leaseId: `00000000-0000-4000-8000-000000000000+${ticket}` };
-      expect(await release(guess)).toEqual({ key, released: false, reason: 'taken' });
-    }
-    expect(await rawItem(key)).toEqual(before);
-    expect(await rows(key)).toEqual(line);
-    expect(await release(grant)).toMatchObject({ released: true });
-  });
+it('a made-up lease id with the ticket of another waiter proves nothing, and changes nothing', async () => {
+  const { key, grant, others } = await lineOf(2);
+  const [before, line] = [await rawItem(key), await rows(key)];
+  for (const ticket of [others[0]?.ticket, others[1]?.ticket, 'x']) {
+    const guess = { key, leaseId: `00000000-0000-4000-8000-000000000000+${ticket}` };
+    expect(await release(guess)).toEqual({ key, released: false, reason: 'taken' });
+  }
+  expect([await rawItem(key), await rows(key)]).toEqual([before, line]);
+  expect(await release(grant)).toMatchObject({ released: true });
 });
 
 describe('what the plain release decides', () => {
@@ -266,27 +253,6 @@ describe('what the plain release decides', () => {
     expect(await rawItem(key)).toMatchObject({ ticket: ticket.ticket, ...whose });
   });
 
-  it('a caller in front of a task that may be leaving, by a clock that is ahead: it is passed over', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key });
-    const { task } = await park({ key, holder: 'task' });
-    await putTicket(leaving(key));
-    await release(first);
-    expect(grantOf(task)).toMatchObject({ holder: 'task' });
-  });
-
-  it('a caller that was withdrawn: it is passed over, and its row stays for its call to see', async () => {
-    const key = `quick ${keys++}`;
-    const first = await acquire({ key });
-    await joinLine(key, 'withdrawn');
-    clock.advance(1);
-    await joinLine(key, 'next');
-    await world.withdraw({ key, holder: 'caller', requestId: 'withdrawn' });
-    await release(first);
-    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'next' } });
-    expect((await rows(key))[0]).toHaveProperty('cancelled_at');
-  });
-
   it('a task in line that an operator cancels: the record says that it has left, too', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key });
@@ -330,10 +296,7 @@ describe('what a hand-off notes of the line', () => {
   it('says how long a turn was of a holder that gave its lease back, and of no other', async () => {
     const key = `quick ${keys++}`;
     await acquire({ key, ttlSeconds: 2 });
-    for (const requestId of ['a', 'b', 'c']) {
-      clock.advance(1);
-      await joinLine(key, requestId);
-    }
+    await joinAll(key, 'a', 'b', 'c');
     clock.advance(10_000);
     await world.handOn(key, 'expired');
     expect(await rawItem(key)).toMatchObject({ request_id: { S: 'a' }, next_ticket: expect.anything() });
@@ -349,10 +312,7 @@ describe('what a hand-off notes of the line', () => {
     for (let count = 0; count < waiting; count++) await park({ key });
     requests.faultsOf.UpdateItem = [
       'none', // the release loses by the mark
-      async (send) => {
-        await park({ key, holder: 'newcomer' });
-        return send();
-      },
+      precededBy(() => park({ key, holder: 'newcomer' })),
     ];
     const sent = await sentBy(() => release(first));
     expect((await rawItem(key))?.waiters).toBeDefined();
@@ -366,11 +326,10 @@ describe('what a hand-off notes of the line', () => {
     const [next] = [await park({ key }), await park({ key })];
     requests.faultsOf.UpdateItem = [
       'none', // the release loses by the mark
-      async (send) => {
+      precededBy(async () => {
         const { waiters: _, ...cleared } = (await rawItem(key)) ?? {};
         await putRaw(cleared);
-        return send();
-      },
+      }),
     ];
     await release(first);
     expect(grantOf(next.task)).toMatchObject({ key });

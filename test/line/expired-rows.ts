@@ -3,13 +3,13 @@ import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
-/** Many rows of callers that gave up, which a hand-off passes or stops at. */
-export async function piles(lineWorld: LineWorld) {
+/** Many expired rows, which a hand-off passes or stops at. */
+export async function expiredRows(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, release, park, see, repairAll, rows, isMarked, putTickets, callerRow, requests, newKey, timeline } =
     world;
   const queries = () => requests.sent.filter((sent) => sent === 'Query').length;
-  /** Rows of callers that gave up, whose places are over from this moment on. */
+  /** Rows of callers that left, which are expired from this moment on. */
   const over = (key: string, count: number) =>
     Array.from({ length: count }, (_, index) =>
       callerRow(key, `over ${String(index).padStart(5, '0')}`, {
@@ -17,8 +17,8 @@ export async function piles(lineWorld: LineWorld) {
       }),
     );
 
-  describe('a pile of rows of callers that are over', () => {
-    it('goes by one run of the schedule, behind a holder that goes on', async () => {
+  describe('many expired rows of callers', () => {
+    it('one run of the schedule deletes all expired rows behind a holder that goes on', async () => {
       const key = newKey();
       await acquire({ key, ttlSeconds: 600 });
       await park({ key });
@@ -50,7 +50,7 @@ export async function piles(lineWorld: LineWorld) {
       },
     );
 
-    it('of 818 rows: a release passes them, and grants the lock to the task behind', async () => {
+    it('a release passes 818 expired rows, and serves the task behind them', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key });
@@ -59,7 +59,7 @@ export async function piles(lineWorld: LineWorld) {
       expect(task.state).toBe('succeeded');
     });
 
-    it('of 819 rows and more: a release stops there, the line keeps its mark, and the schedule gives the task behind its turn', async () => {
+    it('a release stops at 819 expired rows, the line keeps its mark, and the schedule serves the task behind', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key });
@@ -79,7 +79,7 @@ export async function piles(lineWorld: LineWorld) {
       expect(await rows(key)).toHaveLength(1);
     });
 
-    it('of callers that keep their places is none: the quota counts those, and a release passes them all', async () => {
+    it('a release passes any number of callers that keep their positions, because the quota counts those', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key });
@@ -89,7 +89,7 @@ export async function piles(lineWorld: LineWorld) {
       expect(task.state).toBe('succeeded');
     });
 
-    it('ends the count of those who wait, for a reader and for a call that leaves', async () => {
+    it('a reader and a call that leaves count no waiters behind many expired rows', async () => {
       const key = newKey();
       await acquire({ key, ttlSeconds: 600 });
       await park({ key });
@@ -102,7 +102,7 @@ export async function piles(lineWorld: LineWorld) {
       expect(await see(key)).toMatchObject({ waiting: 1 });
     });
 
-    it('counts to its end if it is smaller', async () => {
+    it('a reader counts the waiters behind fewer expired rows', async () => {
       const key = newKey();
       await acquire({ key, ttlSeconds: 600 });
       await park({ key });
