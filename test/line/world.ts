@@ -11,6 +11,7 @@ import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { type Overrides, queueWorld } from '../support/worlds/line.ts';
@@ -37,6 +38,9 @@ interface Seen {
   fence: number | undefined;
   waiting: number;
   waiters: { ticket: string; kind: string; holder: string }[];
+  /** True if an operator has broken the grant, and the holder may still use it. */
+  ending?: boolean | undefined;
+  expiresAt?: string | undefined;
 }
 
 interface Counts {
@@ -77,10 +81,10 @@ interface World extends Pick<Lines, Shared> {
   grantOf(task: Task): Grant;
   heartbeat(input: { key: string; leaseId: string; ttlSeconds?: number }): Promise<{ holder: string }>;
   release(grant: { key: string; leaseId: string }, as?: Caller): Promise<{ released: boolean; reason?: string }>;
-  breakGrant(grant: { key: string; fence: number }): Promise<unknown>;
+  breakGrant(grant: { key: string; fence: number; wait?: boolean }): Promise<unknown>;
   cancel(key: string, ticket: string): Promise<{ cancelled: boolean }>;
   /** What the schedule does for a key. */
-  repair(key: string): Promise<{ granted: number; unanswered: number }>;
+  repair(key: string): Promise<{ granted: number; told: number; unanswered: number }>;
   /** What a message does that looks at the key again. */
   lookAgain(message: RepairMessage | undefined): Promise<unknown>;
   /** Reads the record. @returns a hand-off by it, as of a call that stood still since */
@@ -100,7 +104,24 @@ interface World extends Pick<Lines, Shared> {
   repairAll(): Promise<unknown>;
   /** Deletes the record, as TTL does. */
   deleteRecord(key: string): Promise<unknown>;
+  /** A task that parks a millisecond after all before. */
+  parkNext: World['park'];
+  /** A call that joins the line a millisecond after all before, and then exits. @returns its ticket */
+  exitInLine(input: { key: string } & object, as?: Caller): Promise<string>;
 }
+
+/** Calls and tasks that come one after the other. */
+const arrivals = ({ timeline, acquire, park, rows }: Pick<World, 'timeline' | 'acquire' | 'park' | 'rows'>) => ({
+  parkNext: (input: object, task?: Task) => {
+    timeline.advance(1);
+    return park(input, task);
+  },
+  exitInLine: async (input: { key: string }, as?: Caller) => {
+    timeline.advance(1);
+    await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
+    return (await rows(input.key)).at(-1)?.ticket?.S ?? '';
+  },
+});
 
 export type LineWorld = (overrides?: Overrides) => Promise<World>;
 
@@ -161,7 +182,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     steady,
     refusedAfter: refusal(timeline, steady),
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence }) => world.breakLease({ key, fence }),
+    breakGrant: ({ key, fence, wait }) => world.breakLease({ key, fence, wait }),
     repair: (key) => world.repairKey(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? '', message?.fence),
     handOffLater: async (key) => {
@@ -169,16 +190,9 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
       return () => handOff(dependencies, { record, ending: 'broken' }, call());
     },
     see: async (key) => {
-      const {
-        state,
-        holder,
-        fence,
-        waiting,
-        waiters = [],
-      } = (await world.read({ key, waiters: true })) as never as {
-        state: string;
-      } & Seen;
-      const current = state === 'held' ? { holder, fence } : { holder: undefined, fence: undefined };
+      const seen = (await world.read({ key, waiters: true })) as never as { state: string } & Seen;
+      const { state, holder, fence, waiting, waiters = [], ending, expiresAt } = seen;
+      const current = state === 'held' ? { holder, fence, ending, expiresAt } : { holder: undefined, fence: undefined };
       return { ...current, waiting, waiters };
     },
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
@@ -190,6 +204,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
     repairAll: () => world.repair(),
     deleteRecord: world.deleteRaw,
+    ...arrivals({ ...world, timeline } as never as World),
   };
 };
 
@@ -201,6 +216,8 @@ export const permitLine: LineWorld = async (overrides = {}) => {
   const world = await poolLineWorld({ clock: timeline, ...overrides });
   const { dependencies, rawItem, putRaw, callerRow } = world;
   resetting(world as unknown as Lines);
+  const acquire: World['acquire'] = (input, as) => world.acquire({ limit: 1, ...input }, as);
+  const park: World['park'] = (input, task) => world.park({ limit: 1, ...input }, task);
   const steady: World['steady'] = (key, more = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
     return acquirePermit(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
@@ -211,12 +228,12 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     triesByPut: [],
     triesByUpdate: ['none'],
     newKey: keysOf('a permit'),
-    acquire: (input, as) => world.acquire({ limit: 1, ...input }, as),
+    acquire,
     steady,
     refusedAfter: refusal(timeline, steady),
-    park: (input, task) => world.park({ limit: 1, ...input }, task),
+    park,
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence }) => world.breakPermit({ key, fence }),
+    breakGrant: ({ key, fence, wait }) => world.breakPermit({ key, fence, wait }),
     repair: (key) => world.repairLine(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? ''),
     handOffLater: async (key) => {
@@ -225,7 +242,8 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     },
     see: async (key) => {
       const { holders, waiting, waiters = [] } = await world.read(key, { waiters: true });
-      return { holder: holders[0]?.holder, fence: holders[0]?.fence, waiting, waiters };
+      const [{ holder, fence, ending, expiresAt } = {} as Partial<Seen>] = holders;
+      return { holder, fence, ending, expiresAt, waiting, waiters };
     },
     rows: world.rows,
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
@@ -237,5 +255,6 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...more }),
     repairAll: () => world.repair(),
     deleteRecord: world.deleteRaw,
+    ...arrivals({ acquire, park, rows: world.rows, timeline }),
   };
 };
