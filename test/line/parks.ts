@@ -15,7 +15,8 @@ export async function parks(lineWorld: LineWorld) {
   const held = async (asked: object = {}) => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-    return { key, first, ...(await park({ key, holder: 'b', ttlSeconds: 60, ...asked })) };
+    const parked = await park({ key, holder: 'b', ttlSeconds: 60, ...asked });
+    return { ...parked, key, first };
   };
   beforeEach(() => {
     steps.onTheWay = async () => {};

@@ -20,6 +20,8 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 // What stands in front of a lock is the same line for a lease and for the only permit of a pool. The suite in this
 // folder sees a lock through World alone: no attribute of a record, and no sequence of requests.
 
+type Terms = { key: string } & Record<string, unknown>;
+
 export interface Grant {
   key: string;
   holder: string;
@@ -68,6 +70,8 @@ interface World extends Pick<Lines, Shared> {
   /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
   triesByPut: 'none'[];
   triesByUpdate: 'none'[];
+  /** The writes of a repair before it notifies a task: the mark of a lease. */
+  repairsByUpdate: 'none'[];
   /** A key of its own each time. */
   newKey(): string;
   acquire(input: object, as?: Caller): Promise<Grant>;
@@ -107,7 +111,7 @@ interface World extends Pick<Lines, Shared> {
   /** A task that parks a millisecond after all before. */
   parkNext: World['park'];
   /** A call that joins the line a millisecond after all before, and then exits. @returns its ticket */
-  exitInLine(input: { key: string } & object, as?: Caller): Promise<string>;
+  exitInLine(input: Terms, as?: Caller): Promise<string>;
 }
 
 /** Calls and tasks that come one after the other. */
@@ -116,7 +120,7 @@ const arrivals = ({ timeline, acquire, park, rows }: Pick<World, 'timeline' | 'a
     timeline.advance(1);
     return park(input, task);
   },
-  exitInLine: async (input: { key: string }, as?: Caller) => {
+  exitInLine: async (input: Terms, as?: Caller) => {
     timeline.advance(1);
     await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
     return (await rows(input.key)).at(-1)?.ticket?.S ?? '';
@@ -178,6 +182,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     timeline,
     triesByPut: ['none'],
     triesByUpdate: [],
+    repairsByUpdate: ['none'],
     newKey: keysOf('a lease'),
     steady,
     refusedAfter: refusal(timeline, steady),
@@ -227,6 +232,7 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     timeline,
     triesByPut: [],
     triesByUpdate: ['none'],
+    repairsByUpdate: [],
     newKey: keysOf('a permit'),
     acquire,
     steady,
