@@ -6,7 +6,7 @@ import type { LineWorld } from './world.ts';
 /** An acquire with a task token: the task is granted the lock, waits for it, or fails. */
 export async function parks(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, cancel, repair, grantOf, see, rows, isMarked, removeMark } = world;
+  const { acquire, heartbeat, release, breakGrant, cancel, repair, grantOf, see, rows, isMarked } = world;
   const { parkNext: park, as, precededBy, requests, steps, newKey, timeline } = world;
   const gone = () => Object.assign(steps.newTask(), { state: 'timedOut' as const });
   const successes = (token: string) =>
@@ -281,18 +281,6 @@ export async function parks(lineWorld: LineWorld) {
   });
 
   describe('the schedule', () => {
-    it('the schedule marks the record for a task without a mark, and grants the free lock to the task', async () => {
-      const { key, first, task } = await held();
-      await removeMark(key);
-      await repair(key);
-      expect(await isMarked(key)).toBe(true);
-      await removeMark(key);
-      await release(first);
-      expect(task.state).toBe('waiting');
-      await repair(key);
-      expect(grantOf(task)).toMatchObject({ holder: 'b' });
-    });
-
     it('a call hands off the lock of a release that could not read the line', async () => {
       const { key, first, task } = await held();
       requests.faultsOf.Query = ['error500', 'error500', 'error500'];

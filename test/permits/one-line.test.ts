@@ -13,7 +13,6 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const world = await poolLineWorld({ clock: timeline, ids: { ...worldIds(), random: () => 0 } });
 const { acquire, release, heartbeat, park, read, rows, grantOf, sent, dependencies, requests, steps } = world;
-const { answeredLate } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -30,20 +29,6 @@ const dieInLine = async (key: string, more: object = {}) => {
   timeline.advance(1); // a later ticket
   return (await rows(key)).at(-1)?.ticket?.S ?? '';
 };
-
-it.each([4100, 9999])('a claim of a permit that is answered %i ms late is renewed to its whole ttl', async (lateMs) => {
-  const key = `late claim ${lateMs}`;
-  const first = await acquire({ key, limit: 1 });
-  const [grant] = await timeline.play(
-    () => waits(key, { holder: 'next', ttlSeconds: 8 }),
-    () =>
-      timeline.later(1000, async () => {
-        await release(first);
-        requests.faultsOf.UpdateItem = [answeredLate(lateMs)];
-      }),
-  );
-  expect(grant).toMatchObject({ holder: 'next', repeated: false, remainingMs: 8000 });
-});
 
 it('the position in LeaseHeld does not count a waiter that has its permit', async () => {
   const key = 'granted row';

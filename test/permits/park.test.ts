@@ -115,19 +115,13 @@ describe('beyond the quota of the line, a task', () => {
     return { first, task, park: () => few.park({ key, holder: 'd', limit: 3 }, task) };
   }
 
-  it('is refused, and ended by the same error', async () => {
-    const { task, park } = await full('full');
-    const { code, context } = await failure(park());
-    expect([code, context]).toEqual(['QueueFull', expect.objectContaining({ key: 'full', limit: 2 })]);
-    expect(task).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { key: 'full' } });
-    expect(await few.rows('full')).toHaveLength(2);
-  });
-
-  it('is refused also where it has ended by itself, and leaves no row', async () => {
-    const { task, park } = await full('ended');
-    task.state = 'timedOut';
-    expect((await failure(park())).code).toBe('QueueFull');
-    expect(await few.rows('ended')).toHaveLength(2);
+  it.each([false, true])('is refused, and leaves no row (the task has ended: %s)', async (hasEnded) => {
+    const key = `full ${hasEnded}`;
+    const { task, park } = await full(key);
+    if (hasEnded) task.state = 'timedOut';
+    expect(await failure(park())).toMatchObject({ code: 'QueueFull', context: { key, limit: 2 } });
+    if (!hasEnded) expect(task).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { key } });
+    expect(await few.rows(key)).toHaveLength(2);
   });
 
   it('stays in line where Step Functions gives no answer', async () => {

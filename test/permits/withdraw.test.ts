@@ -13,7 +13,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, withdraw, park, grantOf, read, rows, rawItem, requests, steps, as, handlers } = world;
+const { acquire, release, withdraw, park, grantOf, read, rows, requests, steps, as, handlers } = world;
 const { breakPermit, precededBy, untold } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -44,24 +44,6 @@ const claimed = async (requestId: string) => {
 };
 
 describe('a withdrawal of a request for a permit', () => {
-  it('ends the call that waits, and those behind it come in', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', limit: 2, ttlSeconds: 60 });
-    const heavy = { key, holder: 'heavy', requestId: 'w1', limit: 2, weight: 2, waitSeconds: 20 };
-    const [refused, light, withdrawn] = await timeline.play(
-      async () => ({ ...(await failure(acquire(heavy, owner))), at: now() }),
-      () => later(100, () => acquire({ key, holder: 'light', limit: 2, waitSeconds: 20 })),
-      () =>
-        later(3000, async () => ({ ...(await withdraw({ key, requestId: 'w1', holder: 'heavy' }, owner)), at: now() })),
-    );
-    expect(withdrawn).toMatchObject({ key, requestId: 'w1', cancelled: true });
-    expect(refused).toMatchObject(cancelled);
-    expect(refused.at - withdrawn.at).toBeLessThanOrEqual(1250);
-    expect(light.waitedMs).toBeLessThan(3500);
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
   it('of a task is done where its permit is broken before it ends', async () => {
     const key = newKey();
     const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, requestId: 'w10' });

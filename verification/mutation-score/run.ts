@@ -52,13 +52,13 @@ const TESTS = {
   leases: ['test/leases/!(races|wakeup)*', 'test/queue/!(races|wakeup|order)*', 'test/namespaces/leases*'],
   line: [
     'test/queue/!(races|wakeup|order)*',
-    'test/leases/{adapters,break,leave,line,messages,one-line,overdue,park,standstills,undelivered,waits,withdraw}*',
+    'test/leases/{adapters,break,leave,line,messages,one-line,overdue,park,standstills,undelivered,waits}*',
     'test/namespaces/{executions,leases}*',
     'test/permits/!(races|line-races|crowd)*',
   ],
   locks: [
     'test/{leases,permits}/adapters*',
-    'test/leases/{environment,input,line-adapters,messages,withdraw}*',
+    'test/leases/{environment,input,leave,line-adapters,messages}*',
     'test/namespaces/{executions,leases}*',
     'test/permits/{execution,namespaces,withdraw}*',
     'test/queue/{dead-holders,execution-ended,many-keys}*',

@@ -246,7 +246,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the schedule does not put back the mark of a pool',
-    ['line', 'the schedule marks the record for a task without a mark'],
+    ['line', 'puts back a mark that another client has dropped'],
     change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(

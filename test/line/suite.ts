@@ -1,0 +1,42 @@
+import { askingAgain } from './asking-again.ts';
+import { breaks } from './breaks.ts';
+import { callers } from './callers.ts';
+import { fullLines } from './full.ts';
+import { handOffs } from './hand-offs.ts';
+import { lateWrites } from './late.ts';
+import { looks } from './looks.ts';
+import { meetings } from './meetings.ts';
+import { lateNotices } from './notices.ts';
+import { overdueTasks } from './overdue.ts';
+import { parks } from './parks.ts';
+import { piles } from './pile.ts';
+import { duplicateCalls } from './requests.ts';
+import { secondWaiters } from './second-waiters.ts';
+import { retriedTasks } from './tasks.ts';
+import { withdrawals } from './withdrawals.ts';
+import type { LineWorld } from './world.ts';
+
+/** What the line promises in front of each kind of lock. */
+const TOPICS = [
+  askingAgain,
+  breaks,
+  callers,
+  fullLines,
+  handOffs,
+  lateWrites,
+  looks,
+  meetings,
+  lateNotices,
+  overdueTasks,
+  parks,
+  piles,
+  duplicateCalls,
+  secondWaiters,
+  retriedTasks,
+  withdrawals,
+];
+
+/** Runs all topics for one kind of lock. */
+export async function testLine(lineWorld: LineWorld): Promise<void> {
+  for (const cases of TOPICS) await cases(lineWorld);
+}
