@@ -11,6 +11,7 @@ import { overdueTasks } from './overdue.ts';
 import { parks } from './parks.ts';
 import { piles } from './pile.ts';
 import { duplicateCalls } from './requests.ts';
+import { rulesOfCalls } from './rules.ts';
 import { secondWaiters } from './second-waiters.ts';
 import { retriedTasks } from './tasks.ts';
 import { withdrawals } from './withdrawals.ts';
@@ -31,6 +32,7 @@ const TOPICS = [
   parks,
   piles,
   duplicateCalls,
+  rulesOfCalls,
   secondWaiters,
   retriedTasks,
   withdrawals,

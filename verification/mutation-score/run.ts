@@ -52,7 +52,7 @@ const TESTS = {
   leases: ['test/leases/!(races|wakeup)*', 'test/queue/!(races|wakeup|order)*', 'test/namespaces/leases*'],
   line: [
     'test/queue/!(races|wakeup|order)*',
-    'test/leases/{adapters,break,leave,line,messages,one-line,overdue,park,standstills,undelivered,waits}*',
+    'test/leases/{adapters,break,leave,line,messages,overdue,park,standstills,undelivered,waits}*',
     'test/namespaces/{executions,leases}*',
     'test/permits/!(races|line-races|crowd)*',
   ],

@@ -277,7 +277,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a repeated acquire prolongs the permit',
-    ['one-line', 'a repeated acquire does not extend a permit that came from the line'],
+    ['line', 'a repeated acquire does not extend a grant that came from the line'],
     change("if (how === 'answer') return this.#answer(entry);", ''),
   ),
   byTest(
