@@ -45,6 +45,7 @@ export async function lateNotices(lineWorld: LineWorld) {
       const { task } = await park({ key, holder: 'task', ttlSeconds });
       steps.faults.SendTaskSuccess = ['lost'];
       await release(first);
+      expect(steps.requests).toHaveLength(1); // the client does not send a message again
       timeline.advance(10_000);
       expect(await repair(key)).toMatchObject({ granted: 0, ...neither });
       expect([await rows(key), await see(key)]).toMatchObject([[], { holder: 'task' }]);
