@@ -417,6 +417,6 @@ export const POOLS: Mutation[] = [
   {
     name: 'the former holder of a broken lease is told that it was taken',
     changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
-    test: { file: 'test/leases/break.test.ts', name: 'sees it also if the waiter came after the break' },
+    test: { file: 'test/leases/break.test.ts', name: 'is known to its holder also if a waiter came' },
   },
 ];
