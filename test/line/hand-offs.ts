@@ -161,7 +161,10 @@ export async function handOffs(lineWorld: LineWorld) {
       await world.removeMark(key);
       await repair(key);
       expect([await isMarked(key), task.state]).toEqual([true, 'waiting']);
+      await world.removeMark(key);
       await release(first);
+      expect(task.state).toBe('waiting'); // the release did not look at the line
+      await repair(key);
       expect(task.state).toBe('succeeded');
     });
 

@@ -20,6 +20,8 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 // What stands in front of a lock is the same line for a lease and for the only permit of a pool. The suite in this
 // folder sees a lock through World alone: no attribute of a record, and no sequence of requests.
 
+type Terms = { key: string } & Record<string, unknown>;
+
 export interface Grant {
   key: string;
   holder: string;
@@ -42,6 +44,8 @@ interface Seen {
   expiresAt?: string;
   waiting: number;
   waiters: { ticket: string; kind: string; holder: string }[];
+  /** True if an operator has broken the grant, and the holder may still use it. */
+  ending?: boolean;
 }
 
 interface Counts {
@@ -70,6 +74,8 @@ interface World extends Pick<Lines, Shared> {
   /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
   triesByPut: 'none'[];
   triesByUpdate: 'none'[];
+  /** The writes of a repair before it notifies a task: the mark of a lease. */
+  repairsByUpdate: 'none'[];
   /** A key of its own each time. */
   newKey(): string;
   acquire(input: object, as?: Caller): Promise<Grant>;
@@ -79,16 +85,14 @@ interface World extends Pick<Lines, Shared> {
   refusedAfter(key: string, more?: object): Promise<Awaited<ReturnType<typeof failure>> & { afterMs: number }>;
   /** A task of its own each time. Within a millisecond, chance decides who comes first. */
   park(input: object, task?: Task): Promise<Parked & { task: Task }>;
-  /** A call that joins the line, and then exits. The waiters after it have later tickets. */
-  exitInLine(input: object, as?: Caller): Promise<void>;
   /** The grant of a task. The test fails if there is none. */
   grantOf(task: Task): Grant;
   heartbeat(input: { key: string; leaseId: string; ttlSeconds?: number }): Promise<{ holder: string }>;
   release(grant: { key: string; leaseId: string }, as?: Caller): Promise<{ released: boolean; reason?: string }>;
-  breakGrant(grant: { key: string; fence: number }): Promise<unknown>;
+  breakGrant(grant: { key: string; fence: number; wait?: boolean }): Promise<unknown>;
   cancel(key: string, ticket: string): Promise<{ cancelled: boolean }>;
   /** What the schedule does for a key. */
-  repair(key: string): Promise<{ granted: number; unanswered: number }>;
+  repair(key: string): Promise<{ granted: number; told: number; unanswered: number }>;
   /** What a message does that looks at the key again. */
   lookAgain(message: RepairMessage | undefined): Promise<unknown>;
   /** Reads the record. @returns a hand-off by it, as of a call that was paused since */
@@ -108,7 +112,26 @@ interface World extends Pick<Lines, Shared> {
   repairAll(as?: Caller): Promise<unknown>;
   /** Deletes the record, as TTL does. */
   deleteRecord(key: string): Promise<unknown>;
+  /** A task that parks a millisecond after all before. */
+  parkNext: World['park'];
+  /** A call that joins the line after all before, and then exits. The waiters after it have later tickets. @returns its ticket */
+  exitInLine(input: Terms, as?: Caller): Promise<string>;
 }
+
+/** Calls and tasks that come one after the other. */
+const arrivals = ({ timeline, acquire, park, rows }: Pick<World, 'timeline' | 'acquire' | 'park' | 'rows'>) => ({
+  parkNext: (input: object, task?: Task) => {
+    timeline.advance(1);
+    return park(input, task);
+  },
+  exitInLine: async (input: Terms, as?: Caller) => {
+    timeline.advance(1);
+    // Three requests put a call in line.
+    await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
+    timeline.advance(1);
+    return (await rows(input.key)).at(-1)?.ticket?.S ?? '';
+  },
+});
 
 export type LineWorld = (overrides?: Overrides) => Promise<World>;
 
@@ -121,14 +144,6 @@ const refusal = (timeline: Timeline, steady: World['steady']) => async (key: str
   const refused = await failure(steady(key, more));
   return { ...refused, code: refused.code, message: refused.message, afterMs: timeline.now() - from };
 };
-
-/** Three requests put a call in line. */
-const exiting =
-  (timeline: Timeline, acquire: World['acquire']): World['exitInLine'] =>
-  async (input, as) => {
-    await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
-    timeline.advance(1);
-  };
 
 type Item = Awaited<ReturnType<Lines['rawItem']>>;
 
@@ -148,8 +163,8 @@ const seen = (
   current: Current | undefined,
   { waiting, waiters = [] }: Partial<Pick<Seen, 'waiters'>> & Pick<Seen, 'waiting'>,
 ) => {
-  const { holder, fence, execution, inGrace, remainingMs, expiresAt } = current ?? ({} as Partial<Current>);
-  return { holder, fence, execution, inGrace, remainingMs, expiresAt, waiting, waiters } as Seen;
+  const { holder, fence, execution, inGrace, remainingMs, expiresAt, ending } = current ?? ({} as Partial<Current>);
+  return { holder, fence, execution, inGrace, remainingMs, expiresAt, ending, waiting, waiters } as Seen;
 };
 
 /** When a caller leaves that waits for another minute, as its row says. */
@@ -189,12 +204,12 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     timeline,
     triesByPut: ['none'],
     triesByUpdate: [],
+    repairsByUpdate: ['none'],
     newKey: keysOf('a lease'),
-    exitInLine: exiting(timeline, world.acquire),
     steady,
     refusedAfter: refusal(timeline, steady),
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence }) => world.breakLease({ key, fence }),
+    breakGrant: ({ key, fence, wait }) => world.breakLease({ key, fence, wait }),
     repair: (key) => world.repairKey(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? '', message?.fence),
     handOffLater: async (key) => {
@@ -215,6 +230,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     callerRow: (key, name, more = {}) => world.callerRow(key, name, { ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
+    ...arrivals({ ...world, timeline } as never as World),
   };
 };
 
@@ -226,24 +242,25 @@ export const permitLine: LineWorld = async (overrides = {}) => {
   const world = await poolLineWorld({ clock: timeline, ...overrides });
   const { dependencies, rawItem, putRaw, callerRow } = world;
   resetting(world as unknown as Lines);
+  const acquire: World['acquire'] = (input, as) => world.acquire({ limit: 1, ...input }, as);
+  const park: World['park'] = (input, task) => world.park({ limit: 1, ...input }, task);
   const steady: World['steady'] = (key, more = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
     return acquirePermit(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
   };
-  const acquire: World['acquire'] = (input, as) => world.acquire({ limit: 1, ...input }, as);
   return {
     ...world,
     timeline,
     triesByPut: [],
     triesByUpdate: ['none'],
+    repairsByUpdate: [],
     newKey: keysOf('a permit'),
-    exitInLine: exiting(timeline, acquire),
     acquire,
     steady,
     refusedAfter: refusal(timeline, steady),
-    park: (input, task) => world.park({ limit: 1, ...input }, task),
+    park,
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence }) => world.breakPermit({ key, fence }),
+    breakGrant: ({ key, fence, wait }) => world.breakPermit({ key, fence, wait }),
     repair: (key) => world.repairLine(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? ''),
     handOffLater: async (key) => {
@@ -264,5 +281,6 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
+    ...arrivals({ acquire, park, rows: world.rows, timeline }),
   };
 };

@@ -516,8 +516,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a task whose cancelling got no answer is told as cancelled',
     changes: [change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/withdrawal.ts')],
     test: {
-      file: 'test/queue/park.test.ts',
-      name: 'says where the task was gone, and keeps the ticket where Step Functions gives no answer',
+      file: 'test/leases/line.test.ts',
+      name: 'the operator is told that the task is gone, and the ticket stays',
     },
   },
   {
@@ -663,7 +663,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the request of a grant that nobody got is remembered as released',
     changes: [change("', request_id, holder, principal, ticket'", "', principal, ticket'")],
-    test: { file: 'test/queue/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
+    test: { file: 'test/leases/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
   },
   {
     name: 'the wrapper lets its target run on after the lease',
@@ -706,7 +706,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a transfer undoes the lift of a fence',
     changes: [change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;')],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'stays: of a lease that is held, lifted by the command for restored tables',
     },
   },
@@ -733,7 +733,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'does not follow a key without a record that another has held since',
     },
   },
@@ -746,7 +746,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'does not clear the mark that began again where the one before named nobody',
     },
   },
@@ -759,7 +759,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'a call that stood still does not clear the mark that began again on a lease that stays held',
     },
   },
@@ -772,7 +772,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'a renewal that stood still does not extend the grant of the next holder',
     },
   },

@@ -13,11 +13,6 @@ const byTest = (name: string, [file, test]: [file: string, test: string], ...cha
   ...{ name, changes, test: { file: `test/permits/${file}.test.ts`, name: test } },
 });
 
-/** Shown for leases and permits alike. */
-const byTask = (name: string, test: string, ...changes: Change[]): Mutation => ({
-  ...{ name, changes, test: { file: 'test/line/tasks.test.ts', name: test } },
-});
-
 /** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
 export const POOLS: Mutation[] = [
   byTest(
@@ -70,7 +65,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a call that does not wait takes no notice of the mark',
-    ['park', 'of a release that died before it looked at the line: its repeat looks'],
+    ['line', 'a call hands off the lock of a release that could not read the line'],
     change('conditions: [isUnmarked] }', 'conditions: [] }'),
   ),
   byTest(
@@ -160,57 +155,60 @@ export const POOLS: Mutation[] = [
       `const { won, record, arrivals, lineOut } = await lock.mark(joining.ticket ?? '', 'first');\n  ${TAKES_PLACE}`,
     ),
   ),
-  byTask(
-    'a task that is tried again takes the lease from the execution that has it',
-    'a retried task leaves the grant to the execution that has it',
-    change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/leases/marks.ts'),
-  ),
-  byTask(
+  {
+    name: 'a task that is tried again takes the lease from the execution that has it',
+    changes: [change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/leases/marks.ts')],
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a retried task leaves the grant to the execution that has it',
+    },
+  },
+  byTest(
     'a task that is tried again takes the permit from the execution that has it',
-    'a retried task leaves the grant to the execution that has it',
+    ['line', 'a retried task leaves the grant to the execution that has it'],
     change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/permits/deliver.ts'),
   ),
-  byTask(
+  byTest(
     'a task that is gone ends a grant that a call may hold',
-    'a retried task that has already ended does not hand off the grant',
+    ['line', 'a retried task that has already ended does not hand off the grant'],
     change("if (outcome === 'gone' && !repeated) await", "if (outcome === 'gone') await"),
   ),
-  byTask(
+  byTest(
     'a task whose refusal got no answer is said to wait no more',
-    'the answer says that the task waits if the request was released',
+    ['line', 'the answer says that the task waits if the request was released'],
     change(
       "return delivery === 'unanswered' ? 'waits' : 'notified';",
       "return delivery === 'gone' ? 'waits' : 'notified';",
     ),
   ),
-  byTask(
+  byTest(
     'a task whose grant got no answer is said to wait no more',
-    'the answer says that the task waits if the task was granted at once',
+    ['line', 'the answer says that the task waits if the task was granted at once'],
     change("if (unnotified?.has(waiter.ticket)) return 'waits';", ''),
   ),
-  byTask(
+  byTest(
     'no message looks at the end of the holders of a pool',
-    'only the first task in line sends the message that looks again',
+    ['line', 'only the first task in line sends the message that looks again'],
     change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
   ),
-  byTask(
+  byTest(
     'no message looks at the end of a permit that a task was granted in front of another task',
-    'a hand-off to a task sends the message that looks again when the grant of that task ends',
+    ['line', 'a hand-off to a task sends the message that looks again when the grant of that task ends'],
     change('else if (behind) await', 'else if (behind && record.used < 0) await'),
   ),
-  byTask(
+  byTest(
     'a hand-off of a pool sends a message about permits whose tasks are gone',
-    'a hand-off to a task that is gone sends no message that looks again',
+    ['line', 'a hand-off to a task that is gone sends no message that looks again'],
     change('if (!taskWaits || undelivered.length === heads.length)', 'if (!taskWaits)'),
   ),
-  byTask(
+  byTest(
     'each task that parks for a permit sends a message',
-    'only the first task in line sends the message that looks again',
+    ['line', 'only the first task in line sends the message that looks again'],
     change('if (!this.isNext(record, ticket)) return;', 'if (record.nextTicket === undefined) return;'),
   ),
-  byTask(
+  byTest(
     'a hand-off of a pool sends a message only if a task is next',
-    'a hand-off sends the message that looks again after the grant window',
+    ['line', 'a hand-off sends the message that looks again after the grant window'],
     change(' || (await reading.hasTaskBehind(waiter))', ''),
   ),
   byTest(
@@ -230,27 +228,28 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
-    ['park', 'grants a permit at once where there is room'],
+    ['line', 'a task receives a free lock at once, with what acquire would answer'],
     change('if (lock.freeAt(record) <= dependencies.clock.now()) {', 'if (lock.freeAt(record) === 0) {'),
   ),
   byTest(
     'a grant of the line that landed without an answer is taken for that of another call',
-    ['park', 'of the write that grants: the grant is told all the same, once'],
+    ['line', 'the task is notified once'],
     change('return { ...written, won: written.landed };', 'return written;'),
   ),
   byTest(
     'a message to a task that got no answer is sent again by the SDK',
-    ['park', 'of a message that has landed: the permit stays'],
+    ['line', 'the schedule deletes the ticket of a task that a message has reached without an answer'],
     { file: 'shared/aws/step-functions.ts', search: 'maxAttempts: 1,', replace: 'maxAttempts: 3,' },
+    change('tooLate: () => tries++ > 0', 'tooLate: () => tries++ > 2'),
   ),
   byTest(
     'the schedule tells no task of a permit that it may not have heard of',
-    ['park', 'of the message to the task: the schedule renews the permit, and tells it again'],
+    ['line', 'the schedule notifies a task of its grant from ten seconds after'],
     change('if (read++ === MAX_LATE ||', 'if (read++ >= 0 ||'),
   ),
   byTest(
     'a grant whose answer was lost is told also where another call has told it since',
-    ['park', 'of the write that grants, and the task came again before the next try'],
+    ['line', 'the grant stays if the task has come again with another token'],
     change(
       'if (entry.version !== versions.get(permit.name)) return undefined;',
       'if (!versions.has(permit.name)) return undefined;',
@@ -258,7 +257,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the schedule does not put back the mark of a pool',
-    ['park', 'of a call that died after its row: the schedule marks the record and grants'],
+    ['line', 'puts back a mark that another client has dropped'],
     change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(
@@ -289,7 +288,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a repeated acquire prolongs the permit',
-    ['one-line', 'a repeated acquire does not extend a permit that came from the line'],
+    ['line', 'a repeated acquire does not extend a grant that came from the line'],
     change("if (how === 'answer') return this.#answer(entry);", ''),
   ),
   byTest(
@@ -438,6 +437,6 @@ export const POOLS: Mutation[] = [
   {
     name: 'the former holder of a broken lease is told that it was taken',
     changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
-    test: { file: 'test/queue/break.test.ts', name: 'sees it also if the waiter came after the break' },
+    test: { file: 'test/leases/break.test.ts', name: 'is known to its holder also if a waiter came' },
   },
 ];

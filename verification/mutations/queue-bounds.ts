@@ -60,7 +60,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (record.claimTtlMs !== undefined)',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'gets the lease by a message a second after it can be had' },
+    test: { file: 'test/leases/line.test.ts', name: 'only the first task in line sends the message' },
   },
   {
     name: 'each task that parks sends a message',
@@ -70,7 +70,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const isFirst = Number(record.waiters?.N) > 0;',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'has its message sent by the first in line alone' },
+    test: { file: 'test/leases/line.test.ts', name: 'only the first task in line sends the message' },
   },
   {
     name: 'a message about a grant that has ended goes on with the one that stands',
@@ -84,7 +84,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (fence !== undefined) await',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'about a grant that has ended reads the record' },
+    test: { file: 'test/leases/messages.test.ts', name: 'about a grant that has ended reads the record' },
   },
   {
     name: 'a grant to a task in front of another sends no message',
@@ -94,7 +94,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (outcome !== 'gone') {\n        if (line.taskWaits && !isTask(oldest)) await",
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
+    test: { file: 'test/leases/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
   },
   {
     name: 'the event of an end believes what Step Functions said before the record was read',
@@ -483,13 +483,13 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'false',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'do not grow in number' },
+    test: { file: 'test/leases/messages.test.ts', name: 'do not grow in number' },
   },
   {
     name: 'a grant inherits the note of the last message of the one before',
     changes: [{ search: ", 'look_at'],", replace: '],' }],
     test: {
-      file: 'test/queue/messages.test.ts',
+      file: 'test/leases/messages.test.ts',
       name: 'are the last ones about a grant, and the next grant has messages of its own',
     },
   },

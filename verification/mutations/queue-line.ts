@@ -184,13 +184,13 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'and the event of its end ends its execution: `previous` names it all the same to',
-    'test/queue/undelivered.test.ts',
+    'test/leases/undelivered.test.ts',
   ),
   shown(
     'the end of an execution remembers the request of a grant that is over and that nobody heard of',
     [change('|| endsAt <= dependencies.clock.now()) return true;', '|| endsAt <= 0) return true;')],
     'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
-    'test/queue/undelivered.test.ts',
+    'test/leases/undelivered.test.ts',
   ),
   shown(
     'a withdrawal does not read the record',

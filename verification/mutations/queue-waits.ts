@@ -7,7 +7,7 @@ const QUICK = 'test/leases/quick-release.test.ts';
 const PACE = 'test/leases/pace.test.ts';
 const TAKE_OVER = 'test/leases/take-over.test.ts';
 const REQUESTS = 'test/leases/duplicate-calls.test.ts';
-const UNDELIVERED = 'test/queue/undelivered.test.ts';
+const UNDELIVERED = 'test/leases/undelivered.test.ts';
 const ENDED = 'test/leases/executions.test.ts';
 const LANDED = 'test/leases/unanswered-hand-offs.test.ts';
 
@@ -23,7 +23,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a later try that was in line before the grant of its request is not notified',
     [change("shared === undefined ? '' : ' OR request_id = :shared'", "shared ? '' : ''")],
     ...[
-      'test/line/tasks.test.ts',
+      'test/leases/line.test.ts',
       'is notified by the schedule if both tries were in line and the grant went to the older try',
     ],
   ),
@@ -220,7 +220,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
     [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;", '')],
-    'test/queue/undelivered.test.ts',
+    'test/leases/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
   ),
   shown(

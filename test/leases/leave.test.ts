@@ -8,7 +8,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
-const { dependencies } = world;
+const { dependencies, withdraw } = world;
 afterAll(() => steps.stop());
 
 /** With so little time left, a release leaves the line to others: the lease is free, and keeps its mark. */
@@ -57,4 +57,17 @@ describe('a call that leaves the line of a free lease', () => {
     expect(await failure(refuse(asking(key), refusing))).toMatchObject({ code: 'LeaseLost' });
     expect(requests.sent).toEqual(['DeleteItem']);
   });
+});
+
+it('a withdrawal that names the ticket of its call costs a write and a read, however long the line is', async () => {
+  const key = 'long';
+  await acquire({ key, holder: 'first', ttlSeconds: 600 });
+  await putTickets(Array.from({ length: 150 }, (_, at) => callerRow(key, `before-${at}`)));
+  clock.advance(1);
+  const { ticket } = await joinLine(key, 'r');
+  requests.sent.length = 0;
+  expect(await withdraw({ key, holder: 'caller', requestId: 'r', ticket })).toMatchObject({ cancelled: true });
+  expect(requests.sent).toEqual(['UpdateItem', 'GetItem']);
+  const flagged = (await rows(key)).filter(({ cancelled_at: at }) => at !== undefined);
+  expect(flagged.map((row) => row.ticket?.S)).toEqual([ticket]);
 });

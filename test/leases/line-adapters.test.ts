@@ -65,25 +65,6 @@ describe('the functions', () => {
     expect(await rows('break')).toEqual([]);
   });
 
-  it('read counts and lists those who are parked, also by query string', async () => {
-    await post(acquire, { key: 'read', holder: 'first' });
-    const { ticket } = await park({ key: 'read', holder: 'b' });
-    expect((await get(readLeases, { key: 'read' })).body).toMatchObject({ waiting: 1 });
-    const { body } = await get(readLeases, { key: 'read', waiters: 'true', limit: '10' });
-    expect(body).toMatchObject({ waiting: 1, waiters: [{ ticket, holder: 'b' }] });
-    expect((await get(readLeases, { key: 'read', waiters: 'false' })).body).not.toHaveProperty('waiters');
-  });
-
-  it('cancelWaiter', async () => {
-    await post(acquire, { key: 'cancel', holder: 'first' });
-    const { task, ticket } = await park({ key: 'cancel' });
-    expect(await post(cancelWaiter, { key: 'cancel', ticket })).toMatchObject({
-      status: 200,
-      body: { cancelled: true },
-    });
-    expect(task.error).toBe('LeaseLost');
-  });
-
   it('cancelWaiter, of the next one for a lease that came free without a look at the line: those behind have their turn', async () => {
     const { lambdaContext } = await import('../support/stack/adapters.ts');
     const first = await throughTask(acquire, { key: 'cancel-next', holder: 'first' });
@@ -91,7 +72,8 @@ describe('the functions', () => {
     const behind = await park({ key: 'cancel-next', holder: 'behind' });
     await throughTask(release, { key: 'cancel-next', leaseId: first.body.leaseId }, lambdaContext(1900));
     expect(next.task.state).toBe('waiting');
-    await post(cancelWaiter, { key: 'cancel-next', ticket: next.ticket });
+    const cancelled = await post(cancelWaiter, { key: 'cancel-next', ticket: next.ticket });
+    expect([cancelled, next.task.error]).toMatchObject([{ status: 200, body: { cancelled: true } }, 'LeaseLost']);
     expect(grantOf(behind.task)).toMatchObject({ holder: 'behind' });
   });
 
@@ -186,19 +168,6 @@ describe('the functions', () => {
         issues: [{ path: field }],
       });
   });
-
-  it('executionEnded frees a lease that the task of the execution has not heard of', async () => {
-    const [key, execution] = ['unheard', executionOf('unheard')];
-    steps.executions.set(execution, 'ABORTED');
-    const first = await throughTask(acquire, { key, holder: 'first' });
-    const { task } = await park({ key, execution, ttlSeconds: 600 });
-    steps.faults.SendTaskSuccess = ['refused'];
-    await throughTask(release, { key, leaseId: first.body.leaseId });
-    expect(task.state).toBe('waiting');
-    const { body } = await throughTask(executionEnded, { execution });
-    expect(body).toEqual({ execution, tickets: 1, freed: 1, graced: 0, kept: 0 });
-    expect(await rows(key)).toEqual([]);
-  });
 });
 
 describe('callers in line, through the functions', () => {
@@ -217,23 +186,10 @@ describe('callers in line, through the functions', () => {
     expect(await post(withdraw, own)).toMatchObject({ outcome: 'ok', body: { cancelled: true } });
     expect([overdue.task.error, next.task.state]).toEqual(['LeaseHeld', 'succeeded']);
     expect(await post(withdraw, own)).toMatchObject({ body: { cancelled: false, reason: 'unknown' } });
+    const waits = { key, holder: 'd', requestId: 'w' };
+    expect((await post(acquire, { ...waits, waitSeconds: 1 })).body).toMatchObject({ code: 'LeaseHeld', place: 1 });
+    expect((await post(withdraw, waits)).body).toMatchObject({ cancelled: true });
     await post(release, { key, leaseId: grantOf(next.task).leaseId });
-  });
-
-  it('withdraw of a call that keeps its place, and of a lease from the line', async () => {
-    const key = 'withdrawn';
-    const first = await post(acquire, { key, holder: 'a' });
-    const [call, parked] = [
-      { key, holder: 'c', requestId: 'q' },
-      { key, holder: 'b', requestId: 'r' },
-    ];
-    expect((await post(acquire, { ...call, waitSeconds: 1 })).body).toMatchObject({ code: 'LeaseHeld', place: 1 });
-    expect((await post(withdraw, call)).body).toMatchObject({ cancelled: true });
-    const { task } = await park(parked);
-    await post(release, { key, leaseId: first.body.leaseId });
-    expect(task.state).toBe('succeeded');
-    expect((await post(withdraw, parked)).body).toMatchObject({ cancelled: true });
-    expect((await get(readLeases, { key })).body).toMatchObject({ state: 'released' });
   });
 });
 

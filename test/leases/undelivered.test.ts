@@ -10,7 +10,23 @@ beforeEach(() => {
   steps.faults = {};
 });
 
-const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
+/** The grant of a task is on record, and no message has reached the task. */
+async function unnotified(asked: { key: string } & Record<string, unknown>) {
+  const first = await acquire({ key: asked.key, holder: 'first' });
+  const { task } = await park({ holder: 'task', requestId: 'r', ttlSeconds: 30, parkSeconds: 50, ...asked });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(first);
+  expect(task.state).toBe('waiting');
+  return { first, task };
+}
+
+/** An execution that has failed runs again, and its task comes again. */
+async function redriven(asked: { execution: string } & Record<string, unknown>) {
+  steps.redriven.add(asked.execution);
+  steps.executions.set(asked.execution, 'RUNNING');
+  return grantOf((await park(asked)).task);
+}
+const refused = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
 
 /** The ticket is there, and the call that wrote it fails: its task is tried again later, with a new token. */
 async function parkWithoutAnswer(asked: { key: string; requestId: string; holder: string }) {
@@ -24,20 +40,21 @@ async function parkWithoutAnswer(asked: { key: string; requestId: string; holder
 describe('a grant that ended because its task was gone was never delivered: its request may ask again', () => {
   const asked = (key: string) => ({ key, requestId: 'r', holder: 'h', ttlSeconds: 60 });
 
-  it.each(['release', 'break'])('after a %s gave it to the dead ticket', async (how) => {
+  it.each(['release', 'break', 'run of the schedule'])('after a %s gave it to the dead ticket', async (how) => {
     const key = `gone after ${how}`;
-    const first = await acquire({ key });
+    const first = await acquire({ key, ttlSeconds: 2 });
     await parkWithoutAnswer(asked(key));
     if (how === 'release') await release(first);
-    else await breakLease({ key, fence: first.fence });
+    else if (how === 'break') await breakLease({ key, fence: first.fence });
+    else clock.advance(3000);
+    if (how === 'run of the schedule') await repair();
     expect(await rawItem(key)).not.toHaveProperty('request_id');
     expect(await rows(key)).toEqual([]);
-
     const { task } = await park(asked(key));
     expect(grantOf(task).fence).toBeGreaterThan(first.fence);
     expect((await release(grantOf(task))).released).toBe(true);
     // This one was delivered and given back: a late duplicate of it leases nothing.
-    await expect(acquire(asked(key))).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    await expect(acquire(asked(key))).rejects.toMatchObject(refused('released'));
   });
 
   it('a request whose task was gone may ask again while the ticket of an overdue task that could not be notified is left', async () => {
@@ -61,8 +78,7 @@ describe('a grant that ended because its task was gone was never delivered: its 
     'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, %s',
     async (when, laterMs, behindMs) => {
       const key = `told, and not yet ended, ${when}`;
-      const execution = executionOf(encodeURIComponent(when));
-      steps.executions.set(execution, 'RUNNING');
+      const execution = steps.newExecution('RUNNING');
       steps.faults.SendTaskSuccess = ['refused'];
       const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 5 });
       expect(task.state).toBe('waiting');
@@ -75,65 +91,40 @@ describe('a grant that ended because its task was gone was never delivered: its 
       clock.advance(behindMs);
       steps.executions.set(execution, 'FAILED');
       expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
-      steps.redriven.add(execution);
-      steps.executions.set(execution, 'RUNNING');
-      const redriven = await park({ ...asked(key), execution });
-      expect(grantOf(redriven.task)).toMatchObject({ key });
+      expect(await redriven({ ...asked(key), execution })).toMatchObject({ key });
     },
   );
 
-  it('after the schedule found it expired', async () => {
-    const key = 'gone after expiry';
-    await acquire({ key, ttlSeconds: 2 });
-    await parkWithoutAnswer(asked(key));
-    clock.advance(3000);
-    await repair();
-    expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
-  });
-
   it('after its task was told, in place of the grant, that its patience is over', async () => {
     const key = 'told too late';
-    const execution = executionOf('late');
-    const first = await acquire({ key });
-    steps.faults.SendTaskSuccess = ['refused'];
-    const { task } = await park({ ...asked(key), ttlSeconds: 30, parkSeconds: 50, execution });
-    await release(first);
+    const execution = steps.newExecution('RUNNING');
+    const { first, task } = await unnotified({ ...asked(key), ttlSeconds: 30, execution });
     expect(await rawItem(key)).toMatchObject({ request_id: { S: 'r' } });
     clock.advance(300_000);
     await repair();
     expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
     expect(await rawItem(key)).not.toHaveProperty('request_id');
-
     steps.executions.set(execution, 'FAILED');
     await executionEnded(execution);
-    steps.executions.set(execution, 'RUNNING');
-    steps.redriven.add(execution);
-    const redriven = await park({ ...asked(key), execution });
-    expect(grantOf(redriven.task).fence).toBeGreaterThan(first.fence);
+    const grant = await redriven({ ...asked(key), execution });
+    expect(grant.fence).toBeGreaterThan(first.fence);
     // Its task never had the lease, so the holder before it is the last one.
-    expect(grantOf(redriven.task)).toMatchObject({ previous: { fence: first.fence, ended: 'released' } });
+    expect(grant).toMatchObject({ previous: { fence: first.fence, ended: 'released' } });
   });
 
   it.each(['the event of its end', 'the schedule'])(
     'after its execution had ended before word of the grant was sent, as found by %s',
     async (finder) => {
       const key = `redriven after ${finder}`;
-      const execution = executionOf(encodeURIComponent(key));
-      const first = await acquire({ key });
-      const { task } = await park({ ...asked(key), execution });
-      steps.faults.SendTaskSuccess = ['refused'];
-      await release(first);
+      const execution = steps.newExecution('RUNNING');
+      const { first, task } = await unnotified({ ...asked(key), execution });
       task.state = 'timedOut';
       steps.executions.set(execution, 'ABORTED');
       clock.advance(11_000);
       if (finder === 'the schedule') await repair();
       else await executionEnded(execution);
       expect(await rows(key)).toEqual([]);
-
-      steps.executions.set(execution, 'RUNNING');
-      steps.redriven.add(execution);
-      const redriven = await park({ ...asked(key), execution });
-      expect(grantOf(redriven.task).fence).toBeGreaterThan(first.fence);
+      expect((await redriven({ ...asked(key), execution })).fence).toBeGreaterThan(first.fence);
     },
   );
 });
@@ -146,7 +137,7 @@ describe('where a function stopped after it told the task, and before it deleted
     ['the schedule', 'a later caller'],
   ])('and %s ends its execution: `previous` names it all the same to %s', async (finder, successor) => {
     const key = `told, found by ${finder}, for ${successor}`;
-    const execution = executionOf(encodeURIComponent(key));
+    const execution = steps.newExecution('RUNNING');
     const first = await acquire({ key });
     const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
     const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
@@ -167,18 +158,9 @@ describe('where a function stopped after it told the task, and before it deleted
 });
 
 describe('a task that took LeaseHeld in place of a grant that had expired', () => {
-  /** Its grant is on record, and word of it never came. Another task is overdue before it, and nobody waits behind them. */
-  async function untold(key: string) {
-    const first = await acquire({ key, holder: 'first' });
-    const { task } = await park({ key, holder: 'task', requestId: 'r', ttlSeconds: 30, parkSeconds: 50 });
-    steps.faults.SendTaskSuccess = ['refused'];
-    await release(first);
-    return { first, task };
-  }
-
   it('never held: the next in line learns of the holder before it', async () => {
     const key = 'untold, with a next one';
-    const { first, task } = await untold(key);
+    const { first, task } = await unnotified({ key });
     const next = await park({ key, holder: 'next' });
     clock.advance(60_000);
     await repair();
@@ -188,7 +170,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
 
   it('never held, also where a caller joins while the lease is handed on', async () => {
     const key = 'untold, and joined';
-    const { first, task } = await untold(key);
+    const { first, task } = await unnotified({ key });
     clock.advance(60_000);
     const marked = async (send: () => Promise<unknown>) => {
       const record = await rawItem(key);
@@ -228,7 +210,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
 
   it('may stand beside a call of its request that was answered with the grant: that one is named', async () => {
     const key = 'untold, and shared';
-    const { task } = await untold(key);
+    const { task } = await unnotified({ key });
     const shared = await acquire({ key, holder: 'task', requestId: 'r' });
     expect(shared).toMatchObject({ repeated: true });
     const next = await park({ key, holder: 'next' });
@@ -242,12 +224,11 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
 
 describe('a grant that was delivered, or whose request had it otherwise, is remembered', () => {
   it('where the task was told and its execution ended', async () => {
-    const execution = executionOf('told');
+    const execution = steps.newExecution('FAILED');
     const asked = { key: 'told', requestId: 'r', holder: 'h', execution };
-    steps.executions.set(execution, 'FAILED');
     expect((await park(asked)).task.state).toBe('succeeded');
     await executionEnded(execution);
-    await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
   });
 
   it('where a plain repeat was answered with it before its task was found gone', async () => {
@@ -261,7 +242,7 @@ describe('a grant that was delivered, or whose request had it otherwise, is reme
     await release(first);
     steps.onTheWay = async () => {};
     expect((await release({ key: 'repeated', leaseId })).released).toBe(true);
-    await expect(acquire(asked)).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
   });
 
   it.each(['and nobody was left in line', 'and the line still had its mark'])(
@@ -277,17 +258,14 @@ describe('a grant that was delivered, or whose request had it otherwise, is reme
       expect(await breakLease({ key, fence })).toMatchObject({ broken: true, holder: 'caller' });
       expect(await rows(key)).toEqual([]);
       const late = acquire({ key, holder: 'caller', requestId: 'r' });
-      await expect(late).rejects.toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+      await expect(late).rejects.toMatchObject(refused('broken'));
     },
   );
 });
 
-it('a task whose grant expired keeps its place, whatever another client wrote about the end of that grant', async () => {
+it('a task whose grant expired keeps its position, whatever a foreign client wrote about the end of that grant', async () => {
   const key = 'expired, and said to be broken';
-  const first = await acquire({ key });
-  const { task } = await park({ key, ttlSeconds: 5, parkSeconds: 3600 });
-  steps.faults.SendTaskSuccess = ['refused'];
-  await release(first);
+  const { first, task } = await unnotified({ key, ttlSeconds: 5, parkSeconds: 3600 });
   await world.putRaw({ ...(await rawItem(key)), broken_at: { N: String(clock.now()) } } as never);
   clock.advance(6000);
   await world.repairKey(key);

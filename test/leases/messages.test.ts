@@ -33,22 +33,6 @@ const deliver = async () => {
 };
 
 describe('a task that parks behind a holder that dies', () => {
-  it('gets the lease by a message a second after it can be had, and not by the schedule', async () => {
-    const { fence } = await acquire({ key: 'dead', ttlSeconds: 30 });
-    const { task } = await park({ key: 'dead' });
-    expect(messages).toEqual([{ key: 'dead', fence, delaySeconds: 32 }]); // what is left of the ttl and the margin, to whole seconds, and one more
-    await deliver();
-    expect(task.output).toMatchObject({ previous: { fence, ended: 'expired' } });
-    expect(messages).toEqual([]);
-  });
-
-  it('has its message sent by the first in line alone', async () => {
-    await acquire({ key: 'one message', ttlSeconds: 30 });
-    await park({ key: 'one message' });
-    await park({ key: 'one message' });
-    expect(messages).toHaveLength(1);
-  });
-
   it('which extended its lease before: each message sends the next one, not before ten seconds', async () => {
     const first = await acquire({ key: 'extended', ttlSeconds: 4 });
     const { task } = await park({ key: 'extended' });
@@ -74,12 +58,6 @@ describe('a task that parks behind a holder that dies', () => {
     await deliver();
     expect(task.state).toBe('succeeded');
   });
-
-  it('and which never expires: there is no message', async () => {
-    await putRaw({ key: { S: 'for ever' }, lease_version: { S: 'v' } });
-    await park({ key: 'for ever' });
-    expect(messages).toEqual([]);
-  });
 });
 
 describe('a task that is granted the lease and dies', () => {
@@ -94,33 +72,18 @@ describe('a task that is granted the lease and dies', () => {
     expect(next.task.output).toMatchObject({ previous: { fence, ended: 'expired' } });
     expect(messages).toEqual([]); // no task waits behind that one
   });
-
-  it('alone: there is no message', async () => {
-    const first = await acquire({ key: 'alone' });
-    await park({ key: 'alone' });
-    messages.length = 0;
-    await release(first);
-    expect(messages).toEqual([]);
-  });
 });
 
-describe('a caller that is granted the lease', () => {
-  it('with no task behind it: there is no message', async () => {
-    const first = await acquire({ key: 'a caller alone' });
-    await joinLine('a caller alone', 'r');
-    await release(first);
-    expect(await rawItem('a caller alone')).toHaveProperty('claim_ttl_ms');
-    expect(messages).toEqual([]);
-  });
-
-  it('in front of a task: the release that granted it has sent the message', async () => {
-    const first = await acquire({ key: 'a caller in front' });
-    await joinLine('a caller in front', 'r');
-    await park({ key: 'a caller in front' });
-    messages.length = 0;
-    await release(first);
-    expect(messages).toMatchObject([{ key: 'a caller in front', delaySeconds: 4 }]); // the window, the margin, and one more
-  });
+it('no message is sent for a lease that never expires, nor for a grant without a task behind it', async () => {
+  await putRaw({ key: { S: 'for ever' }, lease_version: { S: 'v' } });
+  await park({ key: 'for ever' });
+  const [beforeTask, beforeCall] = [await acquire({ key: 'alone' }), await acquire({ key: 'a caller alone' })];
+  await park({ key: 'alone' });
+  await joinLine('a caller alone', 'r');
+  expect(messages.splice(0)).toMatchObject([{ key: 'alone' }]);
+  for (const first of [beforeTask, beforeCall]) await release(first);
+  expect(await rawItem('a caller alone')).toHaveProperty('claim_ttl_ms');
+  expect(messages).toEqual([]);
 });
 
 describe('messages that SQS delivers twice', () => {
@@ -216,21 +179,15 @@ describe('a message', () => {
     expect(third.task.output).toMatchObject({ previous: { fence: grantOf(second.task).fence } });
   });
 
-  it('is the last one where no task waits any more', async () => {
-    const { fence } = await acquire({ key: 'left', ttlSeconds: 60 });
-    const { ticket } = await park({ key: 'left' });
-    await cancel('left', ticket);
+  it('is the last one where no task waits any more, or where a caller waits alone, who looks by itself', async () => {
+    const left = await acquire({ key: 'left', ttlSeconds: 60 });
+    await cancel('left', (await park({ key: 'left' })).ticket);
+    const waits = await acquire({ key: 'a caller waits', ttlSeconds: 60 });
+    await joinLine('a caller waits', 'r');
     messages.length = 0;
-    await repairKey('left', fence);
+    for (const { key, fence } of [left, waits]) await repairKey(key, fence);
     expect(messages).toEqual([]);
     expect(await rawItem('left')).toHaveProperty('lease_version');
-  });
-
-  it('is the last one where a caller waits alone, who looks by itself', async () => {
-    const { fence } = await acquire({ key: 'a caller waits', ttlSeconds: 60 });
-    await joinLine('a caller waits', 'r');
-    await repairKey('a caller waits', fence);
-    expect(messages).toEqual([]);
   });
 
   it('is the last one where the ticket of its own grant is left alone', async () => {
