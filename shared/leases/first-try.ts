@@ -3,7 +3,8 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
-import { writing } from '../aws/send.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
 import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/request.ts';
@@ -12,7 +13,7 @@ import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isFenceLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -39,7 +40,12 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     const outcome = await put(dependencies, grant, call);
     if (outcome.won) {
       const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
-      return { won: true, record: parseRecord(grantItem(grant)), repeated: false, previous };
+      const record = parseRecord(grantItem(grant)) as Leased;
+      const isLate = outcome.item?.fence === undefined && isFenceLate(record, dependencies.clock.now());
+      const told = isLate ? await repeat(dependencies, { request, record }, call) : { record };
+      // Otherwise a duplicate call has answered with the grant.
+      if (told) return { won: true, record: told.record, repeated: false, previous };
+      continue;
     }
     const record = parseRecord(outcome.old ?? { key: text(request.key) });
     if (isOwnOf(record, request) && isOver(record)) throw leaseLost(request.key, endReason(record), record);
@@ -51,7 +57,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
       continue;
     }
     const couldBeHad = !isLeased(record) || takeoverAt(record, dependencies.clockSkewMs) <= triedAt;
-    if (!couldBeHad || tries === MAX_TRIES) return { won: false, record };
+    if (!couldBeHad || tries >= MAX_TRIES) return { won: false, record };
     if (record.malformed !== undefined) throw unusable(record);
     if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
       const { end, record: after } = await handOffIfNext(dependencies, record, call);
@@ -77,18 +83,25 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** Answers a request whose grant stands. @returns undefined if the grant has changed */
+/** Answers a request whose grant stands, and raises a late fence first. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: Leased },
   call: Call,
 ): Promise<Pick<Granted, 'record' | 'previous'> | undefined> {
-  if (record.ticket === undefined && record.claimTtlMs === undefined) return { record, previous: undefined };
+  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined;
+  if (isPlain && !isFenceLate(record, dependencies.clock.now())) return { record, previous: undefined };
   const { leaseLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');
   const at = { dependencies, lock: leaseLock(dependencies, request, call), call };
-  return claim(at, { record, maxConflicts: 1 });
+  const answered = claim(at, { record, maxConflicts: 1 });
+  return isPlain ? answered.catch(unsettled(`table ${dependencies.table}`)) : answered;
 }
+
+/** The grant stands, and its call may be the only one that has the request id. */
+const unsettled = (resource: string) => (error: unknown) => {
+  throw error instanceof HoldfastError ? outcomeUnknown(writing(resource), error) : error;
+};
 
 /** Gives a free lease to the callers and tasks that came before this call. */
 async function handOffIfNext(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {

@@ -7,14 +7,14 @@ import type { WaitingTask } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import { paceAfter } from './pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { isLeased } from './rules.ts';
+import { isFenceLate, isLeased, risingFence } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /**
  * Gives the current grant a new version, so that the call which wrote the grant can no longer hand it off, and this call may deliver it. If this call
  * finds the task gone, that proves nothing: the other call may have notified the same task.
  */
-const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+export const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
   writeVersion(dependencies, { record }, call);
 
 /**
@@ -134,8 +134,9 @@ export function claimFull(
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
   const pace = paceAfter(record);
+  const raised = raising(record, now);
   const expression =
-    'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
+    `SET lease_version = :version${raised.set}, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ` +
     `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'} ` +
     'REMOVE claim_ttl_ms';
   const values = {
@@ -145,6 +146,7 @@ export function claimFull(
     ':seconds': integer(Math.ceil(now / 1000) + ttlSeconds),
     ':ttlMs': integer(ttlSeconds * 1000),
     ':ttlSeconds': integer(ttlSeconds),
+    ...raised.values,
     ...(pace !== undefined && { ':pace': integer(pace) }),
   };
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
@@ -202,18 +204,25 @@ interface Anew {
   values?: Item;
 }
 
-/** A write on the current grant under a new version, as long as it has the one that was seen. */
+/** The part of a write before the first answer with a grant that raises the fence of a late one. */
+const raising = (record: Leased, now: number): { set: string; values: Item } =>
+  isFenceLate(record, now)
+    ? { set: ', fence = :fence', values: { ':fence': integer(risingFence(record, now)) } }
+    : { set: '', values: {} };
+
+/** A write on the current grant under a new version, as long as it has the one that was seen. Raises a late fence. */
 function writeVersion(
   dependencies: LeaseDependencies,
   { record, set = '', values = {} }: Anew,
   call: Call,
 ): Promise<Written> {
   const version = dependencies.ids.uuid();
+  const raised = raising(record, dependencies.clock.now());
   const update = {
     key: record.key,
-    expression: `SET lease_version = :version${set}`,
+    expression: `SET lease_version = :version${raised.set}${set}`,
     condition: isStillHeld(record),
-    values: { ':version': text(version), ...values },
+    values: { ':version': text(version), ...raised.values, ...values },
     version,
   };
   return updateLease(dependencies, update, call);

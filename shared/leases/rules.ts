@@ -70,12 +70,25 @@ export function endReason(record: LeaseRecord): 'released' | 'broken' {
 }
 
 /**
- * Rises strictly while the record stays, because it exceeds the previous fence. Rises after something removed the record or
- * our attributes as well, because time has passed.
+ * Rises strictly while the record stays, because it exceeds the previous fence. If something has removed the record or our attributes, the
+ * fence starts from the clock: `isFenceLate` tells when that is not enough.
  */
 function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
 }
+
+/** A write that is answered within this time leaves hardly room for another grant, its release, and a foreign client that takes and deletes the record. */
+const PROMPT_MS = 50;
+
+/**
+ * True if the fence of a grant may be lower than that of an earlier grant: the write met no fence as far as the record shows, took longer than
+ * PROMPT_MS, and no call has answered with the grant yet. The first answer raises the fence (docs/protocols/leases.md#late-grants).
+ */
+export const isFenceLate = (record: LeaseRecord, now: number): boolean => {
+  const { previous, acquiredAt, answeredAt = acquiredAt, heartbeatAt } = record;
+  const isUnanswered = acquiredAt !== undefined && answeredAt === acquiredAt && heartbeatAt === acquiredAt;
+  return isUnanswered && previous === undefined && now - acquiredAt > PROMPT_MS;
+};
 
 /** The fence of the next grant. @throws HoldfastError Unavailable if another client left one that no fence can exceed */
 export function risingFence({ key, fence }: LeaseRecord, now: number): number {
