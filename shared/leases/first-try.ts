@@ -2,7 +2,7 @@ import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
-import { conditionalWrite } from '../aws/dynamodb.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
@@ -13,7 +13,7 @@ import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isFenceLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -38,13 +38,9 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     const grant = newGrant(dependencies, request, before);
     const triedAt = grant.acquiredAt;
     const outcome = await put(dependencies, grant, call);
-    if (outcome.won) {
-      const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
-      const record = parseRecord(grantItem(grant)) as Leased;
-      const isLate = outcome.item?.fence === undefined && isFenceLate(record, dependencies.clock.now());
-      const told = isLate ? await repeat(dependencies, { request, record }, call) : { record };
-      // Otherwise a duplicate call has answered with the grant.
-      if (told) return { won: true, record: told.record, repeated: false, previous };
+    if (outcome.won || outcome.old?.lease_version?.S === grant.version) {
+      const granted = await settle(dependencies, { grant, ...outcome }, call);
+      if (granted) return granted;
       continue;
     }
     const record = parseRecord(outcome.old ?? { key: text(request.key) });
@@ -83,25 +79,50 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
 }
 
-/** Answers a request whose grant stands, and raises a late fence first. @returns undefined if the grant has changed */
+/** The outcome of a write that landed, or met what an earlier try of the same write had left. */
+interface Landed {
+  grant: Grant;
+  won: boolean;
+  item?: Item | undefined;
+  old?: Item | undefined;
+}
+
+/**
+ * The grant that this call has written. If the write is late, and met no fence, raises the fence of the grant first: of a try of the SDK that got no
+ * answer, nothing tells what it met.
+ * @returns undefined if another call has changed the grant
+ * @throws HoldfastError OutcomeUnknown if the fence could not be raised, because this call may be the only one that has the request id
+ */
+async function settle(
+  dependencies: LeaseDependencies,
+  { grant, won, item, old = grantItem(grant) }: Landed,
+  call: Call,
+): Promise<Granted | undefined> {
+  const record = parseRecord(old);
+  const previous = item && endedBefore(parseRecord(item), 'expired', grant.acquiredAt);
+  const granted = { won: true, record, repeated: !won, previous } as const;
+  if (item?.fence !== undefined || !isLate(grant, dependencies.clock.now())) return granted;
+  const { raiseFence } = await import('./marks.ts');
+  try {
+    const raised = await raiseFence(dependencies, record as Leased, call);
+    return raised.won ? { ...granted, record: raised.record } : undefined;
+  } catch (error) {
+    throw error instanceof HoldfastError ? outcomeUnknown(writing(`table ${dependencies.table}`), error) : error;
+  }
+}
+
+/** Answers a request whose grant stands. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: Leased },
   call: Call,
 ): Promise<Pick<Granted, 'record' | 'previous'> | undefined> {
-  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined;
-  if (isPlain && !isFenceLate(record, dependencies.clock.now())) return { record, previous: undefined };
+  if (record.ticket === undefined && record.claimTtlMs === undefined) return { record, previous: undefined };
   const { leaseLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');
   const at = { dependencies, lock: leaseLock(dependencies, request, call), call };
-  const answered = claim(at, { record, maxConflicts: 1 });
-  return isPlain ? answered.catch(unsettled(`table ${dependencies.table}`)) : answered;
+  return claim(at, { record, maxConflicts: 1 });
 }
-
-/** The grant stands, and its call may be the only one that has the request id. */
-const unsettled = (resource: string) => (error: unknown) => {
-  throw error instanceof HoldfastError ? outcomeUnknown(writing(resource), error) : error;
-};
 
 /** Gives a free lease to the callers and tasks that came before this call. */
 async function handOffIfNext(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<HandedOff> {

@@ -71,24 +71,21 @@ export function endReason(record: LeaseRecord): 'released' | 'broken' {
 
 /**
  * Rises strictly while the record stays, because it exceeds the previous fence. If something has removed the record or our attributes, the
- * fence starts from the clock: `isFenceLate` tells when that is not enough.
+ * fence starts from the clock, and rises as far as the clocks agree and the write is not late (`isLate`).
  */
 function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
 }
 
-/** A write that is answered within this time leaves hardly room for another grant, its release, and a foreign client that takes and deletes the record. */
+/** Another grant, its release, and a foreign client's take and delete are four requests, and hardly fit into this time. */
 const PROMPT_MS = 50;
 
 /**
- * True if the fence of a grant may be lower than that of an earlier grant: the write met no fence as far as the record shows, took longer than
- * PROMPT_MS, and no call has answered with the grant yet. The first answer raises the fence (docs/protocols/leases.md#late-grants).
+ * True if other grants may have come and gone since the fence of a grant was taken. If its write met no fence, the fence is raised before the grant
+ * is answered (docs/protocols/leases.md#late-grants).
  */
-export const isFenceLate = (record: LeaseRecord, now: number): boolean => {
-  const { previous, acquiredAt, answeredAt = acquiredAt, heartbeatAt } = record;
-  const isUnanswered = acquiredAt !== undefined && answeredAt === acquiredAt && heartbeatAt === acquiredAt;
-  return isUnanswered && previous === undefined && now - acquiredAt > PROMPT_MS;
-};
+export const isLate = ({ acquiredAt }: Pick<LeaseRecord, 'acquiredAt'>, now: number): boolean =>
+  now - Number(acquiredAt) > PROMPT_MS;
 
 /** The fence of the next grant. @throws HoldfastError Unavailable if another client left one that no fence can exceed */
 export function risingFence({ key, fence }: LeaseRecord, now: number): number {
