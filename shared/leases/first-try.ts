@@ -102,7 +102,7 @@ async function settle(
   const previous = item && endedBefore(parseRecord(item), 'expired', grant.acquiredAt);
   const granted = { won: true, record, repeated: !won, previous } as const;
   if (item?.fence !== undefined || !isLate(grant, dependencies.clock.now())) return granted;
-  const { raiseFence } = await import('./marks.ts');
+  const { raiseFence } = await import('./lock.ts');
   try {
     const raised = await raiseFence(dependencies, record as Leased, call);
     return raised.won ? { ...granted, record: raised.record } : undefined;
