@@ -95,6 +95,31 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 8))).toEqual([]);
   });
 
+  it('whose fences fall in the order of the record are refused, whichever was asked for first', () => {
+    const written = (lease: string, ...moments: number[]): Partial<Entry> => ({
+      landed: moments.map((moment) => ({
+        ...{ what: 'grant', key: 'w-k0', leaseId: lease, request: lease, fence: 0, ticket: undefined },
+        ...{ sent: moment, moment, ms: moment },
+      })),
+    });
+    const early = { ...granted('a', [10, 20], 7), ...written('a', 15) };
+    const late = (more: Partial<Entry>) => [early, { ...granted('b', [5, 5000], 6), ...more }];
+    const falls = ['fences rise with each grant'];
+    expect(promises(fencesRise(late(written('b', 4000)), facts))).toEqual(falls);
+    expect(promises(fencesRise(late(written('b', 7)), facts))).toEqual([]);
+    expect(promises(fencesRise(late(written('b', 7, 4000)), facts))).toEqual(falls); // its write arrived twice
+    expect(promises(fencesRise(late(written('b', 7, 6000)), facts))).toEqual([]); // after its answer
+    expect(promises(fencesRise(late({}), facts))).toEqual([]); // asked for before the other was answered
+    const release = { ...entry('release', { key: 'w-k0' }, [30, 40]), ...written('b', 4000) };
+    expect(promises(fencesRise(late({}), facts, [...late({}), release]))).toEqual(falls); // another call wrote it
+    const repeated = granted('b', [5, 5000], 6, 5000, { repeated: true });
+    expect(promises(fencesRise([early, repeated], facts, [early, repeated, release]))).toEqual([]);
+    expect(promises(fencesRise([early, { ...repeated, ...written('b', 4000) }], facts))).toEqual(falls);
+    const clocks = { ...facts, foreignLeases: true };
+    expect(promises(fencesRise(late(written('b', 4000)), clocks))).toEqual([]); // clocks may differ by that much
+    expect(promises(fencesRise(late(written('b', 4000)), { ...clocks, spreadMs: 0 }))).toEqual(falls);
+  });
+
   it('that show a lower fence than before are refused, also where it was asked for earlier', () => {
     const late = granted('b', [5, 5000], 6);
     const shown = [granted('a', [0, 10], 7), release('a', [20, 30]), late, held([6000, 6010], 'b', 6, 10_000)];
