@@ -164,10 +164,25 @@ describe('leases', () => {
     expect(check(again, ...broken, ...forgotten)).toEqual([]);
     expect(check({ ...again, faults: [] }, ...broken, ...forgotten)).toEqual(lock);
     expect(check(again, ...broken)).toEqual(lock); // its record tells
-    expect(check(again, held([10, 20], 'a', 1, 5000))).toEqual(lock); // so it does while the first one stands
     expect(check({ ...granted('a', [0, 90], 1), faults: ['PutItem slow'] }, held([10, 20], 'a', 3, 5000))).not.toEqual(
       [],
     );
+  });
+
+  it('with a late grant that others saw before its fence was raised, which does not fall and is not raised beside another', () => {
+    const late = granted('a', [0, 90], 3);
+    const seen = held([10, 20], 'a', 1, 5000);
+    const lock = ['a lease answers as one lock with fences would'];
+    expect(check(late, seen)).toEqual([]);
+    expect(check(late, seen, beat('a', [100, 110], 3, 6000), held([120, 130], 'a', 3, 6000))).toEqual([]);
+    expect(check(late, seen, held([95, 99], 'a', 2, 5000))).not.toEqual([]);
+    const broken = entry('breakLease', { key: 'w-k0', fence: 1 }, [25, 30], 'ok', { fence: 1 });
+    expect(check(late, seen, broken)).toEqual(lock);
+    const conflict = (fence: number, actual: number) =>
+      entry('breakLease', { key: 'w-k0', fence }, [100, 110], 'Conflict', { actual: { fence: actual } });
+    expect(check(late, seen, conflict(1, 3))).toEqual([]);
+    expect(check(late, seen, conflict(3, 3))).toEqual(lock);
+    expect(check(late, seen, conflict(3, 1))).toEqual(lock);
   });
 
   it('with a heartbeat whose first try extended the lease, which was broken before the second', () => {
