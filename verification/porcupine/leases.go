@@ -146,9 +146,10 @@ func markShownBefore(calls []Call) {
 		call := &calls[index]
 		var in leaseInput
 		decode(call.Input, &in)
-		for _, shown := range outputs {
+		for other, shown := range outputs {
 			isLower := shown.Holder == in.Holder && shown.Fence != 0 && shown.Fence < outputs[index].Fence
-			mayBeSame := fits(shown.LeaseID, outputs[index].LeaseID)
+			isMeanwhile := calls[other].Answered != nil && *calls[other].Answered > call.Called
+			mayBeSame := isMeanwhile && fits(shown.LeaseID, outputs[index].LeaseID)
 			if call.Name == "acquire" && call.Outcome == "ok" && isLower && mayBeSame {
 				call.shownBefore = true
 			}

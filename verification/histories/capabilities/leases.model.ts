@@ -82,13 +82,14 @@ export function leaseOperations(
  * Whether others were shown a grant of this request with a lower fence than that of its answer. The call was late, and raised the fence. Or a try
  * that got no answer was granted, and that grant had ended and was forgotten, because somebody else was granted the lease, before the next try.
  */
-const isShownBefore = ({ call, outcome, faults, input, body }: Entry, entries: readonly Entry[]): boolean =>
+const isShownBefore = ({ call, outcome, faults, input, body, calledAt }: Entry, entries: readonly Entry[]): boolean =>
   call === 'acquire' &&
   outcome === 'ok' &&
-  entries.some(({ body: shown }) => {
+  entries.some(({ body: shown, answeredAt }) => {
     const isLower = shown?.holder === input.holder && Number(shown?.fence) < Number(body?.fence);
     const mayBeSame = shown?.leaseId === undefined || shown.leaseId === body?.leaseId;
-    return isLower && (mayBeSame || faults.length > 0);
+    const isMeanwhile = Number(answeredAt?.moment) > calledAt.moment;
+    return isLower && ((mayBeSame && isMeanwhile) || faults.length > 0);
   });
 
 const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
