@@ -5,6 +5,8 @@ import { faultyService } from '../../../verification/histories/service.ts';
 
 const service = await faultyService();
 
-it.each(LATE_COURSES)('the fences of leases rise on record in a course of a history: $name', async (course) => {
+const courses = LATE_COURSES.map((course) => [course.name, course] as const);
+
+it.each(courses)('the fences of leases rise on record in a course of a history: %s', async (_, course) => {
   expect(await playCourse(course, service)).toEqual([]);
 });
