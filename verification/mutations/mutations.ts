@@ -73,6 +73,84 @@ export const MUTATIONS: Mutation[] = [
     },
   },
   {
+    name: 'a late grant keeps the fence from before its write',
+    changes: [
+      change(
+        'if (item?.fence !== undefined || !isLate(grant, dependencies.clock.now())) return granted;',
+        'return granted;',
+      ),
+    ],
+    test: {
+      file: 'test/histories/courses/late-grants.test.ts',
+      name: 'the fences of leases rise on record in a course of a history: a grant is written late, after another grant',
+    },
+  },
+  {
+    name: 'a grant that an earlier try of the SDK left keeps the fence from before its write',
+    changes: [change('if (outcome.won || outcome.old?.lease_version?.S === grant.version) {', 'if (outcome.won) {')],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has the higher fence if the SDK sends the write again after a lost answer',
+    },
+  },
+  {
+    name: 'a late grant has its fence raised beside a fence that it met',
+    changes: [change('if (item?.fence !== undefined || !isLate', 'if (!isLate')],
+    test: { file: 'test/leases/late-grants.test.ts', name: 'however late DynamoDB answers, if the record had a fence' },
+  },
+  {
+    name: 'a grant counts as late after a second',
+    changes: [change('const PROMPT_MS = 50;', 'const PROMPT_MS = 1000;')],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'if DynamoDB answers within 50 ms, and two writes after that',
+    },
+  },
+  {
+    name: 'a raised fence changes whatever grant stands there',
+    changes: [
+      change(
+        'return raised.won ? { ...granted, record: raised.record } : undefined;',
+        'return { ...granted, record: raised.record };',
+      ),
+    ],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'is lost if a duplicate call releases it before its fence is raised',
+    },
+  },
+  {
+    name: 'a grant whose fence could not be raised is told as one that was not made',
+    changes: [
+      change(
+        'error instanceof HoldfastError ? outcomeUnknown(writing(`table ${dependencies.table}`), error) : error',
+        'error',
+      ),
+    ],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has an unknown outcome if its fence could not be raised, and the repeat finds the grant',
+    },
+  },
+  {
+    name: 'a late hand-off keeps the fence from before its write',
+    changes: [change('landed(grant, hasLateFence ?', 'landed(grant, !record ?')],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has the higher fence if a hand-off writes the grant of a task',
+    },
+  },
+  {
+    name: 'a claim keeps the fence of a hand-off that met no record',
+    changes: [
+      change('record.previous === undefined ? risingFence(record, now) : undefined', 'undefined as number | undefined'),
+    ],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence',
+    },
+  },
+  {
     name: 'a release forgets the fence',
     promise: ONE_LOCK,
     changes: [
