@@ -17,8 +17,8 @@ type What =
   | { what: 'query' }
   /** A caller makes the grant that it received in line a whole lease. */
   | { what: 'claim' }
-  /** A grant; without a ticket a plain one. */
-  | { what: 'grant'; ticket: string | undefined; request: string; fence: number }
+  /** A grant; without a ticket a plain one. Of a lease, with its lease id. */
+  | { what: 'grant'; ticket: string | undefined; request: string; fence: number; leaseId?: string | undefined }
   | { what: 'pool'; state: PoolState };
 
 /** A command as the SDK is given it, as far as it matters here. */
@@ -118,6 +118,7 @@ function onLeases(
 const grantOf = (attribute: (name: string) => Item[string] | undefined) => ({
   request: requestOf(attribute('request_id')?.S, attribute('holder')?.S),
   fence: Number(attribute('fence')?.N),
+  leaseId: attribute('lease_id')?.S,
 });
 
 const requestOf = (requestId = '', holder = '') => `${requestId} of ${holder}`;

@@ -359,7 +359,7 @@ describe('what a request does to a pool is read from the request and its answer'
 
   it('a ticket has the name of its request', () => {
     const ticket = {
-      key: { S: `holdfast:pool:${KEY}` },
+      key: { S: `${KEY}` },
       ticket: { S: 't' },
       holder: { S: 'a' },
       request_id: { S: 'a' },
