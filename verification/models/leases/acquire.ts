@@ -3,7 +3,8 @@ import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
 import { type Answer, endReason, storedPrevious, viewOf, writeVersion } from './common.ts';
-import { handOff } from './hand-off.ts';
+import { handOff, isHeld, vacate } from '../keys/serve.ts';
+import { isPool, vacant } from '../line/kinds.ts';
 import { release } from './release.ts';
 import { waitInLine } from './wait.ts';
 import * as w from './writes.ts';
@@ -19,8 +20,14 @@ export function* acquire(request: Request, config: Config, self: Self = {}): Ste
     return answer(first, yield NOW, arrivedAt, config);
   }
   if (!request.wait) throw new Refused('LeaseHeld');
-  const granted = yield* waitInLine(request, arrivedAt + request.wait, config, self);
-  return answer(granted, yield NOW, arrivedAt, config);
+  const until = arrivedAt + request.wait;
+  const granted = yield* waitInLine(request, until, config, self);
+  if (granted) return answer(granted, yield NOW, arrivedAt, config);
+  // The record is of the other kind, so the call has left the line.
+  if (until <= (yield NOW)) throw new Refused('LeaseHeld');
+  const again = { ...request, ticket: undefined, wait: until - (yield NOW) };
+  const late = yield* acquire(again, config, self);
+  return { ...late, waited: late.waited + until - again.wait - arrivedAt };
 }
 
 const answer = (outcome: Granted, now: number, arrivedAt: number, config: Config): Answer => ({
@@ -55,12 +62,20 @@ function* tryOnce(request: Request, config: Config): Steps<First> {
       fence: w.risingFence(before, now),
       acquiredAt: now,
     };
-    const out = yield w.acquire(grant, config);
+    const out = yield w.acquire(grant, isPool(before) ? vacant(before, config) : undefined, config);
     if (out.won) {
       const previous = w.previousOf(out.old ?? {}, 'expired', false, config);
       return { granted: out.item, repeated: false, triedAt: now, previous, claimed: false };
     }
     const standing: Item = out.old ?? { key: request.key };
+    if (isPool(standing)) {
+      const vacated = yield* vacate(request.key, standing, config);
+      if (!vacated.isVacant && isPool(vacated.standing))
+        throw new Refused(isHeld(vacated.standing, yield NOW, config) ? 'WrongKind' : 'LeaseHeld');
+      if (tries === MOST_TRIES) return { heldBy: standing };
+      before = vacated.standing;
+      continue;
+    }
     if (w.isOwn(standing, request) && !w.isLeased(standing)) throw lost(endReason(standing));
     if (w.isRepeatable(standing, request, now, config)) {
       const repeat = yield* repeatGrant(request, standing, grant.version, now, config);

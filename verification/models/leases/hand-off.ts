@@ -1,14 +1,16 @@
 import { NOW, repairLater, type Written, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, type Op, Refused, type Steps } from '../engine/types.ts';
+import { changeKind, wantsPermit } from '../line/kinds.ts';
 import { storedPrevious, type View, viewOf, writeVersion } from './common.ts';
 import * as w from './writes.ts';
 
 export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
 
-interface HandedOff {
+export interface HandedOff {
   moved: string[];
-  end: 'granted' | 'empty' | 'overtaken';
+  /** `changed`: the first in line waits for a permit, and the record is an empty pool now. */
+  end: 'granted' | 'empty' | 'overtaken' | 'changed';
   standing: Item;
 }
 
@@ -29,9 +31,12 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
-    if (!isCall(row)) {
+    if (wantsPermit(row) && isCall(row)) {
+      if (row.keep_until <= now) yield deleteOverdue(row, config); // its call looks, and leaves the line
+    } else if (!isCall(row)) {
       if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
       else if (isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted) yield* failTask(key, row, 'LeaseLost');
+      else if (wantsPermit(row) && config.bugs?.firstRefused) yield* failTask(key, row, 'WrongKind');
       else if (row.deadline > now) line.push(row);
       else if (!(yield* failTask(key, row, 'LeaseHeld')) && config.bugs?.overdueKeepsMark) blocks = true;
     } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
@@ -59,7 +64,7 @@ export function* peek(key: string, own: string, config: Config): Steps<Line | un
   const rows: Item[] = yield { op: 'query', key };
   const now: number = yield NOW;
   const isDecided = (row: Item) =>
-    (row.ticket !== own || config.bugs?.quickOverOwnRow) && (isCall(row) || row.deadline > now);
+    !wantsPermit(row) && (row.ticket !== own || config.bugs?.quickOverOwnRow) && (isCall(row) || row.deadline > now);
   if (!rows.every(isDecided)) return undefined;
   const waits = (row: Item) => !isCall(row) || (row.cancelled_at === undefined && row.deadline > now);
   return firstOf(rows.filter(config.bugs?.absentGranted ? () => true : waits), now, config);
@@ -67,6 +72,7 @@ export function* peek(key: string, own: string, config: Config): Steps<Line | un
 
 /** Another row of the very request whose grant ends here, or has ended: it is not granted a second time, unless the grant is forgotten. */
 const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
+  !wantsPermit(row) &&
   ending !== 'expired' &&
   ending !== 'undelivered' &&
   record.request_id !== undefined &&
@@ -102,7 +108,7 @@ export function grantTo(
   };
 }
 
-interface Passing {
+export interface Passing {
   /** The line to whose first the record was transferred already. */
   transferred?: Line;
   /** The row of the call that hands the key on: it is there, so that it takes the key whole. */
@@ -138,6 +144,7 @@ export function* handOff(
     }
     const { oldest } = line;
     if (!oldest) return { moved, end: 'empty', standing: from };
+    if (wantsPermit(oldest)) return { moved, end: 'changed', standing: from };
     moved.push(oldest.ticket);
     if (isCall(oldest)) {
       if (line.task && oldest.ticket !== own && !config.bugs?.noMessage) yield repairLater(key, config);
@@ -157,6 +164,11 @@ function* passOn(
 ): Steps<Written> {
   const now: number = yield NOW;
   if (!oldest) return yield* endUnclaimed(from, how, config);
+  if (wantsPermit(oldest)) {
+    const op = changeKind({ ...from, key }, now, config);
+    const written = yield* write(op);
+    return { ...written, won: written.won || written.standing.formed === op.item.formed };
+  }
   const grant = grantTo(oldest, { from, others, own }, now, config);
   const previous = w.previousOf(from, how, how === 'undelivered', config);
   const op = w.transfer(grant, { from, previous, others, next: next?.ticket }, config);

@@ -1,7 +1,9 @@
 import { NOW, repairLater, ticketName, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
-import type { Config, Item, Request, Self, Steps } from '../engine/types.ts';
-import { type Ending, failTask, handOff, renewWhole, tellGrant } from './hand-off.ts';
+import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
+import { handOff, isHeld, serve } from '../keys/serve.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
+import { type Ending, failTask, renewWhole, tellGrant } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /** queue.md#park */
@@ -24,7 +26,7 @@ export function* park(
     deadline: now + parkMs,
     ...(request.execution !== undefined && { execution: request.execution }),
   };
-  const raise = () => write(w.mark(key, w.heldByAnother(request), row.ticket, config));
+  const raise = () => write(w.mark(key, w.heldByAnother(request, config), row.ticket, config));
   let early = config.bugs?.markFirst ? yield* raise() : undefined;
   yield { op: 'putRow', key, item: row };
   self.row = row.ticket;
@@ -33,6 +35,10 @@ export function* park(
     early = undefined;
     if (marked.won) self.joined?.();
     let record = marked.standing;
+    if (!marked.won && isPool(record)) {
+      if (yield* parkAtPool(row, record, config)) return;
+      continue;
+    }
     let how: Ending = 'expired';
     if (marked.won) {
       if (w.takeoverAt(record, config) > (yield NOW)) return yield* askForRepair(record, config);
@@ -54,6 +60,17 @@ export function* park(
     const { moved, end } = yield* handOff(key, record, how, config);
     if (!(end === 'overtaken' && moved.length === 0)) return;
   }
+}
+
+/** kinds.md: the row is in line, so it is granted the lease if it is the first. @returns whether the row is gone. @throws Refused WrongKind */
+function* parkAtPool({ key, ticket }: Item, record: Item, config: Config): Steps<boolean> {
+  if (!isHeld(record, yield NOW, config)) {
+    yield* serve(key, record, config);
+    return ((yield { op: 'getRow', key, ticket }) as Item | undefined) === undefined;
+  }
+  const { old } = yield deleteRow(key, ticket);
+  if (old) throw new Refused('WrongKind');
+  return true;
 }
 
 /** The holder is a caller that has not claimed yet, and may be dead. */
@@ -79,15 +96,18 @@ export function* repair(key: string, config: Config): Steps<void> {
   const rows: Item[] = yield { op: 'query', key };
   if (rows.length === 0) return;
   let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
+  if (isPool(record)) return;
   let waiting = 0;
+  const isOfOtherKind = isHeld(record, yield NOW, config) ? wantsPermit : () => false;
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
     if (isShared(row, record, config)) continue;
     if (isCall(row)) {
       if (row.keep_until <= now && !isOfGrant) yield deleteOverdue(row, config);
-      else if (row.deadline > now && row.cancelled_at === undefined) waiting++;
-    } else if (row.deadline > now || (isOfGrant && config.bugs?.overdueKeepsMark)) waiting++;
+      else if (row.deadline > now && row.cancelled_at === undefined && !wantsPermit(row)) waiting++;
+    } else if (isOfOtherKind(row) && row.deadline > now) yield* failTask(key, row, 'WrongKind');
+    else if (row.deadline > now || (isOfGrant && config.bugs?.overdueKeepsMark)) waiting++;
     else if (!isOfGrant) yield* failTask(key, row, 'LeaseHeld');
   }
   const now: number = yield NOW;

@@ -3,7 +3,8 @@ import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
 import { endReason, storedPrevious } from './common.ts';
-import { handOff } from './hand-off.ts';
+import { handOff } from '../keys/serve.ts';
+import { isPool } from '../line/kinds.ts';
 import * as w from './writes.ts';
 
 /** A call that waits in line (queue.md#wait). */
@@ -26,12 +27,21 @@ interface Waiting {
   seenRow?: Item | 'gone';
 }
 
-/** @throws Refused LeaseHeld, LeaseLost */
-export function* waitInLine(request: Request, deadline: number, config: Config, self: Self): Steps<Granted> {
+/** @returns undefined where the record is a pool, so that the call has left the line. @throws Refused LeaseHeld, LeaseLost */
+export function* waitInLine(
+  request: Request,
+  deadline: number,
+  config: Config,
+  self: Self,
+): Steps<Granted | undefined> {
   const waiting = yield* join({ request, deadline, ticket: request.ticket }, config, self);
   for (;;) {
     const own = yield* ownGrant(waiting, config);
     if (own) return own;
+    if (isPool(waiting.record)) {
+      if (yield* leavesPool(waiting)) return undefined;
+      continue;
+    }
     const now: number = yield NOW;
     if (waiting.isGone || now >= deadline) return yield* leave(waiting, config);
     if (yield* handOnOrMark(waiting, now, config, self)) continue;
@@ -77,10 +87,21 @@ function* join(
   return { request, deadline, row, ...marked, checkedAt: joinedAt, lookedAt: joinedAt, seenFreeAt: undefined };
 }
 
+/** kinds.md: a call in line sees a record of the other kind. @returns whether it has left the line */
+function* leavesPool(waiting: Waiting): Steps<boolean> {
+  const { key, ticket } = waiting.row;
+  waiting.record = { key, ...((yield { op: 'get', key }) as Item) };
+  if (!isPool(waiting.record)) return false;
+  const { old } = yield deleteRow(key, ticket);
+  if (!old) throw new Refused('LeaseHeld');
+  if (old.cancelled_at !== undefined) throw lost('cancelled');
+  return true;
+}
+
 type Marked = Pick<Waiting, 'record' | 'isMarked'>;
 
 function* raise(request: Request, row: Item, config: Config, self: Self): Steps<Marked> {
-  const op = w.mark(request.key, w.ofAnother(request), row.ticket, config);
+  const op = w.mark(request.key, w.ofAnother(request, config), row.ticket, config);
   const { won, standing } = yield* write(op);
   if (won) self.joined?.();
   return { record: standing, isMarked: won };

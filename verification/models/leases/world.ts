@@ -2,7 +2,8 @@ import { Broken, type Config, type Item, type Party, Refused, type Steps } from 
 import { World } from '../engine/world.ts';
 import { acquire } from './acquire.ts';
 import type { Answer } from './common.ts';
-import { repair } from './tasks.ts';
+import { repairKey } from '../keys/repair.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 
 interface Believer {
   id: string;
@@ -28,7 +29,7 @@ export class LeaseWorld extends World {
   }
 
   override repair(key: string, config: Config): Steps<void> {
-    return repair(key, config);
+    return repairKey(key, config);
   }
 
   override *acquireLast(config: Config): Steps<void> {
@@ -62,7 +63,7 @@ export class LeaseWorld extends World {
 
   protected override onWrite(before: Item | undefined, party: Party): void {
     const now = this.item;
-    if (now?.lease_version === undefined) return;
+    if (now?.lease_version === undefined || isPool(now)) return;
     if (now.lease_id !== before?.lease_id) {
       this.#onGrant(now, before, party);
       return;
@@ -110,7 +111,7 @@ export class LeaseWorld extends World {
 
   /** Nobody is granted the key before a row that came earlier, and nobody without a row before one that waits. */
   #mayGoBefore(row: Item, now: Item, before: Item | undefined, party: Party): void {
-    if (row.ticket === now.ticket || row.ticket === before?.ticket || row.cancelled_at !== undefined) return;
+    if (wantsPermit(row) || row.ticket === now.ticket || row.ticket === before?.ticket || row.cancelled_at !== undefined) return;
     if (before?.request_id === row.request_id && before?.holder === row.holder) return;
     const clock = (party.readAt ?? this.time) + party.offset;
     if (row.deadline <= Math.max(clock, this.time) + this.config.skew) return;

@@ -107,8 +107,8 @@ function grantItem(grant: Grant, config: Config): Item {
   };
 }
 
-/** leases.md#acquire */
-export function acquire(grant: Grant, config: Config): Op {
+/** leases.md#acquire. @param over kinds.md: the record as it was seen, if that is an empty pool */
+export function acquire(grant: Grant, over: Condition | undefined, config: Config): Op {
   const cut = grant.acquiredAt - (config.bugs?.noSkew ? 0 : config.skew);
   const expired = config.bugs?.unclaimedOverwritten ? IS_EXPIRED : all(IS_EXPIRED, IS_CLAIMED);
   return {
@@ -116,8 +116,8 @@ export function acquire(grant: Grant, config: Config): Op {
     key: grant.key,
     item: grantItem(grant, config),
     condition: all(
-      config.bugs?.barging ? undefined : IS_UNMARKED,
-      `(${all(IS_FREE, 'NOT (request_id = :request AND holder = :holder)')}) OR (${expired})`,
+      config.bugs?.barging || (over && config.bugs?.overMarked) ? undefined : IS_UNMARKED,
+      `(${all(IS_FREE, 'NOT (request_id = :request AND holder = :holder)')}) OR (${expired})${over ? ` OR (${over.condition})` : ''}`,
       FENCE_RISES,
     ),
     values: {
@@ -126,6 +126,7 @@ export function acquire(grant: Grant, config: Config): Op {
       ':cut': cut,
       ':cutSeconds': Math.floor(cut / config.second),
       ':fence': grant.fence,
+      ...over?.values,
     },
   };
 }
@@ -170,6 +171,19 @@ export const release = (key: string, leaseId: string, now: number, config: Confi
     {
       condition: all('lease_id = :leaseId', IS_HELD, config.bugs?.releaseIgnoresMark ? undefined : IS_UNMARKED),
       values: { ':leaseId': leaseId },
+    },
+    now,
+    config,
+  );
+
+/** leases.md#break, of a lease that nobody waits for */
+export const breakLease = (key: string, fence: number, now: number, config: Config): Op =>
+  end(
+    key,
+    {
+      condition: all(config.bugs?.breakOfAnyKind ? undefined : 'attribute_not_exists(formed)', 'fence = :fence', IS_HELD, IS_UNMARKED),
+      values: { ':fence': fence },
+      broken: true,
     },
     now,
     config,
@@ -277,13 +291,15 @@ export const mark = (key: string, guard: Condition, ticket: string | undefined, 
   condition: guard.condition,
   values: { ...guard.values, ':zero': 0, ':one': 1, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
-export const heldByAnother = ({ requestId, holder }: Asker): Condition => ({
-  condition: all(IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
+/** A pool has a version too, and is no lease. */
+const ofLease = (config: Config) => (config.bugs?.markOfAnyKind ? undefined : 'attribute_not_exists(formed)');
+export const heldByAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
+  condition: all(ofLease(config), IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
   values: { ':request': requestId, ':holder': holder },
 });
 /** Of a call: also a record that is free again after a grant. */
-export const ofAnother = ({ requestId, holder }: Asker): Condition => ({
-  condition: all(`${IS_HELD} OR attribute_exists(fence)`, 'NOT (request_id = :request AND holder = :holder)'),
+export const ofAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
+  condition: all(ofLease(config), `${IS_HELD} OR attribute_exists(fence)`, 'NOT (request_id = :request AND holder = :holder)'),
   values: { ':request': requestId, ':holder': holder },
 });
 export const markAgain = (record: Item, ticket: string | undefined, config: Config): Op =>

@@ -1,7 +1,8 @@
 import { lost, NOW, write } from '../engine/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
-import { advance } from './line.ts';
+import { advance, isHeld, vacate } from '../keys/serve.ts';
+import { isPool } from '../line/kinds.ts';
 import { claim, waitInLine } from './queue.ts';
 import * as w from './writes.ts';
 
@@ -9,14 +10,31 @@ const MOST_TRIES = 5;
 
 const held = () => new Refused('LeaseHeld');
 
-/** pools.md#acquire. @throws Refused LeaseHeld, LeaseLost */
+/** pools.md#acquire. @throws Refused LeaseHeld, LeaseLost, WrongKind */
 export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
   let ended: w.Holder[] = [];
   let lineSeenEmpty = false;
+  let formed: number | undefined;
+  let vacant: Item | undefined;
   for (let tries = 1; ; tries++) {
     const now: number = yield NOW;
     const fresh = { ...asked, leaseId: config.uuid(), version: config.uuid() };
-    const { won, standing } = yield* write(w.grant([fresh], { ended, now }, config));
+    const { won, standing } = yield* write(
+      vacant ? w.become(fresh, { record: vacant, now }, config) : w.grant([fresh], { ended, now, formed }, config),
+    );
+    if (!won && !isPool(standing)) {
+      const vacated = yield* vacate(asked.key, standing, config);
+      const isStill = !isPool(vacated.standing);
+      if (isStill && !vacated.isVacant)
+        throw new Refused(isHeld(vacated.standing, yield NOW, config) ? 'WrongKind' : 'LeaseHeld');
+      if (tries === MOST_TRIES) throw held();
+      vacant = isStill ? vacated.standing : undefined;
+      formed = isStill ? undefined : vacated.standing.formed;
+      ended = [];
+      continue;
+    }
+    vacant = undefined;
+    formed = standing.formed;
     const own = w.holderOf(standing, asked.name);
     if (won) return answerOf(standing, asked, yield NOW, false);
     if (own?.s !== undefined) throw lost('broken');
@@ -49,12 +67,15 @@ export function* acquireOrWait(
   const arrivedAt: number = yield NOW;
   const until = arrivedAt + wait;
   if (races) return yield* race(asked, until, config);
-  try {
-    return yield* acquire(asked, config);
-  } catch (error) {
-    if (!(error instanceof Refused) || error.code !== 'LeaseHeld') throw error;
-    return yield* waitInLine(asked, { arrivedAt, until, before }, config, self);
-  }
+  for (let ticket = before; ; ticket = undefined)
+    try {
+      return yield* acquire(asked, config);
+    } catch (error) {
+      if (!(error instanceof Refused) || error.code !== 'LeaseHeld') throw error;
+      const answer = yield* waitInLine(asked, { arrivedAt, until, before: ticket }, config, self);
+      if (answer) return answer;
+      if ((yield NOW) >= until) throw error; // the record is of the other kind, so the call has left the line
+    }
 }
 
 /**

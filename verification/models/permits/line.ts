@@ -1,6 +1,7 @@
 import { NOW, repairLater, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
+import { changeKind, isPool, wantsPermit } from '../line/kinds.ts';
 import * as w from './writes.ts';
 
 /** One write grants this many permits. */
@@ -13,7 +14,8 @@ interface Going extends w.Holder {
 
 export interface Advanced {
   granted: string[];
-  end: 'empty' | 'waits';
+  /** `changed`: the first in line waits for a lease, and the record is a free one now. `gone`: the pool is another one, or none. */
+  end: 'empty' | 'waits' | 'changed' | 'gone';
   standing: Item;
 }
 
@@ -23,6 +25,8 @@ interface Line {
   others: boolean;
   isFull: boolean;
   taskWaits: boolean;
+  /** Nobody has the key, and the first in line waits for a lease. */
+  changes?: boolean;
 }
 
 /** The rows of a line by one query, the oldest first, and what the record was before it, or as a write of this call has left it. */
@@ -80,6 +84,15 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
         continue;
       }
     }
+    if (line.changes && going.length === 0) {
+      const op = changeKind(standing, yield NOW, config);
+      const changed = yield* write(op);
+      ({ standing } = changed);
+      if (changed.won || (!isPool(standing) && standing.fence === op.item.fence))
+        return { granted, end: 'changed', standing };
+      if (isPool(standing) && standing.formed === record.formed) continue;
+      return { granted, end: 'gone', standing };
+    }
     const needed = line.others || line.heads.length > 0 ? going : going.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
     if (line.heads.length === 0 && needed.length === 0 && (!clears || seen === undefined))
@@ -88,10 +101,11 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
     const permits = line.heads.map((row) => permitOf(row, config));
     const op =
       permits.length > 0
-        ? w.grant(permits, { ended: needed, line: { seen, others: line.others }, now }, config)
-        : w.end(key, { ended: needed, ...(clears && { unmark: { seen } }), now }, config);
+        ? w.grant(permits, { ended: needed, line: { seen, others: line.others }, now, formed: record.formed }, config)
+        : w.end(key, { ended: needed, ...(clears && { unmark: { seen, formed: record.formed } }), now }, config);
     const written = yield* write(op);
     standing = written.standing;
+    if (!isPool(standing) || standing.formed !== record.formed) return { granted, end: 'gone', standing };
     // A try of the SDK's own may have landed before the one that lost.
     const isOurs = permits.some(({ name, leaseId }) => w.entryOf(standing, name)?.i === leaseId);
     const won = written.won || (isOurs && !config.bugs?.ownUnseen);
@@ -134,6 +148,13 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
   let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
   for (const row of [...reading.rows]) {
+    if (!wantsPermit(row)) {
+      const place = yield* judgeOther(row, seen, { isVacant: used === 0, isFirst: line.heads.length === 0 }, config);
+      if (place === 'first') return { ...line, others: true, changes: true };
+      if (place === 'undecided') line.others = true;
+      if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
+      continue;
+    }
     const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
@@ -159,6 +180,28 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
 /** `gone`: its row was deleted. */
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 type Seen = Omit<Look, 'reading'>;
+
+/** kinds.md: a row that waits for a lease. While permits are held, its task is told so. The call of a row looks, and leaves the line. */
+function* judgeOther(
+  row: Item,
+  { record, going }: Seen,
+  { isVacant, isFirst }: { isVacant: boolean; isFirst: boolean },
+  config: Config,
+): Steps<Place | 'first'> {
+  const now: number = yield NOW;
+  if (isCall(row)) {
+    if (row.keep_until > now) return 'passed';
+    yield deleteOverdue(row, config);
+    return 'gone';
+  }
+  const isGoing = (holder: w.Holder) => going.some(({ name }) => name === holder.name);
+  const cut = now - (config.bugs?.noSkew ? 0 : config.skew);
+  const isHeld = w.holdersOf(record).some((holder) => holder.e >= cut && !isGoing(holder));
+  const isOver = row.deadline <= now;
+  if (isOver || isHeld || config.bugs?.firstRefused)
+    return (yield* endTask(row.key, row, isOver ? 'LeaseHeld' : 'WrongKind')) ? 'gone' : 'passed';
+  return isFirst && isVacant ? 'first' : 'undecided';
+}
 
 /** A task that is granted nothing now needs no mark: the schedule finds its row. */
 function* judgeTask(key: string, row: Item, { record, going, granted }: Seen, config: Config): Steps<Place> {

@@ -5,7 +5,9 @@ import * as line from '../line/claim.ts';
 import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
-import { advance, endTask, tellGrant } from './line.ts';
+import { advance, isHeld, serve } from '../keys/serve.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
+import { endTask, tellGrant } from './line.ts';
 import * as w from './writes.ts';
 
 const rowOf = (asked: w.Asked, now: number, deadline: number, config: Config): Item => ({
@@ -27,17 +29,21 @@ interface Waiting {
   isGone: boolean;
 }
 
-/** @throws Refused LeaseHeld with the ticket, LeaseLost */
+/** @returns undefined where the record is no pool, so that the call has left the line. @throws Refused LeaseHeld with the ticket, LeaseLost */
 export function* waitInLine(
   asked: w.Asked,
   { arrivedAt, until, before }: { arrivedAt: number; until: number; before: string | undefined },
   config: Config,
   self: Self,
-): Steps<Answer> {
+): Steps<Answer | undefined> {
   const waiting = yield* join({ asked, until, before }, config, self);
   for (;;) {
     const own = yield* ownGrant(waiting, config);
     if (own) return { ...own, waited: own.waited - arrivedAt };
+    if (!isPool(waiting.record)) {
+      if (yield* leavesLease(waiting)) return undefined;
+      continue;
+    }
     const now: number = yield NOW;
     if (now < until && !waiting.isGone) {
       if (!(yield* markOrAdvance(waiting, now, config))) yield* pauseAndLook(waiting, config);
@@ -95,9 +101,21 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
   return waiting;
 }
 
+/** kinds.md: a call in line sees no pool. @returns whether it has left the line */
+function* leavesLease(waiting: Waiting): Steps<boolean> {
+  const { ticket } = waiting;
+  const { key } = waiting.asked;
+  waiting.record = { key, ...((yield { op: 'get', key }) as Item) };
+  if (isPool(waiting.record)) return false;
+  const { old } = yield deleteRow(key, ticket);
+  if (!old) throw new Refused('LeaseHeld');
+  if (old.cancelled_at !== undefined) throw lost('cancelled');
+  return true;
+}
+
 /** A call that ends in line passes on what is free. */
 function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
-  const isFree = record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
+  const isFree = isPool(record) && record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
   if (isFree && !config.bugs?.lostSilently) yield* advance(asked.key, record, config);
 }
 
@@ -201,7 +219,7 @@ function* leave(waiting: Waiting, config: Config): Steps<Answer> {
   const { asked, ticket } = waiting;
   yield* checkRow(waiting, config);
   const { record } = waiting;
-  if (record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
+  if (isPool(record) && record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
     waiting.record = (yield* advance(asked.key, record, config)).standing;
   const own = yield* ownGrant(waiting, config);
   if (own) return own;
@@ -231,6 +249,10 @@ export function* park(
     early = undefined;
     const own = w.holderOf(standing, name);
     if (own?.k === row.ticket) return;
+    if (!won && !isPool(standing)) {
+      if (yield* parkAtLease(row, standing, config)) return;
+      continue;
+    }
     if (won) {
       self.joined?.();
       if (!config.bugs?.noLookAfterMark && toEnd(standing, asked, yield NOW, config))
@@ -250,6 +272,17 @@ export function* park(
   }
 }
 
+/** kinds.md: the row is in line, so the key becomes a pool if it is the first. @returns whether the row is gone. @throws Refused WrongKind */
+function* parkAtLease({ key, ticket }: Item, record: Item, config: Config): Steps<boolean> {
+  if (!isHeld(record, yield NOW, config)) {
+    yield* serve(key, record, config);
+    return ((yield { op: 'getRow', key, ticket }) as Item | undefined) === undefined;
+  }
+  const { old } = yield deleteRow(key, ticket);
+  if (old) throw new Refused('WrongKind');
+  return true;
+}
+
 /** pools.md#cancel, by an operator. @returns whether it is cancelled */
 export function* cancel(key: string, ticket: string, config: Config): Steps<boolean> {
   const row: Item | undefined = yield { op: 'getRow', key, ticket };
@@ -266,7 +299,7 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
     };
     const { record, entry } = yield* standing();
     if (!won || (entry && entry.c === undefined)) return false;
-    if (record.waiters !== undefined) yield* advance(key, record, config);
+    if (record.waiters !== undefined) yield* serve(key, record, config);
     return true;
   }
   if ((yield* standing()).entry) return false;
@@ -275,7 +308,7 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
   yield deleteRow(key, ticket);
   const { record } = yield* standing();
   if (delivery !== 'delivered') return false;
-  if (record.waiters !== undefined) yield* advance(key, record, config);
+  if (record.waiters !== undefined) yield* serve(key, record, config);
   return true;
 }
 
@@ -291,9 +324,14 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   if (rows.length === 0) return;
   let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
   const isGranted = (row: Item) => w.entryOf(record, row.name)?.k === row.ticket;
+  if (!isPool(record)) return;
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
+    if (!wantsPermit(row)) {
+      waiting += isCall(row) ? 0 : 1; // the advance judges it
+      continue;
+    }
     if (isGranted(row) || isShared(row, record, config)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
     const hasPermit = Number(w.holderOf(record, row.name)?.e) > now;

@@ -1,8 +1,9 @@
 import { Broken, type Config, type Item, type Op, type Party, type Steps, type Task } from '../engine/types.ts';
 import { World } from '../engine/world.ts';
+import { repairKey } from '../keys/repair.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import { acquire } from './calls.ts';
 import type { Answer } from './common.ts';
-import { repairPool } from './queue.ts';
 import { type Asked, EXCLUSIVE_WEIGHT, ending, holdersOf, weightOf } from './writes.ts';
 
 /** A party that has heard that it holds a permit. */
@@ -41,7 +42,7 @@ export class PoolWorld extends World {
   }
 
   override repair(key: string, config: Config): Steps<void> {
-    return repairPool(key, config);
+    return repairKey(key, config);
   }
 
   override acquireLast(config: Config): Steps<Answer> {
@@ -53,13 +54,14 @@ export class PoolWorld extends World {
     if (!op.cancelled) super.onTold(op, task);
   }
 
-  protected override mayVanish({ ttl_at }: Item): boolean {
-    return ttl_at < this.time;
+  protected override mayVanish({ lease_expiry }: Item): boolean {
+    return lease_expiry < this.time;
   }
 
   protected override onWrite(before: Item | undefined, party: Party): void {
     const record = this.item ?? {};
     const holders = holdersOf(record);
+    if (isPool(record) !== (record.lease_version === 'pool')) throw new Broken('a record of both kinds');
     if ((record.used ?? 0) !== weightOf(holders))
       throw new Broken(`${record.used} are said to be in use, and ${weightOf(holders)} are`);
     for (const { name, i, fence, e, h, k, c } of holders.sort((one, other) => one.fence - other.fence)) {
@@ -77,7 +79,10 @@ export class PoolWorld extends World {
       const held = !task && c === undefined;
       this.granted.push({ leaseId: i, fence, holder: h, requestId: name, held, ticket: k, task });
     }
-    for (const name of this.released) if (!ending(record, name)) this.released.delete(name); // others came after it
+    // Others came after it. A change of kind keeps no ring, and no late try gets into the next pool.
+    if (before?.formed === record.formed)
+      for (const name of this.released)
+        if (ending(before ?? {}, name) && !ending(record, name)) this.released.delete(name);
   }
 
   #onClaim(leaseId: string): void {
@@ -94,7 +99,7 @@ export class PoolWorld extends World {
 
   /** No ticket is granted a permit before one that came earlier, and no call without a ticket before one that waits. */
   #mayGoBefore(row: Item, { name, k }: { name: string; k: string | undefined }, party: Party): void {
-    if (row.ticket === k || row.name === name || row.cancelled_at !== undefined || this.grantedTo.has(row.name)) return;
+    if (!wantsPermit(row) || row.ticket === k || row.name === name || row.cancelled_at !== undefined || this.grantedTo.has(row.name)) return;
     const clock = (party.readAt ?? this.time) + party.offset;
     if (row.deadline <= Math.max(clock, this.time) + this.config.skew) return;
     if (k === undefined) {
