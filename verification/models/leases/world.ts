@@ -23,10 +23,8 @@ export class LeaseWorld extends World {
   readonly asked = new Set<string>();
   readonly withdrawn = new Set<string>();
   releasedAt: number | undefined;
-
-  protected override mayVanish({ lease_version, lease_expiry }: Item): boolean {
-    return lease_version === undefined && lease_expiry < this.time;
-  }
+  /** Whether the record was a pool, which remembers no holder. */
+  protected wasPool = false;
 
   override repair(key: string, config: Config): Steps<void> {
     return repairKey(key, config);
@@ -46,6 +44,7 @@ export class LeaseWorld extends World {
   protected override checked(): unknown[] {
     const { highest, granted } = this;
     return [
+      ...super.checked(),
       [...this.joined.keys()],
       [...this.believers.values()],
       highest,
@@ -63,6 +62,7 @@ export class LeaseWorld extends World {
 
   protected override onWrite(before: Item | undefined, party: Party): void {
     const now = this.item;
+    if (now && isPool(now)) this.wasPool = true;
     if (now?.lease_version === undefined || isPool(now)) return;
     if (now.lease_id !== before?.lease_id) {
       this.#onGrant(now, before, party);
@@ -149,7 +149,7 @@ export class LeaseWorld extends World {
   }
 
   #checkPrevious(name: string, { fence, previous, repeated }: Answer): void {
-    if (this.foreign || this.vanished) return;
+    if (this.foreign || this.vanished || this.wasPool) return;
     if (!previous) {
       const quiet = !repeated && !this.faulted && !this.stalled;
       const hadOne = this.granted.some((one) => one.fence < fence && one.held && !one.task);
@@ -169,6 +169,9 @@ export class LeaseWorld extends World {
         `${name} is told that ${previous.holder} (${previous.fence}) ${previous.ended} before it, which is not so`,
       );
   }
+
+  /** A foreign client relies on its lease until then, by its own clock. */
+  foreignHas(_name: string, _until: number): void {}
 
   stops(leaseId: string): void {
     const believer = this.believers.get(leaseId);

@@ -69,6 +69,7 @@ function* asking(world: PoolWorld, asked: Asked, wish: CallerWish, running: Runn
   for (let tries = 0; tries < (wish.tries ?? 3); tries++) {
     const from: number = yield TRUE_TIME;
     delete self.row;
+    Object.assign(self, { startedAt: world.seq, wantsPermit: true });
     try {
       const { wait = 0, races = wait === 0 } = wish;
       const answer = yield* acquireOrWait(asked, { wait, races, before }, config, self);
@@ -82,6 +83,7 @@ function* asking(world: PoolWorld, asked: Asked, wish: CallerWish, running: Runn
     } catch (error) {
       if (!isExpected(error)) throw error;
       if (!(error instanceof Refused)) continue;
+      world.onRefused(error, self);
       world.note(`  ${asked.name} is refused: ${error.code} ${error.reason ?? ''}`);
       const own = entryOf(world.item ?? {}, asked.name);
       const stands = error.reason !== 'cancelled' && own !== undefined && own.e > world.time + config.skew;
@@ -170,7 +172,7 @@ function* worker(world: PoolWorld, task: Task, op: Op, config: Config): Steps<vo
 
 type Named<T> = readonly [string, T];
 
-interface Cast extends Partial<Omit<Scenario, 'start'>> {
+export interface Cast extends Partial<Omit<Scenario, 'start'>> {
   callers?: readonly Named<CallerWish>[];
   tasks?: readonly Named<PoolTaskWish>[];
   /** Callers that die in line. */

@@ -14,8 +14,12 @@ interface Believer {
   until: number;
 }
 
-/** One history of a pool: the queue's world with a record of another kind, and what must hold of it. */
-export class PoolWorld extends World {
+// biome-ignore lint/suspicious/noExplicitAny: TypeScript asks for it of a mixin
+type Base = abstract new (...args: any[]) => World;
+
+/** What must hold of the permits of a key. */
+export function withPermits<B extends Base>(Worlds: B) {
+abstract class WithPermits extends Worlds {
   /** What its holders rely on, by lease id. */
   readonly holds = new Map<string, Believer>();
   /** Requests whose release was answered. */
@@ -38,27 +42,15 @@ export class PoolWorld extends World {
 
   protected override checked(): unknown[] {
     const line = [[...this.joined.keys()], [...this.grantedTo], this.granted];
-    return [this.highest, [...this.holds], [...this.released], [...this.stopped], line];
-  }
-
-  override repair(key: string, config: Config): Steps<void> {
-    return repairKey(key, config);
-  }
-
-  override acquireLast(config: Config): Steps<Answer> {
-    const alone = { limit: 1, weight: EXCLUSIVE_WEIGHT, room: 0 };
-    return acquire({ key: 'k', name: 'last', holder: 'last', ttl: 6, ...alone }, config);
+    return [...super.checked(), this.highest, [...this.holds], [...this.released], [...this.stopped], line];
   }
 
   protected override onTold(op: Op, task: Task): void {
     if (!op.cancelled) super.onTold(op, task);
   }
 
-  protected override mayVanish({ lease_expiry }: Item): boolean {
-    return lease_expiry < this.time;
-  }
-
   protected override onWrite(before: Item | undefined, party: Party): void {
+    super.onWrite(before, party);
     const record = this.item ?? {};
     const holders = holdersOf(record);
     if (isPool(record) !== (record.lease_version === 'pool')) throw new Broken('a record of both kinds');
@@ -99,7 +91,8 @@ export class PoolWorld extends World {
 
   /** No ticket is granted a permit before one that came earlier, and no call without a ticket before one that waits. */
   #mayGoBefore(row: Item, { name, k }: { name: string; k: string | undefined }, party: Party): void {
-    if (!wantsPermit(row) || row.ticket === k || row.name === name || row.cancelled_at !== undefined || this.grantedTo.has(row.name)) return;
+    if (this.foreign || this.vanished || !wantsPermit(row)) return;
+    if (row.ticket === k || row.name === name || row.cancelled_at !== undefined || this.grantedTo.has(row.name)) return;
     const clock = (party.readAt ?? this.time) + party.offset;
     if (row.deadline <= Math.max(clock, this.time) + this.config.skew) return;
     if (k === undefined) {
@@ -128,5 +121,19 @@ export class PoolWorld extends World {
       throw new Broken(
         `${holder} holds ${weight} of ${limit} beside ${beside.map((one) => `${one.holder} (${one.weight})`)}`,
       );
+  }
+}
+  return WithPermits;
+}
+
+/** One history of a pool. */
+export class PoolWorld extends withPermits(World) {
+  override repair(key: string, config: Config): Steps<void> {
+    return repairKey(key, config);
+  }
+
+  override acquireLast(config: Config): Steps<Answer> {
+    const alone = { limit: 1, weight: EXCLUSIVE_WEIGHT, room: 0 };
+    return acquire({ key: 'k', name: 'last', holder: 'last', ttl: 6, ...alone }, config);
   }
 }
