@@ -30,6 +30,7 @@ function* operator(world: KeyWorld, after: number, config: Config): Steps<void> 
   if (fence === undefined) return;
   if (first) world.stopped.add(first.i);
   else if (isLeased(record)) world.stops(record.lease_id);
+  world.isPreviousUnchecked = true;
   const { standing } = yield* write(breakLease('k', fence, yield NOW, config));
   const holder = holdersOf(standing).find((one) => one.fence === fence);
   if (!isPool(standing) || !holder) return;

@@ -18,6 +18,7 @@ export const isHeld = (record: Item, now: number, config: Config): boolean =>
 export function* serve(key: string, record: Item, config: Config): Steps<{ isEmpty: boolean; standing: Item }> {
   let standing = record;
   for (let changes = 0; changes < MOST_TRIES; changes++) {
+    if (!isPool(standing) && isHeld(standing, yield NOW, config)) break;
     const served: { end: string; standing: Item } = isPool(standing)
       ? yield* permits.advance(key, standing, config)
       : yield* leases.handOff(key, standing, isLeased(standing) ? 'expired' : 'free', config);
@@ -54,7 +55,9 @@ export function* vacate(key: string, record: Item, config: Config): Steps<{ isVa
   for (let tries = 1; tries <= MOST_TRIES; tries++) {
     const now: number = yield NOW;
     if (isHeld(standing, now, config)) break;
-    if (standing.waiters !== undefined || standing.claim_ttl_ms !== undefined) {
+    // A grant that was not claimed leaves `claim_ttl_ms` on the free record.
+    const isUnclaimed = isLeased(standing) && standing.claim_ttl_ms !== undefined;
+    if (standing.waiters !== undefined || isUnclaimed) {
       if (lineSeenEmpty || config.bugs?.markDecides) break;
       const served = yield* serve(key, standing, config);
       ({ standing } = served);

@@ -73,6 +73,7 @@ export class KeyWorld extends withPermits(LeaseWorld) {
       this.changes++;
       this.note(`  the key becomes a ${pool ? 'pool' : 'lease'}`);
     }
+    this.#noteHeld();
     super.onWrite(before, party);
   }
 

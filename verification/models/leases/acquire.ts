@@ -1,4 +1,4 @@
-import { lost, NOW } from '../engine/common.ts';
+import { lost, NOW, sleep } from '../engine/common.ts';
 import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
@@ -25,7 +25,8 @@ export function* acquire(request: Request, config: Config, self: Self = {}): Ste
   if (granted) return answer(granted, yield NOW, arrivedAt, config);
   // The record is of the other kind, so the call has left the line.
   if (until <= (yield NOW)) throw new Refused('LeaseHeld');
-  const again = { ...request, ticket: undefined, wait: until - (yield NOW) };
+  yield sleep(config.lookNext);
+  const again = { ...request, ticket: undefined, wait: Math.max(1, until - (yield NOW)) };
   const late = yield* acquire(again, config, self);
   return { ...late, waited: late.waited + until - again.wait - arrivedAt };
 }

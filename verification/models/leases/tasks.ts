@@ -68,9 +68,8 @@ function* parkAtPool({ key, ticket }: Item, record: Item, config: Config): Steps
     yield* serve(key, record, config);
     return ((yield { op: 'getRow', key, ticket }) as Item | undefined) === undefined;
   }
-  const { old } = yield deleteRow(key, ticket);
-  if (old) throw new Refused('WrongKind');
-  return true;
+  yield deleteRow(key, ticket);
+  throw new Refused('WrongKind');
 }
 
 /** The holder is a caller that has not claimed yet, and may be dead. */

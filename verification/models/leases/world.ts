@@ -23,8 +23,8 @@ export class LeaseWorld extends World {
   readonly asked = new Set<string>();
   readonly withdrawn = new Set<string>();
   releasedAt: number | undefined;
-  /** Whether the record was a pool, which remembers no holder. */
-  protected wasPool = false;
+  /** A pool remembers no holder, and an operator breaks a lease that its holder is about to release. */
+  isPreviousUnchecked = false;
 
   override repair(key: string, config: Config): Steps<void> {
     return repairKey(key, config);
@@ -62,7 +62,7 @@ export class LeaseWorld extends World {
 
   protected override onWrite(before: Item | undefined, party: Party): void {
     const now = this.item;
-    if (now && isPool(now)) this.wasPool = true;
+    if (now && isPool(now)) this.isPreviousUnchecked = true;
     if (now?.lease_version === undefined || isPool(now)) return;
     if (now.lease_id !== before?.lease_id) {
       this.#onGrant(now, before, party);
@@ -149,7 +149,7 @@ export class LeaseWorld extends World {
   }
 
   #checkPrevious(name: string, { fence, previous, repeated }: Answer): void {
-    if (this.foreign || this.vanished || this.wasPool) return;
+    if (this.foreign || this.vanished || this.isPreviousUnchecked) return;
     if (!previous) {
       const quiet = !repeated && !this.faulted && !this.stalled;
       const hadOne = this.granted.some((one) => one.fence < fence && one.held && !one.task);

@@ -1,4 +1,4 @@
-import { lost, NOW, write } from '../engine/common.ts';
+import { lost, NOW, sleep, write } from '../engine/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { advance, isHeld, vacate } from '../keys/serve.ts';
@@ -74,7 +74,9 @@ export function* acquireOrWait(
       if (!(error instanceof Refused) || error.code !== 'LeaseHeld') throw error;
       const answer = yield* waitInLine(asked, { arrivedAt, until, before: ticket }, config, self);
       if (answer) return answer;
-      if ((yield NOW) >= until) throw error; // the record is of the other kind, so the call has left the line
+      // The record is of the other kind, so the call has left the line.
+      if ((yield NOW) >= until) throw error;
+      yield sleep(config.lookNext);
     }
 }
 

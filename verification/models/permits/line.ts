@@ -88,7 +88,9 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
       const op = changeKind(standing, yield NOW, config);
       const changed = yield* write(op);
       ({ standing } = changed);
-      if (changed.won || (!isPool(standing) && standing.fence === op.item.fence))
+      // Another call that takes the pool over has the same fence, and holds the lease.
+      const isOurs = standing.lease_version === undefined && standing.fence === op.item.fence;
+      if (changed.won || isOurs)
         return { granted, end: 'changed', standing };
       if (isPool(standing) && standing.formed === record.formed) continue;
       return { granted, end: 'gone', standing };

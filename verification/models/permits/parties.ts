@@ -1,7 +1,8 @@
 import { NOW, sleep, TRUE_TIME, ticketName } from '../engine/common.ts';
 import { addTask, failTaskOfCrashed, isExpected, type TaskWish, threeTimes } from '../engine/parties.ts';
-import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task } from '../engine/types.ts';
+import { Broken, type Config, type Item, type Op, Refused, type Self, type Steps, type Task } from '../engine/types.ts';
 import type { Scenario, World } from '../engine/world.ts';
+import { wantsPermit } from '../line/kinds.ts';
 import { acquireOrWait, heartbeat } from './calls.ts';
 import type { Answer } from './common.ts';
 import { breakAndWait, breakPermit, release } from './ends.ts';
@@ -145,8 +146,8 @@ function* ghost(name: string, wish: CallerWish, config: Config): Steps<void> {
 /** Sees the line, and takes a ticket out of it. */
 function* canceller(world: PoolWorld, after: number, config: Config): Steps<void> {
   yield sleep(after);
-  const rows: { ticket: string }[] = yield { op: 'query', key: 'k' };
-  const [first] = rows;
+  const rows: Item[] = yield { op: 'query', key: 'k' };
+  const first = rows.find(wantsPermit);
   if (!first || !(yield* cancel('k', first.ticket, config))) return;
   world.cancelled.add(first.ticket);
   world.checkCancelled(first.ticket);

@@ -278,9 +278,8 @@ function* parkAtLease({ key, ticket }: Item, record: Item, config: Config): Step
     yield* serve(key, record, config);
     return ((yield { op: 'getRow', key, ticket }) as Item | undefined) === undefined;
   }
-  const { old } = yield deleteRow(key, ticket);
-  if (old) throw new Refused('WrongKind');
-  return true;
+  yield deleteRow(key, ticket);
+  throw new Refused('WrongKind');
 }
 
 /** pools.md#cancel, by an operator. @returns whether it is cancelled */
