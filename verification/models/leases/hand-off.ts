@@ -27,6 +27,7 @@ interface Line {
 function* look(key: string, record: Item, ending: Ending, config: Config): Steps<Line> {
   const rows: Item[] = yield { op: 'query', key };
   let blocks = false;
+  let stranger: Item | undefined;
   const line: Item[] = [];
   for (const row of rows) {
     const now: number = yield NOW;
@@ -37,6 +38,7 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
       if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
       else if (isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted) yield* failTask(key, row, 'LeaseLost');
       else if (wantsPermit(row) && config.bugs?.firstRefused) yield* failTask(key, row, 'WrongKind');
+      else if (row.deadline > now && wantsPermit(row) && !config.bugs?.strangerFirst) stranger ??= row;
       else if (row.deadline > now) line.push(row);
       else if (!(yield* failTask(key, row, 'LeaseHeld')) && config.bugs?.overdueKeepsMark) blocks = true;
     } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
@@ -47,7 +49,8 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
     else if (row.deadline > now || config.bugs?.absentGranted) line.push(row);
     else if (config.bugs?.absentDeleted) yield deleteOverdue(row, config);
   }
-  const first = firstOf(line, yield NOW, config);
+  // While anybody waits for the lease, the key stays a lease.
+  const first = firstOf(line.length === 0 && stranger ? [stranger] : line, yield NOW, config);
   return { ...first, others: blocks || first.others };
 }
 

@@ -149,13 +149,14 @@ interface Look {
 function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<Line> {
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
   let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
+  let isAwaited = false;
   for (const row of [...reading.rows]) {
     if (!wantsPermit(row)) {
-      const place = yield* judgeOther(row, seen, { isVacant: used === 0, isFirst: line.heads.length === 0 }, config);
-      if (place === 'first') return { ...line, others: true, changes: true };
-      if (place === 'undecided') line.others = true;
+      const place = yield* judgeStranger(row, config);
       if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
-      continue;
+      isAwaited ||= place === 'waits';
+      if (!(isAwaited && config.bugs?.strangerFirst)) continue;
+      break;
     }
     const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;
@@ -176,33 +177,31 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
     line.heads.push(row);
     used += row.weight;
   }
-  return line;
+  // While anybody waits for a permit, the key stays a pool.
+  if (!isAwaited || line.heads.length > 0 || line.others || (yield* isInUse(seen, config))) return line;
+  return { ...line, others: true, changes: used === 0 };
 }
 
 /** `gone`: its row was deleted. */
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 type Seen = Omit<Look, 'reading'>;
 
-/** kinds.md: a row that waits for a lease. While permits are held, its task is told so. The call of a row looks, and leaves the line. */
-function* judgeOther(
-  row: Item,
-  { record, going }: Seen,
-  { isVacant, isFirst }: { isVacant: boolean; isFirst: boolean },
-  config: Config,
-): Steps<Place | 'first'> {
+/** kinds.md: a row that waits for a lease. Its call looks, and leaves the line. The schedule tells its task. */
+function* judgeStranger(row: Item, config: Config): Steps<Place> {
   const now: number = yield NOW;
   if (isCall(row)) {
     if (row.keep_until > now) return 'passed';
     yield deleteOverdue(row, config);
     return 'gone';
   }
-  const isGoing = (holder: w.Holder) => going.some(({ name }) => name === holder.name);
-  const cut = now - (config.bugs?.noSkew ? 0 : config.skew);
-  const isHeld = w.holdersOf(record).some((holder) => holder.e >= cut && !isGoing(holder));
   const isOver = row.deadline <= now;
-  if (isOver || isHeld || config.bugs?.firstRefused)
-    return (yield* endTask(row.key, row, isOver ? 'LeaseHeld' : 'WrongKind')) ? 'gone' : 'passed';
-  return isFirst && isVacant ? 'first' : 'undecided';
+  if (!isOver && !config.bugs?.firstRefused) return 'waits';
+  return (yield* endTask(row.key, row, isOver ? 'LeaseHeld' : 'WrongKind')) ? 'gone' : 'passed';
+}
+
+function* isInUse({ record, going }: Seen, config: Config): Steps<boolean> {
+  const cut = (yield NOW) - (config.bugs?.noSkew ? 0 : config.skew);
+  return w.holdersOf(record).some(({ name, e }) => e >= cut && !going.some((one) => one.name === name));
 }
 
 /** A task that is granted nothing now needs no mark: the schedule finds its row. */

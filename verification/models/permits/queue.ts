@@ -328,8 +328,8 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   for (const row of rows) {
     const now: number = yield NOW;
     if (!wantsPermit(row)) {
-      waiting += isCall(row) ? 0 : 1; // the advance judges it
-      continue;
+      if (!isCall(row) && row.deadline > now && isHeld(record, now, config)) yield* endTask(key, row, 'WrongKind');
+      continue; // the advance judges it
     }
     if (isGranted(row) || isShared(row, record, config)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
