@@ -3,7 +3,7 @@ import { failTaskOfCrashed } from '../engine/parties.ts';
 import type { Config, Item, Steps } from '../engine/types.ts';
 import type { Scenario } from '../engine/world.ts';
 import * as leases from '../leases/parties.ts';
-import { breakLease, isLeased } from '../leases/writes.ts';
+import { breakLease } from '../leases/writes.ts';
 import { isPool } from '../line/kinds.ts';
 import * as permits from '../permits/parties.ts';
 import { giveBack, holdersOf } from '../permits/writes.ts';
@@ -29,9 +29,12 @@ function* operator(world: KeyWorld, after: number, config: Config): Steps<void> 
   const fence: number | undefined = isPool(record) ? first?.fence : record.fence;
   if (fence === undefined) return;
   if (first) world.stopped.add(first.i);
-  else if (isLeased(record)) world.stops(record.lease_id);
   world.isPreviousUnchecked = true;
-  const { standing } = yield* write(breakLease('k', fence, yield NOW, config));
+  const { won, standing } = yield* write(breakLease('k', fence, yield NOW, config));
+  if (won) {
+    world.broken.add(standing.lease_id);
+    world.stops(standing.lease_id);
+  }
   const holder = holdersOf(standing).find((one) => one.fence === fence);
   if (!isPool(standing) || !holder) return;
   world.stopped.add(holder.i);

@@ -20,6 +20,8 @@ export class KeyWorld extends withPermits(LeaseWorld) {
   readonly #heldAt: Record<Kind, number> = { lease: -1, pool: -1 };
   #foreignUntil = 0;
   changes = 0;
+  /** Lease ids of leases that an operator broke. Their holders are stopped by the fence alone. */
+  readonly broken = new Set<string>();
 
   override act(action: Parameters<LeaseWorld['act']>[0]): void {
     super.act(action);
@@ -93,6 +95,7 @@ export class KeyWorld extends withPermits(LeaseWorld) {
   }
 
   override believe(name: string, answer: LeaseAnswer, from: number, requestId: string): string {
+    if (this.broken.has(answer.leaseId)) return answer.leaseId;
     const id = super.believe(name, answer, from, requestId);
     if (from + answer.waited + answer.remaining > this.time && !this.asked.has(requestId)) this.#checkBeside(name);
     return id;

@@ -32,6 +32,7 @@ abstract class WithPermits extends Worlds {
   readonly cancelled = new Set<string>();
   readonly toldTo = new Set<string>();
   /** What tasks ask for, by the names of their requests. */
+  isRingLost = false;
   readonly askedBy = new Map<string, Asked & { beats: number }>();
 
   /** Does not hold where something went wrong, so that a request was sent again. */
@@ -52,6 +53,7 @@ abstract class WithPermits extends Worlds {
   protected override onWrite(before: Item | undefined, party: Party): void {
     super.onWrite(before, party);
     const record = this.item ?? {};
+    if (before && before.formed !== record.formed) this.isRingLost = true;
     const holders = holdersOf(record);
     if (isPool(record) !== (record.lease_version === 'pool')) throw new Broken('a record of both kinds');
     if ((record.used ?? 0) !== weightOf(holders))
@@ -64,7 +66,9 @@ abstract class WithPermits extends Worlds {
       this.note(`  ${name} is granted a permit, fence ${fence}, until ${e}, by ${party.name}: ${record.used} in use`);
       if (fence <= this.highest) throw new Broken(`fence ${fence} after ${this.highest}`);
       this.highest = fence;
-      if (this.released.has(name)) throw new Broken(`${name} is granted a second permit after it gave its own back`);
+      // A change of kind keeps no ring, so a second row of the request is granted a permit that its task does not take.
+      const isOfRow = this.isRingLost && k !== undefined && this.rows.has(k);
+      if (this.released.has(name) && !isOfRow) throw new Broken(`${name} is granted a second permit after it gave its own back`);
       for (const row of this.rows.values()) this.#mayGoBefore(row, { name, k }, party);
       this.grantedTo.add(name);
       const task = k !== undefined && this.rows.get(k)?.token !== undefined;
