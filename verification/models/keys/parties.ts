@@ -30,11 +30,7 @@ function* operator(world: KeyWorld, after: number, config: Config): Steps<void> 
   if (fence === undefined) return;
   if (first) world.stopped.add(first.i);
   world.isPreviousUnchecked = true;
-  const { won, standing } = yield* write(breakLease('k', fence, yield NOW, config));
-  if (won) {
-    world.broken.add(standing.lease_id);
-    world.stops(standing.lease_id);
-  }
+  const { standing } = yield* write(breakLease('k', fence, yield NOW, config));
   const holder = holdersOf(standing).find((one) => one.fence === fence);
   if (!isPool(standing) || !holder) return;
   world.stopped.add(holder.i);

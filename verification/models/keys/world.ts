@@ -4,7 +4,7 @@ import type { Answer as LeaseAnswer } from '../leases/common.ts';
 import { release } from '../leases/release.ts';
 import { LeaseWorld } from '../leases/world.ts';
 import { endsAt } from '../leases/writes.ts';
-import { isPool, wantsPermit } from '../line/kinds.ts';
+import { isPool } from '../line/kinds.ts';
 import { acquire as acquirePermit } from '../permits/calls.ts';
 import type { Answer } from '../permits/common.ts';
 import { release as releasePermit } from '../permits/ends.ts';
@@ -76,15 +76,18 @@ export class KeyWorld extends withPermits(LeaseWorld) {
       this.note(`  the key becomes a ${pool ? 'pool' : 'lease'}`);
     }
     this.#noteHeld();
+    if (this.item?.broken_at !== undefined && this.item.lease_id === before?.lease_id) {
+      this.broken.add(this.item.lease_id);
+      this.stops(this.item.lease_id);
+    }
     super.onWrite(before, party);
   }
 
   protected override onTold(op: Op, task: Task): void {
     super.onTold(op, task);
     if (op.error !== 'WrongKind') return;
-    const row = [...this.rows.values()].find(({ token }) => token === op.token);
-    const kind: Kind = row && wantsPermit(row) ? 'lease' : 'pool';
-    if (row && this.#heldAt[kind] < Number(this.put.get(row.ticket)))
+    const kind: Kind = this.askedBy.has(task.request.requestId) ? 'lease' : 'pool';
+    if (this.#heldAt[kind] < Number(this.put.get(op.ticket)))
       throw new Broken(`${op.token} is told WrongKind, and nobody has had the key since it came`);
   }
 

@@ -83,7 +83,7 @@ const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
 
 /** Such a task is granted nothing any more, so it needs no mark. Without an answer its row stays for the schedule. */
 export function* failTask(key: string, row: Item, error: string): Steps<boolean> {
-  const delivery = yield { op: 'tell', token: row.token, error, key };
+  const delivery = yield { op: 'tell', token: row.token, ticket: row.ticket, error, key };
   if (delivery === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
   return true;

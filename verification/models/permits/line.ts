@@ -233,7 +233,7 @@ function* repeat(key: string, row: Item, own: w.Holder, config: Config): Steps<P
 
 /** Without an answer its row stays, or the task might wait for ever. */
 export function* endTask(key: string, row: Item, error: string): Steps<boolean> {
-  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return false;
+  if ((yield { op: 'tell', token: row.token, ticket: row.ticket, error, key }) === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
   return true;
 }
