@@ -69,6 +69,7 @@ function wrote(reading: Reading, { waiters }: Item, ended: readonly w.Holder[], 
 /** pools.md#advance */
 export function* advance(key: string, record: Item, config: Config): Steps<Advanced> {
   const granted: string[] = [];
+  if (!isPool(record)) return { granted, end: 'gone', standing: record };
   let standing = record;
   let going: Going[] = [];
   let reading = yield* read(key, record);
