@@ -5,9 +5,10 @@ import type { Scenario } from '../engine/world.ts';
 import * as leases from '../leases/parties.ts';
 import { breakLease } from '../leases/writes.ts';
 import { isPool } from '../line/kinds.ts';
+import { advance } from '../permits/line.ts';
 import * as permits from '../permits/parties.ts';
 import { giveBack, holdersOf } from '../permits/writes.ts';
-import { advance } from './serve.ts';
+
 import type { KeyWorld } from './world.ts';
 
 interface Cast extends Partial<Omit<Scenario, 'start'>> {

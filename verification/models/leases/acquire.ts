@@ -3,8 +3,9 @@ import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
 import { type Answer, endReason, storedPrevious, viewOf, writeVersion } from './common.ts';
-import { handOff, isHeld, vacate } from '../keys/serve.ts';
-import { isPool, vacant } from '../line/kinds.ts';
+import { changeKind } from '../keys/change.ts';
+import { isPool } from '../line/kinds.ts';
+import { handOff } from './hand-off.ts';
 import { release } from './release.ts';
 import { waitInLine } from './wait.ts';
 import * as w from './writes.ts';
@@ -63,18 +64,16 @@ function* tryOnce(request: Request, config: Config): Steps<First> {
       fence: w.risingFence(before, now),
       acquiredAt: now,
     };
-    const out = yield w.acquire(grant, isPool(before) ? vacant(before, config) : undefined, config);
+    const out = yield w.acquire(grant, config);
     if (out.won) {
       const previous = w.previousOf(out.old ?? {}, 'expired', false, config);
       return { granted: out.item, repeated: false, triedAt: now, previous, claimed: false };
     }
     const standing: Item = out.old ?? { key: request.key };
     if (isPool(standing)) {
-      const vacated = yield* vacate(request.key, standing, config);
-      if (!vacated.isVacant && isPool(vacated.standing))
-        throw new Refused(isHeld(vacated.standing, yield NOW, config) ? 'WrongKind' : 'LeaseHeld');
-      if (tries === MOST_TRIES) return { heldBy: standing };
-      before = vacated.standing;
+      if (tries === MOST_TRIES) throw new Refused('WrongKind');
+      yield* changeKind(request.key, standing, config);
+      before = standing;
       continue;
     }
     if (w.isOwn(standing, request) && !w.isLeased(standing)) throw lost(endReason(standing));

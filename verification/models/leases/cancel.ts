@@ -1,7 +1,7 @@
 import { NOW, write } from '../engine/common.ts';
 import { deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Request, Steps } from '../engine/types.ts';
-import { handOff } from '../keys/serve.ts';
+import { handOff } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { NOW, repairLater, type Written, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, type Op, Refused, type Steps } from '../engine/types.ts';
-import { changeKind, wantsPermit } from '../line/kinds.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import { storedPrevious, type View, viewOf, writeVersion } from './common.ts';
 import * as w from './writes.ts';
 
@@ -9,8 +9,7 @@ export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
 
 export interface HandedOff {
   moved: string[];
-  /** `changed`: the first in line waits for a permit, and the record is an empty pool now. */
-  end: 'granted' | 'empty' | 'overtaken' | 'changed';
+  end: 'granted' | 'empty' | 'overtaken';
   standing: Item;
 }
 
@@ -27,18 +26,14 @@ interface Line {
 function* look(key: string, record: Item, ending: Ending, config: Config): Steps<Line> {
   const rows: Item[] = yield { op: 'query', key };
   let blocks = false;
-  let stranger: Item | undefined;
   const line: Item[] = [];
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
-    if (wantsPermit(row) && isCall(row)) {
-      if (row.keep_until <= now) yield deleteOverdue(row, config); // its call looks, and leaves the line
-    } else if (!isCall(row)) {
+    if (wantsPermit(row) && !config.bugs?.strangersServed) continue;
+    if (!isCall(row)) {
       if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
       else if (isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted) yield* failTask(key, row, 'LeaseLost');
-      else if (wantsPermit(row) && config.bugs?.firstRefused) yield* failTask(key, row, 'WrongKind');
-      else if (row.deadline > now && wantsPermit(row) && !config.bugs?.strangerFirst) stranger ??= row;
       else if (row.deadline > now) line.push(row);
       else if (!(yield* failTask(key, row, 'LeaseHeld')) && config.bugs?.overdueKeepsMark) blocks = true;
     } else if (row.cancelled_at !== undefined && !config.bugs?.cancelledDeleted) {
@@ -49,8 +44,7 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
     else if (row.deadline > now || config.bugs?.absentGranted) line.push(row);
     else if (config.bugs?.absentDeleted) yield deleteOverdue(row, config);
   }
-  // While anybody waits for the lease, the key stays a lease.
-  const first = firstOf(line.length === 0 && stranger ? [stranger] : line, yield NOW, config);
+  const first = firstOf(line, yield NOW, config);
   return { ...first, others: blocks || first.others };
 }
 
@@ -64,10 +58,10 @@ function firstOf(line: Item[], now: number, config: Config): Line {
 
 /** queue.md#quick-release: the same for the holder, that has proved nothing yet. @returns undefined where the record must be known */
 export function* peek(key: string, own: string, config: Config): Steps<Line | undefined> {
-  const rows: Item[] = yield { op: 'query', key };
+  const rows: Item[] = ((yield { op: 'query', key }) as Item[]).filter((row) => !wantsPermit(row));
   const now: number = yield NOW;
   const isDecided = (row: Item) =>
-    !wantsPermit(row) && (row.ticket !== own || config.bugs?.quickOverOwnRow) && (isCall(row) || row.deadline > now);
+    (row.ticket !== own || config.bugs?.quickOverOwnRow) && (isCall(row) || row.deadline > now);
   if (!rows.every(isDecided)) return undefined;
   const waits = (row: Item) => !isCall(row) || (row.cancelled_at === undefined && row.deadline > now);
   return firstOf(rows.filter(config.bugs?.absentGranted ? () => true : waits), now, config);
@@ -75,7 +69,6 @@ export function* peek(key: string, own: string, config: Config): Steps<Line | un
 
 /** Another row of the very request whose grant ends here, or has ended: it is not granted a second time, unless the grant is forgotten. */
 const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
-  !wantsPermit(row) &&
   ending !== 'expired' &&
   ending !== 'undelivered' &&
   record.request_id !== undefined &&
@@ -126,6 +119,7 @@ export function* handOff(
   { transferred, own }: Passing = {},
 ): Steps<HandedOff> {
   const moved: string[] = [];
+  if (isPool(record)) return { moved, end: 'overtaken', standing: record };
   let from = record;
   let how = ending;
   if (ending === 'broken' && record.ticket !== undefined) yield* settleBroken(key, record);
@@ -147,7 +141,6 @@ export function* handOff(
     }
     const { oldest } = line;
     if (!oldest) return { moved, end: 'empty', standing: from };
-    if (wantsPermit(oldest)) return { moved, end: 'changed', standing: from };
     moved.push(oldest.ticket);
     if (isCall(oldest)) {
       if (line.task && oldest.ticket !== own && !config.bugs?.noMessage) yield repairLater(key, config);
@@ -167,11 +160,6 @@ function* passOn(
 ): Steps<Written> {
   const now: number = yield NOW;
   if (!oldest) return yield* endUnclaimed(from, how, config);
-  if (wantsPermit(oldest)) {
-    const op = changeKind({ ...from, key }, now, config);
-    const written = yield* write(op);
-    return { ...written, won: written.won || written.standing.formed === op.item.formed };
-  }
   const grant = grantTo(oldest, { from, others, own }, now, config);
   const previous = w.previousOf(from, how, how === 'undelivered', config);
   const op = w.transfer(grant, { from, previous, others, next: next?.ticket }, config);

@@ -1,8 +1,7 @@
 import { lost, NOW, write } from '../engine/common.ts';
 import type { Config, Item, Steps } from '../engine/types.ts';
 import { type View, viewOf, writeVersion } from './common.ts';
-import { handOff } from '../keys/serve.ts';
-import { grantTo, peek } from './hand-off.ts';
+import { grantTo, handOff, peek } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /** leases.md#release */

@@ -1,9 +1,9 @@
 import { NOW, repairLater, ticketName, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
-import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
-import { handOff, isHeld, serve } from '../keys/serve.ts';
+import type { Config, Item, Request, Self, Steps } from '../engine/types.ts';
+import { changeKind, leaveLine } from '../keys/change.ts';
 import { isPool, wantsPermit } from '../line/kinds.ts';
-import { type Ending, failTask, renewWhole, tellGrant } from './hand-off.ts';
+import { type Ending, failTask, handOff, renewWhole, tellGrant } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /** queue.md#park */
@@ -36,8 +36,9 @@ export function* park(
     if (marked.won) self.joined?.();
     let record = marked.standing;
     if (!marked.won && isPool(record)) {
-      if (yield* parkAtPool(row, record, config)) return;
-      continue;
+      yield* leaveLine({ key, ticket: row.ticket });
+      yield* changeKind(key, record, config);
+      return yield* park(request, { token, parkMs }, config, self);
     }
     let how: Ending = 'expired';
     if (marked.won) {
@@ -60,16 +61,6 @@ export function* park(
     const { moved, end } = yield* handOff(key, record, how, config);
     if (!(end === 'overtaken' && moved.length === 0)) return;
   }
-}
-
-/** kinds.md: the row is in line, so it is granted the lease if it is the first. @returns whether the row is gone. @throws Refused WrongKind */
-function* parkAtPool({ key, ticket }: Item, record: Item, config: Config): Steps<boolean> {
-  if (!isHeld(record, yield NOW, config)) {
-    yield* serve(key, record, config);
-    return ((yield { op: 'getRow', key, ticket }) as Item | undefined) === undefined;
-  }
-  yield deleteRow(key, ticket);
-  throw new Refused('WrongKind');
 }
 
 /** The holder is a caller that has not claimed yet, and may be dead. */
@@ -97,16 +88,15 @@ export function* repair(key: string, config: Config): Steps<void> {
   let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
   if (isPool(record)) return;
   let waiting = 0;
-  const isOfOtherKind = isHeld(record, yield NOW, config) ? wantsPermit : () => false;
   for (const row of rows) {
     const now: number = yield NOW;
+    if (wantsPermit(row) && row.deadline > now) continue; // keys/repair.ts settles it
     const isOfGrant = row.ticket === record.ticket;
     if (isShared(row, record, config)) continue;
     if (isCall(row)) {
       if (row.keep_until <= now && !isOfGrant) yield deleteOverdue(row, config);
-      else if (row.deadline > now && row.cancelled_at === undefined && !wantsPermit(row)) waiting++;
-    } else if (isOfOtherKind(row) && row.deadline > now) yield* failTask(key, row, 'WrongKind');
-    else if (row.deadline > now || (isOfGrant && config.bugs?.overdueKeepsMark)) waiting++;
+      else if (row.deadline > now && row.cancelled_at === undefined) waiting++;
+    } else if (row.deadline > now || (isOfGrant && config.bugs?.overdueKeepsMark)) waiting++;
     else if (!isOfGrant) yield* failTask(key, row, 'LeaseHeld');
   }
   const now: number = yield NOW;

@@ -3,8 +3,9 @@ import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
 import { claim, type Granted } from './claim.ts';
 import { endReason, storedPrevious } from './common.ts';
-import { handOff } from '../keys/serve.ts';
+import { leaveLine } from '../keys/change.ts';
 import { isPool } from '../line/kinds.ts';
+import { handOff } from './hand-off.ts';
 import * as w from './writes.ts';
 
 /** A call that waits in line (queue.md#wait). */
@@ -39,8 +40,8 @@ export function* waitInLine(
     const own = yield* ownGrant(waiting, config);
     if (own) return own;
     if (isPool(waiting.record)) {
-      if (yield* leavesPool(waiting)) return undefined;
-      continue;
+      yield* leaveLine(waiting.row as { key: string; ticket: string });
+      return undefined;
     }
     const now: number = yield NOW;
     if (waiting.isGone || now >= deadline) return yield* leave(waiting, config);
@@ -85,17 +86,6 @@ function* join(
   const marked = early ?? (yield* raise(request, row, config, self));
   const joinedAt: number = yield NOW;
   return { request, deadline, row, ...marked, checkedAt: joinedAt, lookedAt: joinedAt, seenFreeAt: undefined };
-}
-
-/** kinds.md: a call in line sees a record of the other kind. @returns whether it has left the line */
-function* leavesPool(waiting: Waiting): Steps<boolean> {
-  const { key, ticket } = waiting.row;
-  waiting.record = { key, ...((yield { op: 'get', key }) as Item) };
-  if (!isPool(waiting.record)) return false;
-  const { old } = yield deleteRow(key, ticket);
-  if (!old) throw new Refused('LeaseHeld');
-  if (old.cancelled_at !== undefined) throw lost('cancelled');
-  return true;
 }
 
 type Marked = Pick<Waiting, 'record' | 'isMarked'>;

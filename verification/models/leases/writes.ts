@@ -107,8 +107,8 @@ function grantItem(grant: Grant, config: Config): Item {
   };
 }
 
-/** leases.md#acquire. @param over kinds.md: the record as it was seen, if that is an empty pool */
-export function acquire(grant: Grant, over: Condition | undefined, config: Config): Op {
+/** leases.md#acquire */
+export function acquire(grant: Grant, config: Config): Op {
   const cut = grant.acquiredAt - (config.bugs?.noSkew ? 0 : config.skew);
   const expired = config.bugs?.unclaimedOverwritten ? IS_EXPIRED : all(IS_EXPIRED, IS_CLAIMED);
   return {
@@ -116,8 +116,8 @@ export function acquire(grant: Grant, over: Condition | undefined, config: Confi
     key: grant.key,
     item: grantItem(grant, config),
     condition: all(
-      config.bugs?.barging || (over && config.bugs?.overMarked) ? undefined : IS_UNMARKED,
-      `(${all(IS_FREE, 'NOT (request_id = :request AND holder = :holder)')}) OR (${expired})${over ? ` OR (${over.condition})` : ''}`,
+      config.bugs?.barging ? undefined : IS_UNMARKED,
+      `(${all(IS_FREE, 'NOT (request_id = :request AND holder = :holder)')}) OR (${expired})`,
       FENCE_RISES,
     ),
     values: {
@@ -126,7 +126,6 @@ export function acquire(grant: Grant, over: Condition | undefined, config: Confi
       ':cut': cut,
       ':cutSeconds': Math.floor(cut / config.second),
       ':fence': grant.fence,
-      ...over?.values,
     },
   };
 }
@@ -181,8 +180,8 @@ export const breakLease = (key: string, fence: number, now: number, config: Conf
   end(
     key,
     {
-      condition: all(config.bugs?.breakOfAnyKind ? undefined : 'attribute_not_exists(formed)', 'fence = :fence', IS_HELD, IS_UNMARKED),
-      values: { ':fence': fence },
+      condition: all(config.bugs?.breakOfAnyKind ? undefined : IS_LEASE, 'fence = :fence', IS_HELD, IS_UNMARKED),
+      values: { ':pool': 'pool', ':fence': fence },
       broken: true,
     },
     now,
@@ -292,15 +291,16 @@ export const mark = (key: string, guard: Condition, ticket: string | undefined, 
   values: { ...guard.values, ':zero': 0, ':one': 1, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
 /** A pool has a version too, and is no lease. */
-const ofLease = (config: Config) => (config.bugs?.markOfAnyKind ? undefined : 'attribute_not_exists(formed)');
+const IS_LEASE = "NOT (lease_version = :pool)";
+const ofLease = (config: Config) => (config.bugs?.markOfAnyKind ? undefined : IS_LEASE);
 export const heldByAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
   condition: all(ofLease(config), IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
-  values: { ':request': requestId, ':holder': holder },
+  values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
 });
 /** Of a call: also a record that is free again after a grant. */
 export const ofAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
   condition: all(ofLease(config), `${IS_HELD} OR attribute_exists(fence)`, 'NOT (request_id = :request AND holder = :holder)'),
-  values: { ':request': requestId, ':holder': holder },
+  values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
 });
 export const markAgain = (record: Item, ticket: string | undefined, config: Config): Op =>
   mark(record.key, both(unchanged(record), { condition: IS_UNMARKED, values: {} }), ticket, config);

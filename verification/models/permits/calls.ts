@@ -1,9 +1,10 @@
-import { lost, NOW, sleep, write } from '../engine/common.ts';
+import { lost, NOW, sleep, type Written, write } from '../engine/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
-import { advance, isHeld, vacate } from '../keys/serve.ts';
+import { changeKind } from '../keys/change.ts';
 import { isPool } from '../line/kinds.ts';
 import { claim, waitInLine } from './queue.ts';
+import { advance } from './line.ts';
 import * as w from './writes.ts';
 
 const MOST_TRIES = 5;
@@ -15,25 +16,22 @@ export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
   let ended: w.Holder[] = [];
   let lineSeenEmpty = false;
   let formed: number | undefined;
-  let vacant: Item | undefined;
+  let isAbsent = false;
   for (let tries = 1; ; tries++) {
     const now: number = yield NOW;
     const fresh = { ...asked, leaseId: config.uuid(), version: config.uuid() };
-    const { won, standing } = yield* write(
-      vacant ? w.become(fresh, { record: vacant, now }, config) : w.grant([fresh], { ended, now, formed }, config),
+    const { won, standing }: Written = yield* write(
+      isAbsent ? w.formWith(fresh, now, config) : w.grant([fresh], { ended, now, formed }, config),
     );
     if (!won && !isPool(standing)) {
-      const vacated = yield* vacate(asked.key, standing, config);
-      const isStill = !isPool(vacated.standing);
-      if (isStill && !vacated.isVacant)
-        throw new Refused(isHeld(vacated.standing, yield NOW, config) ? 'WrongKind' : 'LeaseHeld');
       if (tries === MOST_TRIES) throw held();
-      vacant = isStill ? vacated.standing : undefined;
-      formed = isStill ? undefined : vacated.standing.formed;
+      isAbsent = standing.lease_expiry === undefined && standing.fence === undefined;
+      if (!isAbsent) yield* changeKind(asked.key, standing, config);
+      formed = undefined;
       ended = [];
       continue;
     }
-    vacant = undefined;
+    isAbsent = false;
     formed = standing.formed;
     const own = w.holderOf(standing, asked.name);
     if (won) return answerOf(standing, asked, yield NOW, false);

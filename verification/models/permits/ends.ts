@@ -1,7 +1,7 @@
 import { NOW, write } from '../engine/common.ts';
 import { deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
-import { advance } from '../keys/serve.ts';
+import { advance } from './line.ts';
 import { isPool } from '../line/kinds.ts';
 import * as w from './writes.ts';
 

@@ -1,7 +1,7 @@
 import { NOW, repairLater, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
-import { changeKind, isPool, wantsPermit } from '../line/kinds.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import * as w from './writes.ts';
 
 /** One write grants this many permits. */
@@ -14,8 +14,8 @@ interface Going extends w.Holder {
 
 export interface Advanced {
   granted: string[];
-  /** `changed`: the first in line waits for a lease, and the record is a free one now. `gone`: the pool is another one, or none. */
-  end: 'empty' | 'waits' | 'changed' | 'gone';
+  /** `gone`: the pool is another one, or none. */
+  end: 'empty' | 'waits' | 'gone';
   standing: Item;
 }
 
@@ -25,8 +25,6 @@ interface Line {
   others: boolean;
   isFull: boolean;
   taskWaits: boolean;
-  /** Nobody has the key, and the first in line waits for a lease. */
-  changes?: boolean;
 }
 
 /** The rows of a line by one query, the oldest first, and what the record was before it, or as a write of this call has left it. */
@@ -85,17 +83,6 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
         continue;
       }
     }
-    if (line.changes && going.length === 0) {
-      const op = changeKind(standing, yield NOW, config);
-      const changed = yield* write(op);
-      ({ standing } = changed);
-      // Another call that takes the pool over has the same fence, and holds the lease.
-      const isOurs = standing.lease_version === undefined && standing.fence === op.item.fence;
-      if (changed.won || isOurs)
-        return { granted, end: 'changed', standing };
-      if (isPool(standing) && standing.formed === record.formed) continue;
-      return { granted, end: 'gone', standing };
-    }
     const needed = line.others || line.heads.length > 0 ? going : going.filter(({ how }) => how !== 'expired');
     const clears = line.heads.length === 0 && !line.others;
     if (line.heads.length === 0 && needed.length === 0 && (!clears || seen === undefined))
@@ -150,15 +137,7 @@ interface Look {
 function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<Line> {
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
   let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
-  let isAwaited = false;
-  for (const row of [...reading.rows]) {
-    if (!wantsPermit(row)) {
-      const place = yield* judgeStranger(row, config);
-      if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
-      isAwaited ||= place === 'waits';
-      if (!(isAwaited && config.bugs?.strangerFirst)) continue;
-      break;
-    }
+  for (const row of reading.rows.filter(wantsPermit)) {
     const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
@@ -178,32 +157,12 @@ function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<L
     line.heads.push(row);
     used += row.weight;
   }
-  // While anybody waits for a permit, the key stays a pool.
-  if (!isAwaited || line.heads.length > 0 || line.others || (yield* isInUse(seen, config))) return line;
-  return { ...line, others: true, changes: used === 0 };
+  return line;
 }
 
 /** `gone`: its row was deleted. */
 type Place = 'waits' | 'passed' | 'gone' | 'undecided';
 type Seen = Omit<Look, 'reading'>;
-
-/** kinds.md: a row that waits for a lease. Its call looks, and leaves the line. The schedule tells its task. */
-function* judgeStranger(row: Item, config: Config): Steps<Place> {
-  const now: number = yield NOW;
-  if (isCall(row)) {
-    if (row.keep_until > now) return 'passed';
-    yield deleteOverdue(row, config);
-    return 'gone';
-  }
-  const isOver = row.deadline <= now;
-  if (!isOver && !config.bugs?.firstRefused) return 'waits';
-  return (yield* endTask(row.key, row, isOver ? 'LeaseHeld' : 'WrongKind')) ? 'gone' : 'passed';
-}
-
-function* isInUse({ record, going }: Seen, config: Config): Steps<boolean> {
-  const cut = (yield NOW) - (config.bugs?.noSkew ? 0 : config.skew);
-  return w.holdersOf(record).some(({ name, e }) => e >= cut && !going.some((one) => one.name === name));
-}
 
 /** A task that is granted nothing now needs no mark: the schedule finds its row. */
 function* judgeTask(key: string, row: Item, { record, going, granted }: Seen, config: Config): Steps<Place> {

@@ -1,13 +1,13 @@
-import { lost, NOW, ticketName, write } from '../engine/common.ts';
+import { lost, NOW, ticketName, type Written, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
 import * as line from '../line/claim.ts';
 import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
-import { advance, isHeld, serve } from '../keys/serve.ts';
-import { isPool, wantsPermit } from '../line/kinds.ts';
-import { endTask, tellGrant } from './line.ts';
+import { changeKind, leaveLine } from '../keys/change.ts';
+import { form, isPool, wantsPermit } from '../line/kinds.ts';
+import { advance, endTask, tellGrant } from './line.ts';
 import * as w from './writes.ts';
 
 const rowOf = (asked: w.Asked, now: number, deadline: number, config: Config): Item => ({
@@ -41,8 +41,8 @@ export function* waitInLine(
     const own = yield* ownGrant(waiting, config);
     if (own) return { ...own, waited: own.waited - arrivedAt };
     if (!isPool(waiting.record)) {
-      if (yield* leavesLease(waiting)) return undefined;
-      continue;
+      yield* leaveLine({ key: asked.key, ticket: waiting.ticket });
+      return undefined;
     }
     const now: number = yield NOW;
     if (now < until && !waiting.isGone) {
@@ -74,7 +74,7 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
     if (!won) ticket = undefined;
   }
   const raise = function* () {
-    return yield* write(w.mark(key, name, yield NOW, config));
+    return yield* raiseMark(key, name, config);
   };
   let early: Item | undefined;
   if (ticket === undefined) {
@@ -101,16 +101,14 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
   return waiting;
 }
 
-/** kinds.md: a call in line sees no pool. @returns whether it has left the line */
-function* leavesLease(waiting: Waiting): Steps<boolean> {
-  const { ticket } = waiting;
-  const { key } = waiting.asked;
-  waiting.record = { key, ...((yield { op: 'get', key }) as Item) };
-  if (isPool(waiting.record)) return false;
-  const { old } = yield deleteRow(key, ticket);
-  if (!old) throw new Refused('LeaseHeld');
-  if (old.cancelled_at !== undefined) throw lost('cancelled');
-  return true;
+/** pools.md#join: if the record is gone, the key becomes a pool again. */
+function* raiseMark(key: string, name: string | undefined, config: Config): Steps<Written> {
+  for (;;) {
+    const marked = yield* write(w.mark(key, name, yield NOW, config));
+    if (marked.won || marked.standing.lease_expiry !== undefined) return marked;
+    const formed = yield* write(form({ key }, { now: yield NOW, isMarked: true }, config));
+    if (formed.won) return formed;
+  }
 }
 
 /** A call that ends in line passes on what is free. */
@@ -177,7 +175,7 @@ function* markOrAdvance(waiting: Waiting, now: number, config: Config): Steps<bo
     yield* checkRow(waiting, config);
     if (waiting.isGone || w.entryOf(waiting.record, name)) return true;
     if (waiting.record.waiters !== undefined) return false;
-    waiting.record = (yield* write(w.mark(key, undefined, now, config))).standing;
+    waiting.record = (yield* raiseMark(key, undefined, config)).standing;
     return true;
   }
   if (!toEnd(record, asked, now, config)) {
@@ -237,7 +235,7 @@ export function* park(
   const now: number = yield NOW;
   const row: Item = { ...rowOf(asked, now, now + parkMs, config), token };
   const raise = function* (beside?: w.Holder) {
-    return yield* write(beside ? w.markBeside(beside, key, yield NOW, config) : w.mark(key, name, yield NOW, config));
+    return yield* (beside ? write(w.markBeside(beside, key, yield NOW, config)) : raiseMark(key, name, config));
   };
   let early: Item | undefined;
   if (config.bugs?.markFirst) early = yield* raise();
@@ -250,8 +248,9 @@ export function* park(
     const own = w.holderOf(standing, name);
     if (own?.k === row.ticket) return;
     if (!won && !isPool(standing)) {
-      if (yield* parkAtLease(row, standing, config)) return;
-      continue;
+      yield* leaveLine({ key, ticket: row.ticket });
+      yield* changeKind(key, standing, config);
+      return yield* park(asked, { token, parkMs }, config, self);
     }
     if (won) {
       self.joined?.();
@@ -272,16 +271,6 @@ export function* park(
   }
 }
 
-/** kinds.md: the row is in line, so the key becomes a pool if it is the first. @returns whether the row is gone. @throws Refused WrongKind */
-function* parkAtLease({ key, ticket }: Item, record: Item, config: Config): Steps<boolean> {
-  if (!isHeld(record, yield NOW, config)) {
-    yield* serve(key, record, config);
-    return ((yield { op: 'getRow', key, ticket }) as Item | undefined) === undefined;
-  }
-  yield deleteRow(key, ticket);
-  throw new Refused('WrongKind');
-}
-
 /** pools.md#cancel, by an operator. @returns whether it is cancelled */
 export function* cancel(key: string, ticket: string, config: Config): Steps<boolean> {
   const row: Item | undefined = yield { op: 'getRow', key, ticket };
@@ -298,7 +287,7 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
     };
     const { record, entry } = yield* standing();
     if (!won || (entry && entry.c === undefined)) return false;
-    if (record.waiters !== undefined) yield* serve(key, record, config);
+    if (record.waiters !== undefined) yield* advance(key, record, config);
     return true;
   }
   if ((yield* standing()).entry) return false;
@@ -307,7 +296,7 @@ export function* cancel(key: string, ticket: string, config: Config): Steps<bool
   yield deleteRow(key, ticket);
   const { record } = yield* standing();
   if (delivery !== 'delivered') return false;
-  if (record.waiters !== undefined) yield* serve(key, record, config);
+  if (record.waiters !== undefined) yield* advance(key, record, config);
   return true;
 }
 
@@ -327,10 +316,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
-    if (!wantsPermit(row)) {
-      if (!isCall(row) && row.deadline > now && isHeld(record, now, config)) yield* endTask(key, row, 'WrongKind');
-      continue; // the advance judges it
-    }
+    if (!wantsPermit(row) && row.deadline > now) continue; // keys/repair.ts settles it
     if (isGranted(row) || isShared(row, record, config)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
     const hasPermit = Number(w.holderOf(record, row.name)?.e) > now;
@@ -340,7 +326,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
     else yield* endTask(key, row, 'LeaseHeld');
   }
   if (record.waiters === undefined && waiting > 0)
-    record = (yield* write(w.mark(key, undefined, yield NOW, config))).standing;
+    record = (yield* raiseMark(key, undefined, config)).standing;
   record = (yield* advance(key, record, config)).standing;
   if (config.bugs?.lateUntold) return;
   for (const row of (yield { op: 'query', key }) as Item[]) {

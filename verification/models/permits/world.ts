@@ -55,7 +55,7 @@ abstract class WithPermits extends Worlds {
     const record = this.item ?? {};
     if (before && before.formed !== record.formed) this.isRingLost = true;
     const holders = holdersOf(record);
-    if (isPool(record) !== (record.lease_version === 'pool')) throw new Broken('a record of both kinds');
+    if (isPool(record) !== (record.formed !== undefined)) throw new Broken('a record of both kinds');
     if ((record.used ?? 0) !== weightOf(holders))
       throw new Broken(`${record.used} are said to be in use, and ${weightOf(holders)} are`);
     for (const { name, i, fence, e, h, k, c } of holders.sort((one, other) => one.fence - other.fence)) {

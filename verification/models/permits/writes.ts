@@ -1,6 +1,5 @@
-import { both } from '../engine/rows.ts';
 import type { Config, Item, Op } from '../engine/types.ts';
-import { FAR, pool, vacant } from '../line/kinds.ts';
+import { FAR, form } from '../line/kinds.ts';
 
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 
@@ -94,7 +93,8 @@ interface Granting {
 function formedBefore({ formed, line, now }: Granting, { bugs, skew }: Config): Pick<Marking, 'conditions' | 'values'> {
   if (bugs?.kindUnnamed) return { conditions: [], values: {} };
   const isKindEnough = formed === undefined ? bugs?.lateTry : line ? bugs?.lineUnformed : bugs?.lookUnformed;
-  if (isKindEnough) return { conditions: ['attribute_exists(formed)'], values: {} };
+  const kind = { conditions: ['lease_version = :pool'], values: { ':pool': 'pool' } };
+  if (isKindEnough) return kind;
   return formed === undefined
     ? { conditions: ['formed < :cut'], values: { ':cut': now - (bugs?.noSkew ? 0 : skew) } }
     : { conditions: ['formed = :formed'], values: { ':formed': formed } };
@@ -154,21 +154,14 @@ export function grant(permits: readonly Grant[], granting: Granting, config: Con
   });
 }
 
-/** kinds.md: the first permit of a key that nobody has and nobody waits for. */
-export function become(
-  { name, leaseId, version, holder, ttl, weight }: Grant,
-  { record, now }: { record: Item; now: number },
+/** kinds.md#change, with the first permit of a key that has no record */
+export function formWith(
+  { key, name, leaseId, version, holder, ttl, weight }: Grant,
+  now: number,
   config: Config,
 ): Op {
-  const empty = pool(record, now, config);
   const entry: Item = { i: leaseId, v: version, h: holder, e: now + ttl, b: now, t: ttl, w: weight, a: now };
-  const unmarked = { condition: config.bugs?.becomeMarked ? '' : 'attribute_not_exists(waiters)', values: {} };
-  return {
-    op: 'put',
-    key: record.key,
-    item: { ...empty, used: weight, [`h:${name}`]: entry, [`f:${name}`]: empty.fence },
-    ...both(vacant(record, config), unmarked),
-  };
+  return form({ key }, { now, first: { name, entry } }, config);
 }
 
 /** Each comes in after those before it. */
@@ -241,7 +234,7 @@ export function end(
 ): Op {
   const { names, values, conditions, removed } = removal(ended);
   const mark = unmark && unchanged(unmark.seen, config);
-  const all = [...(config.bugs?.endUnguarded ? ['attribute_exists(formed)'] : conditions), ...(mark?.conditions ?? [])];
+  const all = [...(config.bugs?.endUnguarded ? ['lease_version = :pool'] : conditions), ...(mark?.conditions ?? [])];
   if (unmark && !config.bugs?.clearUnformed) {
     all.push('formed = :formed');
     values[':formed'] = unmark.formed;
@@ -250,7 +243,7 @@ export function end(
     update: `SET used = if_not_exists(used, :zero) - :freed, lease_expiry = :ttl${removing([...removed, ...(unmark ? ['waiters'] : [])])}`,
     condition: all.length > 0 ? conjoined(all) : undefined,
     names,
-    values: { ...values, ...mark?.values, ':zero': 0, ':freed': weightOf(ended), ':ttl': ttlAt(now, config) },
+    values: { ...values, ...mark?.values, ':pool': 'pool', ':zero': 0, ':freed': weightOf(ended), ':ttl': ttlAt(now, config) },
   });
 }
 
@@ -264,13 +257,13 @@ const isNewTo = (name: string) => ({
 export function mark(key: string, name: string | undefined, now: number, config: Config): Op {
   const { set, values } = raised(config);
   const own = name === undefined ? { condition: 'attribute_not_exists(waiters)' } : isNewTo(name);
-  const kind = config.bugs?.markOfAnyKind ? [] : ['attribute_exists(formed)'];
+  const kind = config.bugs?.markOfAnyKind ? [] : ['lease_version = :pool'];
   const guard = { ...own, condition: conjoined([...kind, own.condition]) };
   const given = 'values' in guard ? guard.values : {};
   return update(key, {
     update: `SET ${[...set, 'lease_expiry = :ttl'].join(', ')}`,
     ...guard,
-    values: { ...values, ...given, ':ttl': ttlAt(now, config) },
+    values: { ...values, ...given, ':pool': 'pool', ':ttl': ttlAt(now, config) },
   });
 }
 
