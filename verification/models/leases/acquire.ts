@@ -71,7 +71,7 @@ function* tryOnce(request: Request, config: Config): Steps<First> {
     }
     const standing: Item = out.old ?? { key: request.key };
     if (isPool(standing)) {
-      if (tries === MOST_TRIES) throw new Refused('WrongKind');
+      if (tries === MOST_TRIES) throw new Refused('LeaseHeld'); // calls of the other kind change it back
       yield* changeKind(request.key, standing, config);
       before = standing;
       continue;

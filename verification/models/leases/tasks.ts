@@ -36,7 +36,7 @@ export function* park(
     if (marked.won) self.joined?.();
     let record = marked.standing;
     if (!marked.won && isPool(record)) {
-      yield* leaveLine({ key, ticket: row.ticket });
+      yield* leaveLine({ key, ticket: row.ticket }, config);
       yield* changeKind(key, record, config);
       return yield* park(request, { token, parkMs }, config, self);
     }

@@ -40,7 +40,7 @@ export function* waitInLine(
     const own = yield* ownGrant(waiting, config);
     if (own) return own;
     if (isPool(waiting.record)) {
-      yield* leaveLine(waiting.row as { key: string; ticket: string });
+      yield* leaveLine(waiting.row as { key: string; ticket: string }, config);
       return undefined;
     }
     const now: number = yield NOW;

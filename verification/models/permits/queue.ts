@@ -41,7 +41,7 @@ export function* waitInLine(
     const own = yield* ownGrant(waiting, config);
     if (own) return { ...own, waited: own.waited - arrivedAt };
     if (!isPool(waiting.record)) {
-      yield* leaveLine({ key: asked.key, ticket: waiting.ticket });
+      yield* leaveLine({ key: asked.key, ticket: waiting.ticket }, config);
       return undefined;
     }
     const now: number = yield NOW;
@@ -248,7 +248,7 @@ export function* park(
     const own = w.holderOf(standing, name);
     if (own?.k === row.ticket) return;
     if (!won && !isPool(standing)) {
-      yield* leaveLine({ key, ticket: row.ticket });
+      yield* leaveLine({ key, ticket: row.ticket }, config);
       yield* changeKind(key, standing, config);
       return yield* park(asked, { token, parkMs }, config, self);
     }
