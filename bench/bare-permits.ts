@@ -3,7 +3,7 @@ import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
 import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/permits/conditions.ts';
-import { leaseIdOf, proofOf, requestName } from '../shared/permits/names.ts';
+import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
 import { entryItem, keyOf } from '../shared/permits/record.ts';
 import { remember } from '../shared/permits/ring.ts';
 

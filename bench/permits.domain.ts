@@ -1,6 +1,5 @@
 import { leasesFromEnvironment } from '../shared/locks/environment.ts';
 import { acquirePermit } from '../shared/permits/acquire.ts';
-import { withPools } from '../shared/permits/dependencies.ts';
 import { extendPermit } from '../shared/permits/heartbeat.ts';
 import { releasePermit } from '../shared/permits/release.ts';
 

@@ -87,6 +87,23 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       holders: z.exactOptional(list(holder, 'Of a pool: those that end first, up to ten. The first is `holder`.')),
     },
   },
+  WrongKind: {
+    retry: 'yes',
+    when: 'The key is used as the other kind: as a pool of permits, and the call names neither `limit` nor `mode`; or as a lease, and the call names one of them. The detail says what to pass instead.',
+    fields: {
+      key: key(),
+      kind: oneOf(['lease', 'pool'], 'What the key is used as.'),
+      holder: nullable(text('The holder whose grant ends first. Null if the record does not say.')),
+      fence: nullable(count('The fencing token of that grant.')),
+      expiresAt: nullable(instant('When that grant ends, unless its holder extends it.')),
+      retryAfterMs: retryAfterMs(),
+      used: z.exactOptional(count('Of a pool: how much all holders weigh together.')),
+      limit: z.exactOptional(
+        nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.')),
+      ),
+      holders: z.exactOptional(list(holder, 'Of a pool: the holders whose permits end first, up to ten.')),
+    },
+  },
   CommitInProgress: {
     retry: 'yes',
     when: "The record of another client's writer has not timed out.",

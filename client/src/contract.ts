@@ -191,8 +191,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read one lease, or a page of them
-         * @description With `key`, reads one lease and counts who waits for it, or reads the pool of that name. Without it, lists leases page by page.
+         * Read one key, or a page of keys
+         * @description With `key`, reads the lease or the pool of that key, and counts who waits for it. Without `key`, lists all keys page by page.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -481,6 +481,18 @@ export interface components {
              * @description Of a permit: how much all holders may weigh together, as this caller asked for it. Null for `exclusive`.
              */
             limit?: number | null;
+            limitChanged?: {
+                /**
+                 * Format: int64
+                 * @description The limit that the grant before named.
+                 */
+                from: number;
+                /**
+                 * Format: int64
+                 * @description The limit that this caller named.
+                 */
+                to: number;
+            };
             /**
              * @description Of a permit: beside other holders, or alone.
              * @enum {string}
@@ -590,8 +602,6 @@ export interface components {
             fence: number;
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
             key: string;
-            /** @description Whether it is the fence of a permit, and `key` names a pool. */
-            pool?: boolean;
             /** @description True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work. */
             wait?: boolean;
         };
@@ -634,8 +644,6 @@ export interface components {
         CancelRequest: {
             /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
             key: string;
-            /** @description Whether it is a ticket for a permit, and `key` names a pool. */
-            pool?: boolean;
             /** @description The place in the queue, as `acquire` or a list of `waiters` shows it. */
             ticket: string;
         };
@@ -1230,6 +1238,13 @@ export interface components {
             /** @description The field, as a dotted path into the payload, or the part of the HTTP request. */
             path: string;
         };
+        /** @description A page of keys. It may be empty and still have a cursor. */
+        KeyPage: {
+            /** @description In no particular order, unless the call names a `sort`. */
+            leases: components["schemas"]["ListedKey"][];
+            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            nextCursor: string | null;
+        };
         /** @description A lease as anybody sees it. */
         Lease: {
             /**
@@ -1328,6 +1343,12 @@ export interface components {
              * @description After a wait in line: how many others are in line, counted up to 100. A lower bound while rows of 200 callers that gave up stand in line.
              */
             waiting?: number;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "LeaseHeld";
         };
         /** @description The lease is no longer yours. */
         LeaseLost: components["schemas"]["Problem"] & {
@@ -1346,13 +1367,6 @@ export interface components {
             status: 412;
             /** @enum {string} */
             type: "urn:holdfast:error:LeaseLost";
-        };
-        /** @description A page of leases. It may be empty and still have a cursor. */
-        LeasePage: {
-            /** @description In no particular order. */
-            leases: components["schemas"]["ListedLease"][];
-            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
-            nextCursor: string | null;
         };
         /** @description A lease, with how many tasks and callers are in line for it. */
         LeaseWithQueue: {
@@ -1383,6 +1397,8 @@ export interface components {
             inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
+            /** @constant */
+            kind: "lease";
             /**
              * Format: int64
              * @description How much of it was left when the service answered, in milliseconds.
@@ -1453,8 +1469,8 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A lease as a list shows it. */
-        ListedLease: {
+        /** @description A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first. */
+        ListedKey: {
             /**
              * Format: date-time
              * @description When it was granted.
@@ -1478,10 +1494,25 @@ export interface components {
             fence: number | null;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
+            /**
+             * Format: int64
+             * @description Of a pool: how many callers hold permits.
+             */
+            holders?: number;
             /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
             /** @description The name of the lease. */
             key: string;
+            /**
+             * @description What the key is used as.
+             * @enum {string}
+             */
+            kind: "lease" | "pool";
+            /**
+             * Format: int64
+             * @description Of a pool: the limit that the last grant named. Null if no grant has named a limit.
+             */
+            limit?: number | null;
             /**
              * Format: int64
              * @description How much of it was left when the service answered, in milliseconds.
@@ -1497,8 +1528,16 @@ export interface components {
              * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
              */
             ttlSeconds: number | null;
-            /** @description Whether somebody may be in line for it. True until the next release finds the queue empty; reading the key counts them. */
-            waiting: boolean;
+            /**
+             * Format: int64
+             * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
+             */
+            used?: number;
+            /**
+             * Format: int64
+             * @description How many tasks and callers are in line, as far as the record counts them: some of them may have left. Reading the key counts the line itself.
+             */
+            waiting: number;
         };
         /** @description Whether the caller may send a call. */
         MayCall: {
@@ -1753,11 +1792,15 @@ export interface components {
             holders: components["schemas"]["Permit"][];
             /** @description The name of the pool. */
             key: string;
+            /** @constant */
+            kind: "pool";
             /**
              * Format: int64
-             * @description The limit that the last grant named. Null where none did.
+             * @description The limit that the last grant named. Null if no grant has named a limit.
              */
             limit: number | null;
+            /** @description The holder whose grant named that limit. Null if the record does not say. */
+            limitBy: string | null;
             /**
              * Format: int64
              * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
@@ -1817,7 +1860,7 @@ export interface components {
              * @description What programs branch on.
              * @enum {string}
              */
-            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
+            code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "WrongKind" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
             /** @description What happened, in words. */
             detail: string;
             /**
@@ -2676,6 +2719,57 @@ export interface components {
             /** @description The place of the call in line, from `retryWith`: withdraws that place without a read of the whole line, and what it got. Leave `ticket` out if a response to another call of the request was lost, because that call may have a place too. */
             ticket?: string;
         };
+        /** @description The key is used as something else. */
+        WrongKind: components["schemas"]["Problem"] & {
+            /** @enum {string} */
+            code: "WrongKind";
+            /**
+             * Format: date-time
+             * @description When that grant ends, unless its holder extends it.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of that grant.
+             */
+            fence: number | null;
+            /** @description The holder whose grant ends first. Null if the record does not say. */
+            holder: string | null;
+            /** @description Of a pool: the holders whose permits end first, up to ten. */
+            holders?: components["schemas"]["PermitHolder"][];
+            /** @description The lease. */
+            key: string;
+            /**
+             * @description What the key is used as.
+             * @enum {string}
+             */
+            kind: "lease" | "pool";
+            /**
+             * Format: int64
+             * @description Of a pool: the limit that the last grant named. Null if no grant has named a limit.
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description After how many milliseconds a retry may succeed.
+             */
+            retryAfterMs: number;
+            /** @enum {integer} */
+            status: 409;
+            /** @enum {string} */
+            type: "urn:holdfast:error:WrongKind";
+            /**
+             * Format: int64
+             * @description Of a pool: how much all holders weigh together.
+             */
+            used?: number;
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            code: "WrongKind";
+        };
     };
     responses: {
         /** @description The caller may not do this. The caller has no permission for this route. */
@@ -3272,13 +3366,15 @@ export interface operations {
                  * @example nightly-report
                  */
                 key?: string;
+                /** @description Only keys that are used so. Not with `key`. */
+                kind?: "lease" | "pool";
                 /** @description How many to list. 100 where it is not given. With `key`: of those in line, and only with `waiters`. */
                 limit?: number;
-                /** @description With `key`: whether to read the pool of that name, with its holders, and not the lease. */
-                pool?: boolean;
                 /** @description Only keys that begin so. Not with `key`. */
                 prefix?: string;
-                /** @description Only leases in this state. Not with `key`. */
+                /** @description Sorts by key, or by the expiry that comes first. Each page then costs a read of the whole table. Not with `key`. */
+                sort?: "key" | "expiry";
+                /** @description Only keys in this state. A pool is held while at least one permit has time left. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free";
                 /** @description With `key`: whether to list the tasks and callers in line for it, the oldest first. */
                 waiters?: boolean;
@@ -3289,7 +3385,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The lease, or the page. */
+            /** @description The lease, the pool, or the page. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3298,7 +3394,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["LeaseWithQueue"] | components["schemas"]["LeasePage"] | components["schemas"]["Pool"];
+                    "application/json": components["schemas"]["LeaseWithQueue"] | components["schemas"]["KeyPage"] | components["schemas"]["Pool"];
                 };
             };
             400: components["responses"]["InvalidRequest"];
@@ -3350,7 +3446,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. */
+            /** @description Someone else holds the lease. The key is used as something else. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -3359,7 +3455,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/problem+json": components["schemas"]["LeaseHeld"];
+                    "application/problem+json": components["schemas"]["LeaseHeld"] | components["schemas"]["WrongKind"];
                 };
             };
             /** @description The lease is no longer yours. */

@@ -3,13 +3,11 @@ import type { SFNClient } from '@aws-sdk/client-sfn';
 import type * as z from 'zod/mini';
 import type { Call } from '../../shared/aws/call.ts';
 import { HoldfastError as DomainError, invalidRequest } from '../../shared/errors.ts';
-import { namesIn, namesOut } from '../../shared/lambda/names.ts';
-import { acquireLease } from '../../shared/leases/acquire.ts';
-import { breakLeaseByFence } from '../../shared/leases/break.ts';
-import { extendLease } from '../../shared/leases/heartbeat.ts';
-import { lookUpLeases } from '../../shared/leases/read.ts';
-import { releaseLease } from '../../shared/leases/release.ts';
+import { namesIn, namesOut } from '../../shared/lambda/stored-names.ts';
 import type { LeaseDependencies } from '../../shared/line/dependencies.ts';
+import { acquire } from '../../shared/locks/acquire.ts';
+import { breakGrant } from '../../shared/locks/break.ts';
+import { heartbeat } from '../../shared/locks/heartbeat.ts';
 import {
   acquireInput,
   breakInput,
@@ -19,7 +17,8 @@ import {
   withdrawInput,
 } from '../../shared/locks/inputs.ts';
 import { LEASE_LISTS, LEASE_NAMES } from '../../shared/locks/names.ts';
-import { hasPermitId, hasTerms, namesPool, route } from '../../shared/locks/route.ts';
+import { lookUp } from '../../shared/locks/read.ts';
+import { release } from '../../shared/locks/release.ts';
 import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import type { Names } from '../../shared/namespace.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
@@ -35,8 +34,6 @@ export interface DirectOptions {
   /** The table of leases, and the table of parked tasks. */
   leasesTable: string;
   waitersTable: string;
-  /** The table of pools, needed for permits. */
-  poolsTable?: string | undefined;
   /** The values of the deployment; the defaults are 500 and 3600. */
   clockSkewMs?: number | undefined;
   fenceRetentionSeconds?: number | undefined;
@@ -89,7 +86,6 @@ function dependenciesOf(options: DirectOptions): LeaseDependencies {
     ids: systemIds,
     table: options.leasesTable,
     waitersTable: options.waitersTable,
-    poolsTable: options.poolsTable,
     clockSkewMs: options.clockSkewMs ?? 500,
     maxWaitSeconds: 20,
     fenceRetentionSeconds: options.fenceRetentionSeconds ?? 3600,
@@ -108,47 +104,12 @@ type Run = (payload: unknown, call: Call) => Promise<unknown>;
 
 function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run>> {
   return {
-    acquire: checked(
-      acquireInput(),
-      route(dependencies, {
-        isForPermit: hasTerms,
-        lease: acquireLease,
-        permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
-      }),
-    ),
-    heartbeat: checked(
-      heartbeatInput(),
-      route(dependencies, {
-        isForPermit: hasPermitId,
-        lease: extendLease,
-        permit: async () => (await import('../../shared/permits/heartbeat.ts')).extendPermit,
-      }),
-    ),
-    release: checked(
-      releaseInput(),
-      route(dependencies, {
-        isForPermit: hasPermitId,
-        lease: releaseLease,
-        permit: async () => (await import('../../shared/permits/release.ts')).releasePermit,
-      }),
-    ),
+    acquire: checked(acquireInput(), acquire(dependencies)),
+    heartbeat: checked(heartbeatInput(), heartbeat(dependencies)),
+    release: checked(releaseInput(), release(dependencies)),
     withdraw: checked(withdrawInput(), withdrawOwnRequest(dependencies)),
-    breakLease: checked(
-      breakInput(),
-      route(dependencies, {
-        isForPermit: namesPool,
-        lease: breakLeaseByFence,
-        permit: async () => (await import('../../shared/permits/break.ts')).breakPermitByFence,
-      }),
-    ),
-    readLeases: checked(
-      readInput(),
-      route(dependencies, {
-        isForPermit: namesPool,
-        lease: lookUpLeases,
-        permit: async () => (await import('../../shared/permits/read.ts')).lookUpPool,
-      }),
-    ),
+    breakLease: checked(breakInput(), breakGrant(dependencies)),
+    readLeases: checked(readInput(), lookUp(dependencies)),
   };
 }
 

@@ -101,17 +101,21 @@ export class Holdfast {
     return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
   }
 
-  /** Who holds a lease, or with `pool` the permits of a pool, and how many wait in line; with `waiters`, which ones. */
-  readLease(key: string, request: ReadOne & { pool: true }, options?: CallOptions): Promise<Schemas['Pool']>;
-  readLease(key: string, request?: ReadOne, options?: CallOptions): Promise<Schemas['LeaseWithQueue']>;
-  readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<unknown> {
-    return this.call('readLeases', { key, ...request }, options);
+  /** What a key is used as (`kind`), who holds it, and how many wait in line; with `waiters`, which ones. */
+  readLease(
+    key: string,
+    request: ReadOne = {},
+    options?: CallOptions,
+  ): Promise<Schemas['LeaseWithQueue'] | Schemas['Pool']> {
+    return this.call('readLeases', { key, ...request }, options) as Promise<
+      Schemas['LeaseWithQueue'] | Schemas['Pool']
+    >;
   }
 
   /** All leases that the filter lets through, page by page. */
   leases(filter: Omit<Filter<'readLeases'>, 'key' | 'waiters'> = {}, options?: CallOptions) {
     return paged(
-      (cursor) => this.call('readLeases', { ...filter, ...cursor }, options) as Promise<Schemas['LeasePage']>,
+      (cursor) => this.call('readLeases', { ...filter, ...cursor }, options) as Promise<Schemas['KeyPage']>,
       (page) => page.leases,
     );
   }

@@ -1,11 +1,13 @@
 import * as z from 'zod/mini';
 import type { Json } from '../../shared/aws/attributes.ts';
-import type { LeasePage, ListedLease, WaitedForView } from '../../shared/leases/read.ts';
+import type { WaitedForView } from '../../shared/leases/read.ts';
 import { LEASE_STATES } from '../../shared/leases/rules.ts';
 import type { LeaseView } from '../../shared/leases/views.ts';
 import type { Acquired, Broken, LeaseGrant, Parked, Previous, Released } from '../../shared/line/calls.ts';
-import type { Cancelled } from '../../shared/line/cancel.ts';
 import { ENDINGS } from '../../shared/line/ended.ts';
+import { KINDS } from '../../shared/line/kind.ts';
+import type { Cancelled } from '../../shared/line/withdrawal.ts';
+import type { KeyPage, ListedKey } from '../../shared/locks/list.ts';
 import type { Withdrawn } from '../../shared/locks/withdraw.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { mode, used, weight } from './pools.ts';
@@ -62,6 +64,12 @@ export const acquired = component<Acquired>()(
     ),
     weight: z.exactOptional(weight()),
     used: z.exactOptional(used()),
+    limitChanged: z.exactOptional(
+      z.strictObject({
+        from: count('The limit that the grant before named.'),
+        to: count('The limit that this caller named.'),
+      }),
+    ),
   }),
 );
 
@@ -179,14 +187,20 @@ const leaseFields = () => ({
 
 export const lease = component<LeaseView>()('Lease', 'A lease as anybody sees it.', z.strictObject(leaseFields()));
 
-const listedLease = component<ListedLease>()(
-  'ListedLease',
-  'A lease as a list shows it.',
+const listedKey = component<ListedKey>()(
+  'ListedKey',
+  'A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first.',
   z.strictObject({
     ...leaseFields(),
-    waiting: flag(
-      'Whether somebody may be in line for it. True until the next release finds the queue empty; reading the key counts them.',
+    kind: oneOf(KINDS, 'What the key is used as.'),
+    waiting: count(
+      'How many tasks and callers are in line, as far as the record counts them: some of them may have left. Reading the key counts the line itself.',
     ),
+    used: z.exactOptional(used()),
+    limit: z.exactOptional(
+      nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.')),
+    ),
+    holders: z.exactOptional(count('Of a pool: how many callers hold permits.')),
   }),
 );
 
@@ -195,6 +209,7 @@ export const leaseWithQueue = component<WaitedForView>()(
   'A lease, with how many tasks and callers are in line for it.',
   z.strictObject({
     ...leaseFields(),
+    kind: always('lease'),
     waiting: count(
       'How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.',
     ),
@@ -202,8 +217,11 @@ export const leaseWithQueue = component<WaitedForView>()(
   }),
 );
 
-export const leasePage = component<LeasePage>()(
-  'LeasePage',
-  'A page of leases. It may be empty and still have a cursor.',
-  z.strictObject({ leases: list(listedLease, 'In no particular order.'), nextCursor: nextCursor() }),
+export const keyPage = component<KeyPage>()(
+  'KeyPage',
+  'A page of keys. It may be empty and still have a cursor.',
+  z.strictObject({
+    leases: list(listedKey, 'In no particular order, unless the call names a `sort`.'),
+    nextCursor: nextCursor(),
+  }),
 );

@@ -11,7 +11,7 @@ import type {
   NameserviceRecord,
   Status,
 } from '../../shared/nameservice/record.ts';
-import type { Repaired } from '../../shared/nameservice/repair.ts';
+import type { Repaired } from '../../shared/nameservice/repair-names.ts';
 import type { Published } from '../../shared/nameservice/results.ts';
 import type { Json, JsonObject } from '../../shared/nameservice/values.ts';
 import { always, component, count, flag, instant, json, jsonObject, list, nullable, oneOf, text } from '../schema.ts';

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import type { Json } from '../../shared/aws/attributes.ts';
 import { MODES } from '../../shared/permits/modes.ts';
 import type { HolderView, PermitView, PoolView } from '../../shared/permits/views.ts';
-import { component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
+import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { waiter } from './waiters.ts';
 
 export const mode = () => oneOf(MODES, 'Of a permit: beside other holders, or alone.');
@@ -55,9 +55,11 @@ export const pool = component<PoolView>()(
   'Pool',
   'A pool as anybody sees it.',
   z.strictObject({
+    kind: always('pool'),
     key: text('The name of the pool.'),
     used: used(),
-    limit: nullable(count('The limit that the last grant named. Null where none did.')),
+    limit: nullable(count('The limit that the last grant named. Null if no grant has named a limit.')),
+    limitBy: nullable(text('The holder whose grant named that limit. Null if the record does not say.')),
     holders: list(permit, 'Those that came first, first.'),
     waiting: count(
       'How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.',

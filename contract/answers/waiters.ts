@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import type { WaiterView } from '../../shared/line/list.ts';
+import type { WaiterView } from '../../shared/line/listed-waiters.ts';
 import { component, instant, nullable, oneOf, text } from '../schema.ts';
 
 export const waiter = component<WaiterView>()(

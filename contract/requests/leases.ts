@@ -104,7 +104,6 @@ export const breakRequest = request(breakInput(), {
   fields: {
     key: key(),
     fence: { description: 'The fence of the lease to end, as the operator read it.' },
-    pool: { description: 'Whether it is the fence of a permit, and `key` names a pool.' },
     wait: {
       description:
         'True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work.',
@@ -118,7 +117,6 @@ export const cancelRequest = request(cancelInput(), {
   fields: {
     key: key(),
     ticket: ticket(),
-    pool: { description: 'Whether it is a ticket for a permit, and `key` names a pool.' },
   },
 });
 
@@ -144,13 +142,19 @@ export const readLeasesRequest = request(readInput(), {
     key: { ...key(), description: `${key().description} Without it the answer is a page of all leases.` },
     prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
     holder: { description: 'Only leases of this holder. Not with `key`.', ...bytes(256) },
-    state: { description: 'Only leases in this state. Not with `key`.' },
+    state: {
+      description: 'Only keys in this state. A pool is held while at least one permit has time left. Not with `key`.',
+    },
+    kind: { description: 'Only keys that are used so. Not with `key`.' },
+    sort: {
+      description:
+        'Sorts by key, or by the expiry that comes first. Each page then costs a read of the whole table. Not with `key`.',
+    },
     limit: {
       ...limit(),
       description: `${limit().description} With \`key\`: of those in line, and only with \`waiters\`.`,
     },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
     waiters: { description: 'With `key`: whether to list the tasks and callers in line for it, the oldest first.' },
-    pool: { description: 'With `key`: whether to read the pool of that name, with its holders, and not the lease.' },
   },
 });

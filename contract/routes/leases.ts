@@ -1,11 +1,10 @@
 import * as z from 'zod/mini';
-import type { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import type { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import type { breakLeaseByFence } from '../../shared/leases/break.ts';
 import type { extendLease } from '../../shared/leases/heartbeat.ts';
-import type { lookUpLeases } from '../../shared/leases/read.ts';
 import type { releaseLease } from '../../shared/leases/release.ts';
-import type { lookUpPool } from '../../shared/permits/read.ts';
-import { acquired, broken, grant, leasePage, leaseWithQueue, parked, released } from '../answers/leases.ts';
+import type { lookUp } from '../../shared/locks/read.ts';
+import { acquired, broken, grant, keyPage, leaseWithQueue, parked, released } from '../answers/leases.ts';
 import { pool } from '../answers/pools.ts';
 import {
   acquireRequest,
@@ -73,7 +72,7 @@ export const LEASE_ROUTES = [
         answer: acquired,
       },
     },
-    errors: ['LeaseHeld', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
+    errors: ['LeaseHeld', 'WrongKind', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
     examples: [
       {
         name: 'granted',
@@ -202,16 +201,18 @@ export const LEASE_ROUTES = [
       },
     ],
   }),
-  route<AnswerOf<typeof lookUpLeases | typeof lookUpPool>>({
+  route<AnswerOf<typeof lookUp>>({
     function: 'readLeases',
     method: 'GET',
     path: '/v1/leases',
     tag: 'Leases',
-    summary: 'Read one lease, or a page of them',
+    summary: 'Read one key, or a page of keys',
     description:
-      'With `key`, reads one lease and counts who waits for it, or reads the pool of that name. Without it, lists leases page by page.',
+      'With `key`, reads the lease or the pool of that key, and counts who waits for it. Without `key`, lists all keys page by page.',
     request: readLeasesRequest,
-    success: { 200: { description: 'The lease, or the page.', answer: z.union([leaseWithQueue, leasePage, pool]) } },
+    success: {
+      200: { description: 'The lease, the pool, or the page.', answer: z.union([leaseWithQueue, keyPage, pool]) },
+    },
     errors: [],
     examples: [
       {
@@ -219,15 +220,15 @@ export const LEASE_ROUTES = [
         summary: 'One lease',
         request: { key },
         status: 200,
-        answer: { ...held, waiting: 0 },
+        answer: { ...held, kind: 'lease', waiting: 0 },
       },
       POOL_EXAMPLE,
       {
         name: 'page',
-        summary: 'Every lease that somebody holds',
+        summary: 'Every key that has a holder',
         request: { state: 'held', limit: 10 },
         status: 200,
-        answer: { leases: [{ ...held, waiting: false }], nextCursor: null },
+        answer: { leases: [{ ...held, kind: 'lease', waiting: 0 }], nextCursor: null },
       },
     ],
   }),

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import type { publisher } from '../../shared/nameservice/publish.ts';
 import type { reader } from '../../shared/nameservice/read.ts';
-import type { repairer } from '../../shared/nameservice/repair.ts';
+import type { repairer } from '../../shared/nameservice/repair-names.ts';
 import { published, record, recordPage, repaired } from '../answers/nameservice.ts';
 import { publishRequest, readNamesRequest, repairRequest } from '../requests/nameservice.ts';
 import type { AnswerOf } from '../schema.ts';

@@ -27,12 +27,14 @@ export const PERMIT_EXAMPLE: Example = {
 export const POOL_EXAMPLE: Example = {
   name: 'pool',
   summary: 'A pool',
-  request: { key: 'render', pool: true },
+  request: { key: 'render' },
   status: 200,
   answer: {
+    kind: 'pool',
     key: 'render',
     used: 1,
     limit: 5,
+    limitBy: 'worker-1',
     holders: [
       {
         holder: 'worker-1',

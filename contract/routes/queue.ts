@@ -1,5 +1,4 @@
-import type { cancelLeaseWaiter } from '../../shared/leases/cancel.ts';
-import type { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
+import type { cancelWaiter, withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';
@@ -9,7 +8,7 @@ const key = 'nightly-report';
 const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
 export const QUEUE_ROUTES = [
-  route<AnswerOf<typeof cancelLeaseWaiter>>({
+  route<AnswerOf<typeof cancelWaiter>>({
     function: 'cancelWaiter',
     method: 'POST',
     path: '/v1/leases/cancel',

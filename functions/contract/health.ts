@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/names.ts';
+import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
 import { VERSION } from '../../shared/surroundings/version.ts';
 
 export const readHealth = () =>

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import document from '../../contract/openapi.json' with { type: 'json' };
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/names.ts';
+import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
 
 export const readContract = () =>
   lambdaFunction({

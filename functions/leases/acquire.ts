@@ -1,21 +1,16 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
 import type { Acquired, Parked } from '../../shared/line/calls.ts';
+import { acquire as run } from '../../shared/locks/acquire.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { LEASE_NAMES } from '../../shared/locks/names.ts';
-import { hasTerms, route } from '../../shared/locks/route.ts';
 
 export const acquire = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'acquire',
     input: acquireInput(),
     names: LEASE_NAMES,
-    run: route(dependencies, {
-      isForPermit: hasTerms,
-      lease: acquireOrParkLease,
-      permit: async () => (await import('../../shared/permits/acquire-or-park.ts')).acquireOrParkPermit,
-    }),
+    run: run(dependencies),
     logged: [
       'key',
       'holder',

@@ -1,6 +1,6 @@
 import { batches } from '../../shared/lambda/batches.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/names.ts';
+import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { repairInput } from '../../shared/locks/inputs.ts';
 import { repairLines } from '../../shared/locks/repair.ts';

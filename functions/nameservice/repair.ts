@@ -2,8 +2,8 @@ import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { ALIAS_NAMES } from '../../shared/nameservice/names.ts';
-import { repairer } from '../../shared/nameservice/repair.ts';
 import { type RepairInput, repairInput } from '../../shared/nameservice/repair-inputs.ts';
+import { repairer } from '../../shared/nameservice/repair-names.ts';
 
 export const repairNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({

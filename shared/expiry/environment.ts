@@ -1,6 +1,6 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
-import { requiredString, wholeNumber } from '../aws/environment.ts';
 import { s3Client } from '../aws/s3.ts';
+import { requiredString, wholeNumber } from '../aws/variables.ts';
 import type { Places } from '../expired/source.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { systemIds } from '../surroundings/ids.ts';

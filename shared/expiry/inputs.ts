@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { wholeNumber } from '../aws/environment.ts';
+import { wholeNumber } from '../aws/variables.ts';
 import { cursorText, flag, limit, listOf, oneOf, whole } from '../fields.ts';
 import { KINDS } from './kinds.ts';
 

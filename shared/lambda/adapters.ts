@@ -8,9 +8,9 @@ import { isQueued, queuedPayload } from './batches.ts';
 import { type EventAdapter, isBusEvent } from './events.ts';
 import { assertToken, httpAuthorization, httpPayload, httpPrincipal, isHttpEvent, type TokenRules } from './http.ts';
 import type { Internal, Middleware } from './middleware.ts';
-import { namesIn, namesOut } from './names.ts';
 import { API_ALIAS, aliasOf, namespaceOf, namespaceOfAlias } from './namespaces.ts';
 import { boundPayload } from './payload.ts';
+import { namesIn, namesOut } from './stored-names.ts';
 
 /** The part of an event that an adapter passes on. */
 export interface Invocation {

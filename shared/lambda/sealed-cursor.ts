@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
-import { requiredString } from '../aws/environment.ts';
+import { requiredString } from '../aws/variables.ts';
 import { invalidRequest } from '../errors.ts';
 
 const CIPHER = 'aes-256-gcm';

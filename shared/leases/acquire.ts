@@ -1,10 +1,12 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import { tryThenWait } from '../line/acquire.ts';
-import type { Acquired, AcquireInput } from '../line/calls.ts';
+import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
+import { tryThenWait } from '../line/try-then-wait.ts';
 import { tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
 import type { LeaseRecord } from './record.ts';
@@ -16,7 +18,7 @@ type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & {
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
- * unless another caller is in line for it. With `waitSeconds`, the call waits (line/acquire.ts).
+ * unless another caller is in line for it. With `waitSeconds`, the call waits (line/try-then-wait.ts).
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own grant was released, or it was withdrawn), QueueFull, Throttled,
  * OutcomeUnknown, Unavailable (also for a record of another client that no condition fits)
  */
@@ -38,5 +40,24 @@ export function acquireLease(dependencies: LeaseDependencies) {
     const now = clock.now();
     const told = durations({ since: arrivedAt, expiresAt: endsAt(current), now });
     return { ...grantView(current, now), ...told, repeated, previous: previousView(previous) };
+  };
+}
+
+/**
+ * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as `acquireLease` and line/park.ts
+ */
+export function acquireOrParkLease(dependencies: LeaseDependencies) {
+  const acquire = acquireLease(dependencies);
+  return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
+    const { execution, target } = input;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
+    if (taskToken === undefined) return acquire(plain, call);
+    const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
+    // The schema has checked that data is JSON.
+    const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
+    const [{ park }, { leaseLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
+    return park(dependencies, { lock: leaseLock(dependencies, request, call), taskToken, parkSeconds }, call);
   };
 }

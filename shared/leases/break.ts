@@ -113,7 +113,7 @@ async function endUnnotifiedTask(
   { key, ticket = '' }: LeaseRecord,
   call: Call,
 ): Promise<boolean> {
-  const { endUnnotified } = await import('../line/unnotified.ts');
+  const { endUnnotified } = await import('../line/notify.ts');
   const ended = { waiter: { key, ticket }, error: leaseLost(key, 'broken', undefined) };
   const delivery = await endUnnotified(dependencies, ended, call);
   return delivery === 'delivered';

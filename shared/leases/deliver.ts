@@ -1,8 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { measureHandOff } from '../line/hand-off-time.ts';
-import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
+import { type Deliverable, deliver, measureHandOff, type Notified } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { renew } from './marks.ts';
 import type { Leased, LeaseRecord } from './record.ts';

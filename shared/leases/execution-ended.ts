@@ -3,10 +3,11 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
-import { graceEnd } from '../line/executions/grace.ts';
+import { graceEnd } from '../line/executions/grace-end.ts';
 import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
 import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
-import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { mayBeUnnotified } from '../line/executions/unnotified.ts';
+import { deleteWaiter, getWaiter } from '../line/waiters.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { endingOf, giveGrace } from './grace.ts';
@@ -21,7 +22,7 @@ import { updateLease } from './write.ts';
  * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/queue.md#end-of-an-execution).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function leaveLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+export async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, tickets, ended } = leaving;
   if (tickets.length > 0 && (await leaving.end()) === undefined) return;
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
@@ -38,24 +39,6 @@ export async function leaveLease(dependencies: LeaseDependencies, leaving: Ended
   for (const ticket of granted) await endWaiting(ticket);
   if (outcome === 'freed' || outcome === 'graced') ended[outcome]++;
   else if (outcome !== 'other') ended.kept++;
-}
-
-/**
- * True if the grant may never have been delivered: its waiter, a task or a caller that has not claimed it, was still there. The schedule deletes the
- * ticket of a task that it sends LeaseHeld. So a grant that has expired and that answered no call may never have been delivered, either.
- */
-async function mayBeUnnotified(
-  dependencies: LeaseDependencies,
-  { record, tickets }: { record: Leased } & Pick<Held, 'tickets'>,
-  call: Call,
-): Promise<boolean> {
-  const { key, ticket, claimTtlMs, answeredAt } = record;
-  if (ticket === undefined || answeredAt !== undefined) return false;
-  if (endsAt(record) <= dependencies.clock.now()) return true;
-  if (!tickets.includes(ticket)) return false;
-  if (claimTtlMs !== undefined) return true;
-  const row = await getWaiter(dependencies, { key, ticket }, call);
-  return row === undefined || isTask(row);
 }
 
 interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
@@ -105,7 +88,11 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
       if (await giveGrace(dependencies, { record: current, until: graceUntil }, call)) return { outcome: 'graced' };
       continue;
     }
-    const ending = (await mayBeUnnotified(dependencies, { record, tickets }, call))
+    const ending = (await mayBeUnnotified(
+      dependencies,
+      { grant: { ...record, line: key, endsAt: endsAt(record) }, tickets },
+      call,
+    ))
       ? 'perhapsUnnotified'
       : 'executionEnded';
     const granted = await endHeld(dependencies, { record: current, ending }, call);
@@ -136,7 +123,7 @@ async function endHeld(
 
 /**
  * From now on the lease belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the lease as
- * the dead execution's can hand it off.
+ * that of the ended execution can hand it off.
  */
 async function passToTarget(
   dependencies: LeaseDependencies,
@@ -152,8 +139,8 @@ async function passToTarget(
 }
 
 /**
- * Ends the lease on record as a pass would, if its execution has ended. No event has told this call of that end.
- * @param found as `findEnd` tells. `ticket`: that of the grant, if it was still there
+ * Ends the lease on record as a pass would, if its execution has ended. No event has reported that end to this call.
+ * @param found as `findEnd` returns it. `ticket`: that of the grant, if it was still there
  * @returns how many were given the lease
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

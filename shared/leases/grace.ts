@@ -2,7 +2,7 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { EndingGrant } from '../line/executions/grace.ts';
+import type { EndingGrant } from '../line/executions/grace-end.ts';
 import { isOfExecution, isStillHeld } from './conditions.ts';
 import type { Leased } from './record.ts';
 import { endsAt } from './rules.ts';

@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
+import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { measureHandOff } from '../line/hand-off-time.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Sight, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
-import { isOwnOf } from '../line/request.ts';
+import { measureHandOff } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { grantUnchanged, isHeldByAnother, isOfAnother } from './conditions.ts';
 import { notifyLease } from './deliver.ts';

@@ -18,8 +18,8 @@ const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Pr
   writeVersion(dependencies, { record }, call);
 
 /**
- * The same for a call that is about to return a grant that it did not write: what it saw may be over. And the call that notifies a task of that grant
- * would hand the lease off if the task is gone.
+ * Gives the current grant a new version, for a call that is about to return a grant that another call wrote. That grant may have ended since this call
+ * read it. If the other call finds that the task of the grant is gone, the new version keeps it from handing the lease off.
  */
 export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
   writeVersion(

@@ -1,9 +1,9 @@
 import type { Call } from '../aws/call.ts';
+import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ending as Ended } from '../line/ended.ts';
-import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
 import { type Delivery, failTask } from '../line/notify.ts';
-import { isOwnOf } from '../line/request.ts';
 import {
   deleteWaiter,
   expiredRowLimit,
@@ -80,7 +80,11 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
   let [read, gone] = [0, 0];
   const found = () => firstOf(waiting, clock.now() + clockSkewMs);
   const reachesLimit = expiredRowLimit(clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);
-  for await (const waiter of readWaiters(dependencies, { key: search.record.key, firstPage: FIRST_PAGE }, call)) {
+  for await (const waiter of readWaiters(
+    dependencies,
+    { key: search.record.key, kind: 'lease', firstPage: FIRST_PAGE },
+    call,
+  )) {
     const judgement = await judge(dependencies, { waiter, line }, call);
     const isOwn = waiter.ticket === search.record.ticket;
     if (judgement === 'waits') waiting.push(waiter);
@@ -136,7 +140,7 @@ export async function peek(
   const { clock, clockSkewMs } = dependencies;
   const waiting: Waiter[] = [];
   let read = 0;
-  for await (const waiter of readWaiters(dependencies, { key, firstPage: FIRST_PAGE }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key, kind: 'lease', firstPage: FIRST_PAGE }, call)) {
     if (waiter.ticket === own || (isTask(waiter) && isOverdue(waiter, clock.now()))) return undefined;
     if (isWaiting(waiter, clock.now())) waiting.push(waiter);
     if (++read === FIRST_PAGE) break;

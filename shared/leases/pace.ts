@@ -7,7 +7,7 @@ import {
   OTHERS_MS,
   patienceMs,
   shortName,
-} from '../line/pace.ts';
+} from '../line/patience.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { LeaseRecord } from './record.ts';
 import { isLeased } from './rules.ts';

@@ -3,6 +3,7 @@ import { type Json, json, number } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Ended, parseEnded } from '../line/ended.ts';
+import { isPool, OtherKind } from '../line/kind.ts';
 
 /**
  * One record of the leases table (docs/protocols/leases.md#record). It shares its format with the Rust crate
@@ -79,8 +80,12 @@ export interface LeaseRecord {
 /** A record of a lease that was granted and has not been ended. Its time may be over. */
 export type Leased = LeaseRecord & { version: string };
 
-/** Parses any record, also of another client. An attribute of another type counts as absent. */
+/**
+ * Parses the record of a lease, also of another client. An attribute of another type counts as absent.
+ * @throws OtherKind for the record of a pool
+ */
 export function parseRecord(item: Item): LeaseRecord {
+  if (isPool(item)) throw new OtherKind(item);
   return {
     key: item.key?.S ?? '',
     version: item.lease_version?.S,

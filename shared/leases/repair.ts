@@ -1,9 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { findEnd } from '../line/executions/state.ts';
+import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { endUnnotified } from '../line/unnotified.ts';
 import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { notifyLease } from './deliver.ts';
@@ -32,7 +32,7 @@ const YOUNG_MS = 600_000;
  */
 export async function repairLease(
   dependencies: LeaseDependencies,
-  { key, fence, repaired, spareMs, questions }: Looking & { fence: number | undefined },
+  { key, fence, repaired, spareMs, questions, strangers }: Looking & { fence: number | undefined },
   call: Call,
 ): Promise<boolean> {
   const record = await readRecord(dependencies, key, call);
@@ -41,7 +41,11 @@ export async function repairLease(
   const isGranted = ({ ticket }: Waiter) => ticket === record.ticket;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
   const shared = sharedRequest(record, dependencies.clock.now());
-  repaired.unanswered += await failAllOverdue(dependencies, { key, isGranted, shared, fail, spareMs }, call);
+  repaired.unanswered += await failAllOverdue(
+    dependencies,
+    { key, kind: 'lease', isGranted, shared, fail, spareMs, strangers },
+    call,
+  );
   // Each notified task of the request that holds the lease has given the grant a new version.
   const latest = shared === undefined ? record : await readRecord(dependencies, key, call);
   const current = await handOffOrMark(dependencies, { record: latest, repaired }, call);
@@ -61,7 +65,7 @@ const sharedRequest = (record: LeaseRecord, now: number): string | undefined =>
     : undefined;
 
 async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call: Call): Promise<boolean> {
-  const newestFirst = readWaiters(dependencies, { key, firstPage: 1, ScanIndexForward: false }, call);
+  const newestFirst = readWaiters(dependencies, { key, kind: 'lease', firstPage: 1, ScanIndexForward: false }, call);
   const { value: newest } = await newestFirst.next();
   return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
 }
@@ -102,7 +106,10 @@ async function handOffOrMark(
     if (end === 'granted') repaired.granted++;
     if (end !== 'left' || ++tries === MAX_HAND_OFFS || call.timeLeftMs() < LAST_KEY_MS) return current;
   }
-  if (record.waiters !== undefined || !(await isAnyWaiting(dependencies, { key, isGranted: () => false }, call)))
+  if (
+    record.waiters !== undefined ||
+    !(await isAnyWaiting(dependencies, { key, kind: 'lease', isGranted: () => false }, call))
+  )
     return record;
   return (await markAgain(dependencies, { record }, call)).record;
 }

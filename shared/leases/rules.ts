@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts';
+import { type Acquisition, isOwnOf } from '../line/acquisition.ts';
 import type { LostReason } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type Acquisition, isOwnOf } from '../line/request.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 

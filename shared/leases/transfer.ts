@@ -4,7 +4,7 @@ import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../line/ended.ts';
-import { shortName } from '../line/pace.ts';
+import { shortName } from '../line/patience.ts';
 import { WINDOW_SECONDS } from '../line/times.ts';
 import { isTask, type Waiter } from '../line/waiters.ts';
 import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, lineUnchanged } from './conditions.ts';

@@ -1,10 +1,11 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { type Condition, conditionFields } from '../aws/condition.ts';
+import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { isLease } from './conditions.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
 
 /** The outcome of a write. */
@@ -39,7 +40,7 @@ export async function updateLease(
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression: expression,
-    ...conditionFields(condition, more),
+    ...conditionFields(all(isLease, condition), more),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

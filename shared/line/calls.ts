@@ -41,8 +41,6 @@ export interface ReleaseInput {
 export interface BreakInput {
   key: string;
   fence: number;
-  /** True for the fence of a permit. */
-  pool?: boolean | undefined;
   /** True if the holder keeps the key until its release, or until its ttl ends. */
   wait?: boolean | undefined;
 }
@@ -50,8 +48,6 @@ export interface BreakInput {
 export interface CancelInput {
   key: string;
   ticket: string;
-  /** True for a ticket of the line of a pool. */
-  pool?: boolean | undefined;
 }
 
 /** How holders of permits share a key. */
@@ -105,6 +101,8 @@ export interface Acquired extends LeaseGrant, Durations {
   weight?: number;
   /** The total weight of all holders, including this holder. */
   used?: number;
+  /** If the holder before named another limit. Callers of one pool should agree on its limit. */
+  limitChanged?: { from: number; to: number };
 }
 
 /** The answer to the call. The task itself receives its grant, or the reason why there is none, as a message. */

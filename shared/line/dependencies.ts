@@ -6,7 +6,7 @@ import type { Ids } from '../surroundings/ids.ts';
 import type { ExecutionRules } from './executions/allowed.ts';
 import type { Quotas } from './limits/quotas.ts';
 
-/** The dependencies of the calls on leases. */
+/** The dependencies of the calls on leases and pools. */
 export interface LeaseDependencies {
   dynamodb: DynamoDBClient;
   clock: Clock;
@@ -24,8 +24,6 @@ export interface LeaseDependencies {
   quotas?: Quotas;
   /** The table of the waiters. */
   waitersTable: string;
-  /** The table of the permits of pools. Undefined in a deployment, or of a client, that has no such table. */
-  poolsTable?: string | undefined;
   /** Creates the client on first use, so that plain calls do not load it. */
   stepFunctions: () => Promise<SFNClient>;
   /**

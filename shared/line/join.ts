@@ -1,5 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { OtherKind } from './kind.ts';
 import { type Arrived, isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
@@ -50,6 +51,17 @@ async function takePosition(
   return { ticket: name, again: false };
 }
 
+/**
+ * A call in line has met a record of the other kind. A line has waiters for one kind, so the call leaves.
+ * @returns a handler that throws the error
+ */
+export const leaving =
+  <Rec>({ dependencies, lock, call }: LockCall<Rec>, ticket: string) =>
+  async (error: unknown): Promise<never> => {
+    if (error instanceof OtherKind) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
+    throw error;
+  };
+
 /** A call that joins the line of a lock. */
 export interface Joining {
   /** The waiter of an earlier call of the request, if the caller asks again. */
@@ -71,7 +83,8 @@ export interface Joined<Rec> {
 export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joining: Joining): Promise<Joined<Rec>> {
   const { key } = lock.asked;
   const { ticket, again } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
-  const { won, record, arrivals, lineOut } = await lock.mark(ticket, again ? 'again' : 'first');
+  const marking = lock.mark(ticket, again ? 'again' : 'first');
+  const { won, record, arrivals, lineOut } = await marking.catch(leaving({ dependencies, lock, call }, ticket));
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
   // A call that asks again keeps its position, even in a line that is too long.
   if (won && !again) await refuseWhereLong(dependencies, { key, ticket, arrivals, lineOut, correct }, call);

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors.ts';
 import { claim, isAlive, isGrant } from './claim.ts';
-import { readPosition } from './list.ts';
+import { readPosition } from './listed-waiters.ts';
 import type { Granted, LockCall } from './lock.ts';
 import { deleteWaiter, getWaiter, isTask, withdrawn } from './waiters.ts';
 import { deleteOwnUnlessWithdrawn, isCancelled } from './waiting-calls.ts';

@@ -6,7 +6,8 @@ import { HoldfastError } from '../errors.ts';
 import { nameWithin } from '../namespace.ts';
 import { durations } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { deleteWaiter, keyOfLine, type WaitingTask } from './waiters.ts';
+import type { Ended } from './ended.ts';
+import { deleteWaiter, getWaiter, isTask, parkedAtOf, type Waiter, type WaitingTask } from './waiters.ts';
 
 /**
  * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
@@ -88,7 +89,7 @@ export async function deliver<Current>(
     const now = clock.now();
     if (isFresh && !isShort(grant, now)) {
       const told = durations({ since: waiter.parkedAt, expiresAt: grant.expiresAt, now });
-      const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
+      const key = nameWithin(waiter.namespace, waiter.key);
       const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
       const outcome = await sendToTask(
         dependencies,
@@ -114,13 +115,28 @@ export async function deliver<Current>(
 const isShort = ({ expiresAt, ttlMs }: Pick<Deliverable<unknown>, 'expiresAt' | 'ttlMs'>, now: number): boolean =>
   expiresAt - now < ttlMs - MAX_SHORTFALL_MS;
 
+interface Granted {
+  previous?: Ended | undefined;
+  ticket?: string | undefined;
+}
+
+/**
+ * Measures the time from the end of a grant to the next holder, if that holder was in line. Does not measure after an expiry, because no call wrote
+ * the time of the expiry. Does not measure a holder that joined after the end, because the lock was free until then.
+ * @param record the grant from the line that its holder has just received
+ */
+export function measureHandOff({ previous, ticket }: Granted, now: number, call: Call): void {
+  if (!previous || previous.ended === 'expired' || ticket === undefined || previous.at < parkedAtOf(ticket)) return;
+  call.measure?.('HandOffMs', Math.max(0, now - previous.at)); // the two instants may be of two clocks
+}
+
 /** Ends the task with one of the documented errors. Its problem has the ticket in place of a trace id. */
 export async function notifyFailed(
   dependencies: LeaseDependencies,
   { waiter, error }: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
 ): Promise<Delivery> {
-  const key = nameWithin(waiter.namespace, keyOfLine(waiter.key));
+  const key = nameWithin(waiter.namespace, waiter.key);
   const cause = JSON.stringify({ ...error.problem(waiter.ticket), key });
   const command = new SendTaskFailureCommand({ taskToken: waiter.taskToken, error: error.code, cause });
   const outcome = await sendToTask(dependencies, command, call);
@@ -157,6 +173,37 @@ export async function endTask(
       },
     );
   return delivery;
+}
+
+interface Unnotified {
+  /** That of the grant, under the key of its line. */
+  waiter: Pick<Waiter, 'key' | 'ticket'>;
+  /** What the task receives. */
+  error: HoldfastError;
+}
+
+/** Sends that message to the task, if this process can. @returns as `endUnnotified`. @throws as `endUnnotified` */
+export const tellBroken = async (
+  dependencies: LeaseDependencies,
+  broken: { waiter: WaitingTask; error: HoldfastError },
+  call: Call,
+): Promise<Delivery> => ((await canNotifyTasks(dependencies)) ? failTask(dependencies, broken, call) : 'unanswered');
+
+/**
+ * Ends the task of a grant that an operator breaks, if its ticket is still there: that task may not have been notified
+ * (docs/protocols/leases.md#break). The operator's call does not fail if the task cannot be notified.
+ * @returns `delivered`: the task took this message. Then no holder works under the grant, so the grant can end at once. `gone`: it was notified before,
+ * or has ended. `unanswered`: its ticket stays, and the next call or the schedule sends again. Undefined if the grant has no task to notify
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable by DynamoDB
+ */
+export async function endUnnotified(
+  dependencies: LeaseDependencies,
+  { waiter: ticket, error }: Unnotified,
+  call: Call,
+): Promise<Delivery | undefined> {
+  const row = await getWaiter(dependencies, ticket, call);
+  if (!row || !isTask(row)) return undefined;
+  return tellBroken(dependencies, { waiter: row, error }, call);
 }
 
 /** A single try, whatever client a caller of directTransport passes (aws/step-functions.ts). `throttled`: the message was not delivered. */

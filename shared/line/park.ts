@@ -2,12 +2,13 @@ import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
 import type { Parked } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { leaving } from './join.ts';
 import { isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { Marked, ParkingLock } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
-import { deleteWaiter, getWaiter, keyOfLine, newTicket, putWaiter, queueFull, type WaitingTask } from './waiters.ts';
+import { deleteWaiter, getWaiter, newTicket, putWaiter, queueFull, type WaitingTask } from './waiters.ts';
 
 interface Parking<Rec> {
   lock: ParkingLock<Rec>;
@@ -40,9 +41,12 @@ async function putInLine<Rec>(
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };
   await putWaiter(dependencies, waiter, call);
-  const outcome = await enter(dependencies, { lock, waiter }, call);
+  // The state machine receives the error of this call, so no message is sent to the task.
+  const outcome = await enter(dependencies, { lock, waiter }, call).catch(
+    leaving({ dependencies, lock, call }, waiter.ticket),
+  );
   const { holder } = asked;
-  return { key: keyOfLine(asked.key), holder, ticket: waiter.ticket, parked: outcome === 'waits' };
+  return { key: asked.key, holder, ticket: waiter.ticket, parked: outcome === 'waits' };
 }
 
 /** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */
@@ -63,7 +67,9 @@ async function enter<Rec>(
     const arrival = { lock, waiter, record };
     if (lock.granted(record).has(waiter.ticket)) return 'notified'; // the call that granted it notifies the task
     const own = isRuined ? 'unknown' : lock.own(record);
+    const isTakenOver = over !== undefined && !won && own === undefined;
     over = undefined;
+    if (isTakenOver) continue; // another request has the lock, so the first mark may be raised
     let outcome: Outcome | 'again' = 'again';
     if (won || own === undefined) outcome = await arrive(dependencies, { ...arrival, ...counts }, call);
     else if (typeof own === 'string') outcome = await refuse(dependencies, { ...arrival, why: own }, call);

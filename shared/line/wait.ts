@@ -1,10 +1,10 @@
 import { naming } from '../aws/send.ts';
 import { claim, isAlive, isGrant } from './claim.ts';
-import { type Joined, type Joining, join } from './join.ts';
+import { type Joined, type Joining, join, leaving } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
 import type { Granted, Lock, LockCall } from './lock.ts';
 import { pollRecord, pollRecordAndWaiter } from './look.ts';
-import { meanOf } from './pace.ts';
+import { meanOf } from './patience.ts';
 import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
 import { getWaiter, isTask, type WaitingCall } from './waiters.ts';
 
@@ -16,7 +16,8 @@ export async function waitInLine<Rec>(at: LockCall<Rec>, joining: Joining): Prom
   const joined = await join(at, joining);
   const { requestId } = at.lock.asked;
   // A call that fails does not delete its waiter, and may have received a grant. So its error names the request and the ticket.
-  return new Waiting(at, joined, joining).untilGranted().catch(naming({ requestId, ticket: joined.ticket }));
+  const granted = new Waiting(at, joined, joining).untilGranted().catch(leaving(at, joined.ticket));
+  return granted.catch(naming({ requestId, ticket: joined.ticket }));
 }
 
 class Waiting<Rec> {

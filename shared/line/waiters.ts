@@ -12,6 +12,7 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { reading, send, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { type Kind, kindOf } from './kind.ts';
 
 /** One row of the waiters table: a task or a call in line (docs/protocols/queue.md#records). Instants are epoch milliseconds. */
 export type Waiter = WaitingTask | WaitingCall;
@@ -51,17 +52,6 @@ export interface WaitingCall extends WaiterRow {
   cancelledAt?: number | undefined;
 }
 
-/** The prefix of the key of a pool's line. No caller can use such a key, so the line of a lease with the name of the pool has another key. */
-const POOLS = 'holdfast:pool:';
-export const lineKeyOf = (pool: string): string => `${POOLS}${pool}`;
-
-/** The pool whose line has this key. Undefined for the line of a lease. */
-export const poolOfLine = (key: string): string | undefined =>
-  key.startsWith(POOLS) ? key.slice(POOLS.length) : undefined;
-
-/** The key of a line as callers name it. */
-export const keyOfLine = (key: string): string => poolOfLine(key) ?? key;
-
 export const isTask = (waiter: Waiter): waiter is WaitingTask => waiter.taskToken !== undefined;
 
 /** The time from the deadline to the TTL of a row. If TTL deleted the row of a task too early, the task would never end. */
@@ -79,20 +69,26 @@ const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
   new HoldfastError('QueueFull', `at least ${limit} tasks and callers wait for the key`, {
-    ...{ key: keyOfLine(key), quota: 'maxWaitersPerKey', limit },
+    ...{ key, quota: 'maxWaitersPerKey', limit },
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });
 
-/** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. @param line the key of the line */
-export const withdrawn = (line: string): HoldfastError =>
-  new HoldfastError('LeaseLost', 'the ticket was cancelled', {
-    key: keyOfLine(line),
-    reason: 'cancelled',
-    holder: null,
-  });
+/** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. */
+export const withdrawn = (key: string): HoldfastError =>
+  new HoldfastError('LeaseLost', 'the ticket was cancelled', { key, reason: 'cancelled', holder: null });
 
-/** A text that sorts after every ticket. */
-export const AFTER_ALL_TICKETS = '\uffff';
+/**
+ * The rows of executions (permits/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which
+ * begin with a digit.
+ */
+export const EXECUTION_ROW = 'x';
+
+/** The condition of a query for the waiters of a key, with the values of `waiterOf` and the name `#key`. */
+export const IS_WAITER_OF = '#key = :key AND ticket < :executions';
+export const waiterOf = (key: string): Item => ({ ':key': text(key), ':executions': text(EXECUTION_ROW) });
+
+/** A text that sorts after every row of a key. */
+export const AFTER_ALL_ROWS = '\uffff';
 
 export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadline <= now;
 
@@ -158,6 +154,8 @@ export async function getWaiter(
 
 interface Line extends Partial<QueryCommandInput> {
   key: string;
+  /** Leaves out the waiters for the other kind of lock. */
+  kind?: Kind;
   /** How many rows the first page has. Most readers need no more. Each further page has twice as many rows as the page before. */
   firstPage?: number;
 }
@@ -165,7 +163,7 @@ interface Line extends Partial<QueryCommandInput> {
 /** Reads the rows of a line in order, with strongly consistent reads. */
 export async function* readWaiters(
   { dynamodb, waitersTable }: LeaseDependencies,
-  { key, firstPage, ...options }: Line,
+  { key, kind, firstPage, ...options }: Line,
   call: Call,
 ): AsyncGenerator<Waiter> {
   let from: Item | undefined;
@@ -173,16 +171,17 @@ export async function* readWaiters(
   do {
     const command = new QueryCommand({
       TableName: waitersTable,
-      KeyConditionExpression: '#key = :key',
+      KeyConditionExpression: IS_WAITER_OF,
       ConsistentRead: true,
       ...(limit !== undefined && { Limit: limit }),
       ...(from && { ExclusiveStartKey: from }),
       ...options,
       ExpressionAttributeNames: { '#key': 'key', ...options.ExpressionAttributeNames },
-      ExpressionAttributeValues: { ':key': text(key), ...options.ExpressionAttributeValues },
+      ExpressionAttributeValues: { ...waiterOf(key), ...options.ExpressionAttributeValues },
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
-    yield* (page.Items ?? []).map(parseWaiter);
+    const rows = (page.Items ?? []).map(parseWaiter);
+    yield* kind === undefined ? rows : rows.filter((row) => kindOf(row) === kind);
     from = page.LastEvaluatedKey;
     limit = limit && 2 * limit;
   } while (from);

@@ -4,8 +4,8 @@ import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
+import { isOf, isOwnOf } from './acquisition.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { isOf, isOwnOf } from './request.ts';
 import { getWaiter, isTask, parseWaiter, readWaiters, ttlOf, type Waiter, type WaitingCall } from './waiters.ts';
 
 /** How long the waiter of a caller stays after the caller received LeaseHeld. */
@@ -31,11 +31,14 @@ const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_
 const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
 
 /** The row has the same terms. A waiter for a permit is granted by the terms of its row, so a call with other terms receives a new waiter. */
-const isFor = ({ limit, weight }: NonNullable<Waiter['permit']>): Condition =>
-  all(
+const isFor = (permit: Waiter['permit']): Condition => {
+  if (permit === undefined) return aliased('attribute_not_exists(#weight)');
+  const { limit, weight } = permit;
+  return all(
     aliased('#weight = :weight', { ':weight': integer(weight) }),
     limit === null ? aliased('attribute_not_exists(#limit)') : aliased('#limit = :limit', { ':limit': integer(limit) }),
   );
+};
 
 /** The row is of a call of the request, and not of a task. */
 const isWaiterOf = (asker: Asker): Condition => all(isOf(asker), isCaller);
@@ -96,7 +99,7 @@ export async function keepPosition(
   call: Call,
 ): Promise<WaitingCall | 'cancelled' | undefined> {
   const keepUntil = deadline + KEEP_POSITION_MS;
-  const isSameRequest = all(isWaiterOf(asker), isNotCancelled, ...(asker.permit ? [isFor(asker.permit)] : []));
+  const isSameRequest = all(isWaiterOf(asker), isNotCancelled, isFor(asker.permit));
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(asker.key), ticket: text(ticket) },

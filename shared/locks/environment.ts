@@ -1,5 +1,5 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
-import { requiredString, wholeNumber } from '../aws/environment.ts';
+import { requiredString, wholeNumber } from '../aws/variables.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
 import { systemClock } from '../surroundings/clock.ts';
@@ -26,8 +26,6 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
       acquireConcurrency: env.ACQUIRE_CONCURRENCY ? wholeNumber('ACQUIRE_CONCURRENCY', 0, env) : undefined,
     },
     waitersTable: requiredString('WAITERS_TABLE', env),
-    // While it is being upgraded from 0.1.0, a function may have the new code and the old environment.
-    poolsTable: env.POOLS_TABLE || undefined,
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
     stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
   };

@@ -1,12 +1,13 @@
 import type { Call } from '../aws/call.ts';
-import { leaveLease } from '../leases/execution-ended.ts';
+import { endInLease } from '../leases/execution-ended.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution, ExecutionEnded } from '../line/executions/ended-execution.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
 import { endOf } from '../line/executions/state.ts';
-import { parkedAtOf, poolOfLine } from '../line/waiters.ts';
+import { parkedAtOf } from '../line/waiters.ts';
 import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
+import { byRecord } from './route.ts';
 
 /**
  * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is called
@@ -16,9 +17,16 @@ import type { ExecutionEndedInput } from './inputs.ts';
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {
+  const leave = byRecord(dependencies, {
+    lease: () => (leaving: EndedExecution, call) => endInLease(dependencies, leaving, call),
+    permit: async () => {
+      const { endInPool } = await import('../permits/execution-ended.ts');
+      return () => (leaving, call) => endInPool(dependencies, leaving, call);
+    },
+  });
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
-    const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
+    const keys = await keysOf(dependencies, execution, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, settled: again, status };
     let asked: ReturnType<typeof endOf> | undefined;
@@ -27,27 +35,15 @@ export function endExecution(dependencies: LeaseDependencies) {
       return asked;
     };
     const askedAt = dependencies.clock.now();
-    const stoppedBy = again || stopDate === undefined ? askedAt : stopDate + dependencies.clockSkewMs;
-    const leaving = { ...reported, until: Math.min(askedAt, stoppedBy), end, ended };
+    const until = again || stopDate === undefined ? askedAt : Math.min(askedAt, stopDate) + dependencies.clockSkewMs;
+    const leaving = { ...reported, until, end, ended };
     for (const [key, tickets] of shuffled([...keys], dependencies.ids))
-      await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));
+      await leave({ ...leaving, key, tickets: tickets.filter((ticket) => isFromBefore(ticket, leaving)) }, call).catch(
+        (error) => failures.push(error),
+      );
     if (failures.length > 0) throw failures[0];
     return ended;
   };
-}
-
-async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
-  const { key } = leaving;
-  const tickets = leaving.tickets.filter((ticket) => isFromBefore(ticket, leaving));
-  const pool = poolOfLine(key);
-  if (pool !== undefined) {
-    const [{ withPools }, { endInPool }] = [
-      await import('../permits/dependencies.ts'),
-      await import('../permits/execution-ended.ts'),
-    ];
-    return endInPool(withPools(dependencies), { ...leaving, key: pool, tickets }, call);
-  }
-  return leaveLease(dependencies, { ...leaving, tickets }, call);
 }
 
 /** The waiter of a task that a redriven execution has parked since must stay, because that task waits. */

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
+import { KINDS } from '../line/kind.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
@@ -30,7 +31,7 @@ export const acquireInput = () =>
       holder: name(256),
       ttlSeconds: z._default(ttlSeconds(), 60),
       waitSeconds: z._default(whole(0, 20), 0),
-      /** Whether it waits in line. Otherwise it looks and races, which costs less and serves nobody in order. */
+      /** True if the call waits in line. Otherwise the call races, which costs less and keeps no order. */
       fair: z._default(z.boolean('must be true or false'), true),
       /** The ticket that came with LeaseHeld to an earlier call of this request. The call keeps that position. */
       ticket: z.optional(ticket()),
@@ -101,19 +102,11 @@ export const breakInput = () =>
   z.strictObject({
     key: key(),
     fence: whole(0, Number.MAX_SAFE_INTEGER),
-    /** Whether it is the fence of a permit. */
-    pool: z.optional(flag()),
     /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
     wait: z.optional(flag()),
   });
 
-export const cancelInput = () =>
-  z.strictObject({
-    key: key(),
-    ticket: ticket(),
-    /** Whether it is a ticket of the line of a pool. */
-    pool: z.optional(flag()),
-  });
+export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });
 
 /** The request and the holder as the caller sent them to acquire. With the ticket of its only call in line, the line need not be read. */
 export const withdrawInput = () =>
@@ -142,6 +135,10 @@ export const executionEndedInput = () =>
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 
+/** Orders of a list. Without an order, the keys come as the table has them. */
+const SORTS = ['key', 'expiry'] as const;
+export type Sort = (typeof SORTS)[number];
+
 export const readInput = () =>
   z
     .strictObject({
@@ -149,21 +146,20 @@ export const readInput = () =>
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LEASE_STATES)),
+      kind: z.optional(oneOf(KINDS)),
+      sort: z.optional(oneOf(SORTS)),
       limit: z.optional(limit()),
       cursor: z.optional(cursorText()),
       /** With `key`: list who is in line, the oldest first. A query string carries it as text. */
       waiters: z.optional(queryFlag()),
-      /** With `key`: read the pool of that name, and not the lease. */
-      pool: z.optional(queryFlag()),
     })
     .check(
       z.check((ctx) => {
-        const { key, waiters, limit, pool, ...rest } = ctx.value;
+        const { key, waiters, limit, ...rest } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
         const listing = limit !== undefined && !waiters ? { ...rest, limit } : rest;
         if (key !== undefined) for (const field of Object.keys(listing)) fault(field, 'cannot be combined with key');
         else if (waiters) fault('waiters', 'needs a key');
-        else if (pool) fault('pool', 'needs a key');
       }),
     );

@@ -6,8 +6,9 @@ import { Fullness } from '../line/limits/full-namespaces.ts';
 import { keysWithWaiters } from '../line/repair/lines.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { poolOfLine } from '../line/waiters.ts';
+import type { Waiter } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
+import { byRecord } from './route.ts';
 
 export interface Repaired extends Counts {
   /** Keys that have a line. */
@@ -127,15 +128,22 @@ async function watch(
 /** @returns whether to look at the key again in this run */
 async function repairKey(
   dependencies: LeaseDependencies,
-  looking: Looking & { fence: number | undefined },
+  looking: Omit<Looking, 'strangers'> & { fence: number | undefined },
   call: Call,
 ): Promise<boolean> {
-  const pool = poolOfLine(looking.key);
-  if (pool === undefined) return repairLease(dependencies, looking, call);
-  const [{ withPools }, { repairPoolLine }] = [
-    await import('../permits/dependencies.ts'),
-    await import('../permits/repair.ts'),
-  ];
-  await repairPoolLine(withPools(dependencies), { ...looking, key: pool }, call);
-  return false;
+  const repair = byRecord(dependencies, {
+    lease: () => (found: Looking & { fence: number | undefined }, call) => repairLease(dependencies, found, call),
+    permit: async () => {
+      const { repairPoolLine } = await import('../permits/repair.ts');
+      return () => async (found, call) => {
+        await repairPoolLine(dependencies, found, call);
+        return false;
+      };
+    },
+  });
+  const strangers: Waiter[] = [];
+  const again = await repair({ ...looking, strangers }, call);
+  if (strangers.length === 0) return again;
+  const { settleStrangers } = await import('./strangers.ts');
+  return settleStrangers(dependencies, { ...looking, strangers }, call);
 }

@@ -1,27 +1,48 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type PoolDependencies, withPools } from '../permits/dependencies.ts';
+import { OtherKind } from '../line/kind.ts';
 
 type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
-/** One call with its two meanings. */
+/** The two meanings of a call. */
 interface Meanings<Input, OfLease, OfPermit> {
-  isForPermit(input: NoInfer<Input>): boolean;
   lease(dependencies: LeaseDependencies): Run<Input, OfLease>;
-  /** Imports what only pools need. Each function writes this import itself, so that no function bundles the code of another. */
-  permit(): Promise<(dependencies: PoolDependencies) => Run<NoInfer<Input>, OfPermit>>;
+  /** Imports what only pools need. Each call writes this import itself, so that no function bundles the code of another. */
+  permit(): Promise<(dependencies: LeaseDependencies) => Run<NoInfer<Input>, OfPermit>>;
 }
 
-/** Passes each request to the code of a lease, or to the code of a pool. */
-export function route<Input, OfLease, OfPermit>(
+/** Passes each request to the code of a lease, or to the code of a pool, by what the request says. @throws OtherKind if the record has the other kind */
+export function byRequest<Input, OfLease, OfPermit>(
   dependencies: LeaseDependencies,
-  { isForPermit, lease, permit }: Meanings<Input, OfLease, OfPermit>,
+  { isForPermit, lease, permit }: Meanings<Input, OfLease, OfPermit> & { isForPermit(input: NoInfer<Input>): boolean },
 ): Run<Input, OfLease | OfPermit> {
   const forLease = lease(dependencies);
   return async (input, call) => {
     if (!isForPermit(input)) return forLease(input, call);
     const forPermit = await permit();
-    return forPermit(withPools(dependencies))(input, call);
+    return forPermit(dependencies)(input, call);
+  };
+}
+
+/** How often a key may change its kind during one call. */
+const MOST_CHANGES = 4;
+
+/** Passes each request to the code of a lease. If that code meets the record of a pool, passes the request to the code of a pool. */
+export function byRecord<Input, OfLease, OfPermit>(
+  dependencies: LeaseDependencies,
+  { lease, permit }: Meanings<Input, OfLease, OfPermit>,
+): Run<Input, OfLease | OfPermit> {
+  const forLease = lease(dependencies);
+  const forPermit: Run<Input, OfPermit> = async (input, call) => (await permit())(dependencies)(input, call);
+  return async (input, call) => {
+    for (let changes = 0; ; changes++) {
+      const run: Run<Input, OfLease | OfPermit> = changes % 2 === 0 ? forLease : forPermit;
+      try {
+        return await run(input, call);
+      } catch (error) {
+        if (!(error instanceof OtherKind) || changes === MOST_CHANGES) throw error;
+      }
+    }
   };
 }
 
@@ -29,8 +50,5 @@ export function route<Input, OfLease, OfPermit>(
 export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: string | undefined }): boolean =>
   limit !== undefined || mode !== undefined;
 
-/** Permits have lease ids of their own (permits/names.ts). Those of leases are UUIDs. */
+/** Permits have lease ids of their own (permits/identity.ts). Those of leases are UUIDs. */
 export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('p.');
-
-/** The caller says that the key is that of a pool. */
-export const namesPool = ({ pool }: { pool?: boolean | undefined }): boolean => pool === true;

@@ -1,8 +1,11 @@
 import type { Call } from '../aws/call.ts';
-import { withdrawLease } from '../leases/withdraw.ts';
+import { withdrawableLease } from '../leases/withdraw.ts';
+import type { CancelInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Withdrawer } from '../line/waiting-calls.ts';
+import { cancelByTicket, type WithdrawableLock, withdrawRequest } from '../line/withdrawal.ts';
 import type { WithdrawInput } from './inputs.ts';
+import { byRecord } from './route.ts';
 
 /** `unknown`: there is no such call in line and no such grant, or no longer. */
 export type Withdrawn =
@@ -17,20 +20,28 @@ export type Withdrawn =
  * OutcomeUnknown
  */
 export function withdrawOwnRequest(dependencies: LeaseDependencies) {
+  const run = onLock(dependencies, (lock, asked: Withdrawer, call) =>
+    withdrawRequest(dependencies, { asked, lock }, call),
+  );
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
-    const asker = { key, requestId, holder, ticket, principal: call.principal };
-    const cancelled =
-      (await withdrawLease(dependencies, asker, call)) || (await withdrawFromPool(dependencies, asker, call));
+    const cancelled = await run({ key, requestId, holder, ticket, principal: call.principal }, call);
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
 }
 
-/** A request does not say of what: a key names a lease or a pool, and the former is the rule. */
-async function withdrawFromPool(dependencies: LeaseDependencies, asker: Withdrawer, call: Call): Promise<boolean> {
-  if (dependencies.poolsTable === undefined) return false;
-  const [{ withPools }, { withdrawPermitRequest }] = [
-    await import('../permits/dependencies.ts'),
-    await import('../permits/withdraw.ts'),
-  ];
-  return withdrawPermitRequest(withPools(dependencies), asker, call);
-}
+/** Takes a task or a call out of the line of a key (docs/protocols/queue.md#cancel). @throws as `cancelByTicket` */
+export const cancelWaiter = (dependencies: LeaseDependencies) =>
+  onLock(dependencies, (lock, { ticket }: CancelInput, call) => cancelByTicket(dependencies, { ticket, lock }, call));
+
+/** Works on the lease or the pool of a key. Both kinds of work may begin again: a row that is flagged stays flagged. */
+const onLock = <Input extends { key: string }, Answer>(
+  dependencies: LeaseDependencies,
+  work: <Rec>(lock: WithdrawableLock<Rec>, input: Input, call: Call) => Promise<Answer>,
+) =>
+  byRecord(dependencies, {
+    lease: () => (input: Input, call) => work(withdrawableLease(dependencies, input.key, call), input, call),
+    permit: async () => {
+      const { withdrawablePool } = await import('../permits/withdraw.ts');
+      return () => (input, call) => work(withdrawablePool(dependencies, input.key, call), input, call);
+    },
+  });

@@ -1,5 +1,5 @@
 import { dynamodbClient } from '../aws/dynamodb.ts';
-import { requiredString } from '../aws/environment.ts';
+import { requiredString } from '../aws/variables.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { systemIds } from '../surroundings/ids.ts';
 import type { NameserviceDependencies } from './dependencies.ts';

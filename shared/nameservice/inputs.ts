@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 import { cursorText, flag, limit, listOf, must, name, oneOf, whole } from '../fields.ts';
 import { aliasText, parseAlias } from './alias.ts';
-import { jsonObject, jsonText } from './fields.ts';
 import { KINDS } from './items.ts';
+import { jsonObject, jsonText } from './json-fields.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema.
 

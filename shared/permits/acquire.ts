@@ -1,16 +1,18 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import { tryThenWait } from '../line/acquire.ts';
-import type { Acquired, Mode } from '../line/calls.ts';
+import type { Acquired, Mode, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
-import type { PoolDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
+import { tryThenWait } from '../line/try-then-wait.ts';
 import { tryOnce } from './first-try.ts';
+import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
-import { requestName } from './names.ts';
+import type { PermitRequest } from './permit-request.ts';
 import { previousOf } from './previous.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
-import type { PermitRequest } from './request.ts';
 import { permitGrant, permitTerms, poolHeld } from './views.ts';
 
 /** What a caller asks for. The schema (locks/inputs.ts) has checked which fields go together. */
@@ -37,7 +39,7 @@ export interface PermitInput {
  * @throws HoldfastError LeaseHeld, LeaseLost (the request's own permit was released or broken), Throttled, OutcomeUnknown, Unavailable
  * (also for a record of another client that no condition fits)
  */
-export function acquirePermit(dependencies: PoolDependencies) {
+export function acquirePermit(dependencies: LeaseDependencies) {
   const { clock, ids, clockSkewMs } = dependencies;
   return async (input: PermitInput, call: Call): Promise<Acquired> => {
     const { waitSeconds, requestId = ids.uuid(), mode = 'shared' } = input;
@@ -61,8 +63,40 @@ export function acquirePermit(dependencies: PoolDependencies) {
       ...durations({ since: arrivedAt, expiresAt: entry.expiresAt, now }),
       repeated,
       previous: previousView(previous ?? previousOf(expired, now)[0]),
-      ...permitTerms(entry, { used: current.used, limit: request.limit }),
+      ...permitTerms(entry, {
+        used: current.used,
+        limit: request.limit,
+        // By a repeat, another grant may have named a limit since.
+        limitBefore: entry.ticket !== undefined || repeated ? entry.limitBefore : current.limitBefore,
+      }),
     };
+  };
+}
+
+interface ParkInput extends PermitInput {
+  taskToken?: string | undefined;
+  parkSeconds?: number | undefined;
+}
+
+/**
+ * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
+ * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as `acquirePermit` and line/park.ts
+ */
+export function acquireOrParkPermit(dependencies: LeaseDependencies) {
+  const acquire = acquirePermit(dependencies);
+  return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
+    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
+    const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    if (execution !== undefined) {
+      const { noteExecution } = await import('./execution-rows.ts');
+      await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
+    }
+    const plain = { ...asked, requestId };
+    if (taskToken === undefined) return acquire(plain, call);
+    const request = permitRequest({ ...plain, mode }, call);
+    const [{ park }, { permitLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
+    return park(dependencies, { lock: permitLock(dependencies, request, call), taskToken, parkSeconds }, call);
   };
 }
 

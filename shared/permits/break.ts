@@ -4,9 +4,8 @@ import { all } from '../aws/condition.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Broken, holderTerms } from '../line/calls.ts';
-import { lineKeyOf } from '../line/waiters.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { hasNoEndMark, isInUse, isOf } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { readPool } from './read.ts';
 import { entryOf, type PoolEntry, unusable } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
@@ -25,7 +24,7 @@ interface BreakInput {
  * eight other permits have ended since, or the holder has released it.
  * @throws HoldfastError NotFound (no permit has the fence), Throttled, Unavailable, OutcomeUnknown
  */
-export function breakPermitByFence(dependencies: PoolDependencies) {
+export function breakPermitByFence(dependencies: LeaseDependencies) {
   return async ({ key, fence, wait = false }: BreakInput, call: Call): Promise<Broken> => {
     let record = await readPool(dependencies, key, call);
     let unanswered = false;
@@ -38,7 +37,7 @@ export function breakPermitByFence(dependencies: PoolDependencies) {
         return brokenView(key, { fence, entry: seen, ended: true });
       }
       const entry = record.entries.find((one) => one.fence === fence);
-      if (!entry && unanswered) throw outcomeUnknown(writing(`table ${dependencies.poolsTable}`), undefined, { key });
+      if (!entry && unanswered) throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
       if (!entry) throw new HoldfastError('NotFound', 'no permit of the key has the fence', { key });
       seen = entry;
       const { name, id, ticket } = entry;
@@ -67,11 +66,11 @@ interface OnRecord {
 }
 
 /** Its caller has claimed it, and no other caller may take its place yet. */
-const isHeld = ({ clock, clockSkewMs }: PoolDependencies, { claimTtlMs, expiresAt }: PoolEntry): boolean =>
+const isHeld = ({ clock, clockSkewMs }: LeaseDependencies, { claimTtlMs, expiresAt }: PoolEntry): boolean =>
   claimTtlMs === undefined && expiresAt >= clock.now() - clockSkewMs;
 
 /** Gives the permit a new version, so that no call that has read the permit before extends it. */
-async function markEnding(dependencies: PoolDependencies, { key, entry }: OnRecord, call: Call): Promise<Written> {
+async function markEnding(dependencies: LeaseDependencies, { key, entry }: OnRecord, call: Call): Promise<Written> {
   const { name, id } = entry;
   const { clock, clockSkewMs, ids } = dependencies;
   const now = clock.now();
@@ -94,12 +93,12 @@ async function markEnding(dependencies: PoolDependencies, { key, entry }: OnReco
 }
 
 async function endUnnotifiedTask(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, ticket }: { key: string; ticket: string },
   call: Call,
 ): Promise<boolean> {
-  const { endUnnotified } = await import('../line/unnotified.ts');
-  const ended = { waiter: { key: lineKeyOf(key), ticket }, error: permitLost(key, 'broken') };
+  const { endUnnotified } = await import('../line/notify.ts');
+  const ended = { waiter: { key: key, ticket }, error: permitLost(key, 'broken') };
   const delivery = await endUnnotified(dependencies, ended, call);
   return delivery === 'delivered';
 }

@@ -1,6 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
-import { aliased, any, type Condition, not } from '../aws/condition.ts';
-import { type Proof, RING } from './names.ts';
+import { aliased, all, any, type Condition, not } from '../aws/condition.ts';
+import { type Proof, RING } from './identity.ts';
 import { MOST_FENCE, type PoolEntry, type PoolRecord } from './record.ts';
 
 // The conditions that make a write on a pool a rule (docs/protocols/pools.md).
@@ -33,12 +33,25 @@ const SLOTS = Array.from({ length: RING }, (_, slot) => `#r${slot}`).join(', ');
 export const isNotRemembered = (name: string, nth = 0): Condition =>
   not(aliased(`:m${nth} IN (${SLOTS})`, { [`:m${nth}`]: text(name) }));
 
+/** The key has been the same pool since the record was seen. A pool that formed later does not remember which requests had permits before. */
+export const isSamePool = ({ formed = 0 }: Pick<PoolRecord, 'formed'>): Condition =>
+  aliased('#formed = :formed', { ':formed': integer(formed) });
+
+/**
+ * The same for a try that has not seen the record. The fence with which a pool forms is at or ahead of the clock at that moment.
+ * @param cut epoch milliseconds: the start of the try, less the margin of the clocks
+ */
+export const formedBefore = (cut: number): Condition => aliased('#formed < :formed', { ':formed': integer(cut) });
+
 /** While a caller or a task is in line, only the line grants permits. */
 export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
 
 /** The line has neither grown nor granted a permit since the record was seen. */
-export const markUnchanged = ({ waiters }: Pick<PoolRecord, 'waiters'>): Condition =>
-  waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters });
+export const markUnchanged = ({ waiters, formed }: Pick<PoolRecord, 'waiters' | 'formed'>): Condition =>
+  all(
+    isSamePool({ formed }),
+    waiters === undefined ? isUnmarked : aliased('#waiters = :waiters', { ':waiters': waiters }),
+  );
 
 /** No call has extended or ended the permit since it was seen. */
 export const isStill = ({ name, version }: Pick<PoolEntry, 'name' | 'version'>): Condition => ({

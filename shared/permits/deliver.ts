@@ -2,10 +2,10 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { previousView } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms } from './views.ts';
 import { updatePool, type Written } from './write.ts';
@@ -22,7 +22,7 @@ interface Message {
 
 /** Wakes a task with its permit, as acquire would have answered. @throws as `deliver` */
 export function notifyPermit(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { waiter, record, entry, ...message }: Message,
   call: Call,
 ): Promise<Notified<PoolRecord>> {
@@ -33,7 +33,7 @@ export function notifyPermit(
     output: (now) => ({
       ...permitGrant(current.key, own, now),
       previous: previousView(own.previous),
-      ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null }),
+      ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null, limitBefore: own.limitBefore }),
     }),
     renewed: async () => {
       const { won, record: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
@@ -65,7 +65,7 @@ interface Extending extends OnRecord {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function passToTask(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, entry, waiter }: OnRecord & { waiter: WaitingTask },
   call: Call,
 ): Promise<Extended> {
@@ -95,7 +95,7 @@ export function passToTask(
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function extend(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, entry, claimTtlMs }: Extending,
   call: Call,
 ): Promise<Extended> {
@@ -111,7 +111,7 @@ interface Anew extends OnRecord {
 }
 
 async function writeVersion(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, entry, fullTtlMs, more }: Anew,
   call: Call,
 ): Promise<Extended> {

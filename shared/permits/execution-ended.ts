@@ -1,7 +1,8 @@
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
-import { graceEnd } from '../line/executions/grace.ts';
+import { graceEnd } from '../line/executions/grace-end.ts';
 import {
   type End,
   endOf,
@@ -11,9 +12,9 @@ import {
   type Work,
   workOf,
 } from '../line/executions/state.ts';
-import { deleteWaiter, getWaiter, isTask, lineKeyOf } from '../line/waiters.ts';
+import { mayBeUnnotified } from '../line/executions/unnotified.ts';
+import { deleteWaiter } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { forgetExecution, noteExecution } from './execution-rows.ts';
 import { giveGrace } from './grace.ts';
 import { handOff, MOST_GOING } from './hand-off.ts';
@@ -27,10 +28,10 @@ import { updatePool } from './write.ts';
  * Takes an execution that has ended out of the line of a pool, and ends its permits (docs/protocols/pools.md#end-of-an-execution).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function endInPool(dependencies: PoolDependencies, leaving: EndedExecution, call: Call): Promise<void> {
+export async function endInPool(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
   const { key, tickets, execution, settled, until, ended } = leaving;
   const leaveLine = async (ticket: string) => {
-    await deleteWaiter(dependencies, { key: lineKeyOf(key), ticket }, call);
+    await deleteWaiter(dependencies, { key: key, ticket }, call);
     ended.tickets++;
   };
   const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt: until }, call);
@@ -74,7 +75,7 @@ interface Ended {
  * Ends the permits of an execution that has ended, and gives their room to the line, or lets them go on for their grace. If another execution works
  * under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
  */
-async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Call): Promise<Ended> {
+async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
   const { key, execution, settled, until } = held;
   const ended: Ended = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
   const count = ({ goesOn: _, ...more }: Partial<Ended>) => {
@@ -107,7 +108,7 @@ async function endPermitsOf(dependencies: PoolDependencies, held: Held, call: Ca
 
 /** Lets permits go on for their grace. @returns those that end at once, and how many go on */
 async function giveGraces(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record: { key }, over }: { record: PoolRecord; over: readonly Over[] },
   call: Call,
 ): Promise<{ ending: PoolEntry[]; graced: number }> {
@@ -136,7 +137,7 @@ interface ByTarget {
 }
 
 async function byTarget(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { own, ...asked }: { own: readonly PoolEntry[]; end: End; settled: boolean },
   call: Call,
 ): Promise<ByTarget> {
@@ -151,28 +152,16 @@ async function byTarget(
   return sorted;
 }
 
-/** Whether perhaps no task or call was notified of the permit, as for a lease (leases/execution-ended.ts). */
-async function mayBeUnnotified(
-  dependencies: PoolDependencies,
-  { key, entry, tickets }: { key: string; entry: PoolEntry; tickets: readonly string[] },
-  call: Call,
-): Promise<boolean> {
-  const { ticket, claimTtlMs, expiresAt } = entry;
-  if (ticket === undefined) return false;
-  if (claimTtlMs !== undefined || expiresAt <= dependencies.clock.now()) return true;
-  const row = await getWaiter(dependencies, { key: lineKeyOf(key), ticket }, call);
-  return row ? isTask(row) : tickets.includes(ticket);
-}
-
 /** Ends as many as one write ends, and remembers. @returns how many have ended, and how many in line were given their room */
 async function endAll(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, over, tickets }: { record: PoolRecord; over: readonly PoolEntry[]; tickets: readonly string[] },
   call: Call,
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
   const ending: Going[] = [];
   for (const entry of over.slice(0, MOST_GOING)) {
-    const isUnnotified = await mayBeUnnotified(dependencies, { key: record.key, entry, tickets }, call);
+    const grant = { ...entry, line: record.key, endsAt: entry.expiresAt };
+    const isUnnotified = await mayBeUnnotified(dependencies, { grant, tickets }, call);
     ending.push({ entry, how: isUnnotified ? 'perhapsUnnotified' : 'executionEnded' });
   }
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
@@ -188,11 +177,11 @@ interface Passing {
 
 /**
  * From now on the permit belongs to the target, and ends with it as with any execution. The version is new, so that no call that has read the permit
- * as the dead execution's can end it.
+ * as that of the ended execution can end it.
  * @returns `lost`: it has changed. `ended`: the target has, before it had the permit
  */
 async function passToTarget(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, entry, target }: Passing,
   call: Call,
 ): Promise<'passed' | 'ended' | 'lost'> {
@@ -215,13 +204,13 @@ async function passToTarget(
 }
 
 /**
- * Ends the permits as a pass would that an execution holds which has ended. No event has told this call of that end.
- * @param found as `findEnd` tells. `ticket`: that of a permit, if it was still there
+ * Ends the permits of an execution that has ended, as a pass would. No event has reported that end to this call.
+ * @param found as `findEnd` returns it. `ticket`: that of a permit, if it was still there
  * @returns how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endPermitsOfEnded(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { ticket, ...found }: Found & { key: string; ticket?: string },
   call: Call,
 ): Promise<number> {

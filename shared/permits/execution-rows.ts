@@ -5,9 +5,10 @@ import type { Call } from '../aws/call.ts';
 import { aliased, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
-import type { PoolDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { EXECUTION_ROW } from '../line/waiters.ts';
 
-// The row of an execution beside the record of a pool: its index finds the pools in which the execution may hold permits.
+// The row of an execution, in the table of the waiters: the index of that table finds the pools in which the execution may hold permits.
 
 /** A Standard execution lasts a year at most. */
 const TTL_SECONDS = 400 * 86_400;
@@ -22,7 +23,7 @@ interface OfExecution {
 
 const rowOf = ({ key, execution }: OfExecution): Item => ({
   key: text(key),
-  row: text(`x${createHash('sha256').update(execution).digest('base64url').slice(0, 16)}`),
+  ticket: text(`${EXECUTION_ROW}${createHash('sha256').update(execution).digest('base64url').slice(0, 16)}`),
 });
 
 /**
@@ -31,21 +32,21 @@ const rowOf = ({ key, execution }: OfExecution): Item => ({
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function noteExecution(
-  { dynamodb, poolsTable, clock }: PoolDependencies,
+  { dynamodb, waitersTable, clock }: LeaseDependencies,
   noted: OfExecution,
   call: Call,
 ): Promise<void> {
   const now = clock.now();
   const command = new UpdateItemCommand({
-    TableName: poolsTable,
+    TableName: waitersTable,
     Key: rowOf(noted),
-    UpdateExpression: 'SET #execution = :execution, #at = :now, #ttl_at = :ttl_at',
+    UpdateExpression: 'SET #execution = :execution, #at = :now, #ttl = :ttl',
     ...conditionFields(any(aliased('attribute_not_exists(#at)'), aliased('#at < :now', { ':now': integer(now) })), {
-      names: { '#execution': 'execution', '#ttl_at': 'ttl_at' },
-      values: { ':execution': text(noted.execution), ':ttl_at': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
+      names: { '#execution': 'execution', '#ttl': 'ttl' },
+      values: { ':execution': text(noted.execution), ':ttl': integer(Math.ceil(now / 1000) + TTL_SECONDS) },
     }),
   });
-  await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }
 
 /**
@@ -54,14 +55,14 @@ export async function noteExecution(
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function forgetExecution(
-  { dynamodb, poolsTable }: PoolDependencies,
+  { dynamodb, waitersTable }: LeaseDependencies,
   { askedAt, ...noted }: OfExecution & { askedAt: number },
   call: Call,
 ): Promise<void> {
   const command = new DeleteItemCommand({
-    TableName: poolsTable,
+    TableName: waitersTable,
     Key: rowOf(noted),
     ...conditionFields(aliased('#at < :before', { ':before': integer(askedAt - LONGEST_CALL_MS) })),
   });
-  await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+  await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
 }

@@ -9,23 +9,21 @@ import { byNamespace, scan, whySpared } from '../expired/table.ts';
 import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
 import { attributesOf, isUnmarked } from './conditions.ts';
-import { keyOf, type PoolEntry, parsePool, RECORD } from './record.ts';
+import { type PoolEntry, parsePool } from './record.ts';
+import { isStillPool } from './write.ts';
 
 /** A pool of which nothing is in use has no holders. */
-const hasHolders: Condition = all(
-  aliased('#row = :record', { ':record': text(RECORD) }),
-  not(aliased('#used = :zero', { ':zero': integer(0) })),
-);
+const hasHolders: Condition = all(isStillPool, not(aliased('#used = :zero', { ':zero': integer(0) })));
 
 /** Permits that expired and whose places no caller has needed. They are entries of the records of pools, several in one record. */
 export const PERMITS: ExpirySource<'abandonedPermit'> = {
-  place: ({ poolsTable }) => poolsTable,
+  place: ({ leasesTable }) => leasesTable,
   kinds: ['abandonedPermit'],
   segmented: true,
   page: async (reader, start, call) => {
     const { clock, margins, places } = reader;
     const now = clock.now();
-    const { items, ...page } = await scan(reader, { ...start, table: places.poolsTable, filter: hasHolders }, call);
+    const { items, ...page } = await scan(reader, { ...start, table: places.leasesTable, filter: hasHolders }, call);
     // From then on other callers may take its place.
     const isAbandoned = ({ expiresAt }: PoolEntry) => expiresAt < now - margins.clockSkewMs;
     const pools = items.map((item) => ({ item, pool: parsePool(item.key?.S ?? '', item) }));
@@ -40,19 +38,19 @@ export const PERMITS: ExpirySource<'abandonedPermit'> = {
     };
   },
   // The record stays, and its fence with it. While the mark is there, the line decides whose place it needs.
-  remove: async ({ dynamodb, places: { poolsTable } }, { key: { key = '' }, identity }, call) => {
+  remove: async ({ dynamodb, places: { leasesTable: table } }, { key: { key = '' }, identity }, call) => {
     const name = identity?.name;
-    if (!poolsTable || !identity || !name || !('S' in name)) return 'unrecognisable';
+    if (!identity || !name || !('S' in name)) return 'unrecognisable';
     const command = new UpdateItemCommand({
-      TableName: poolsTable,
-      Key: keyOf(key),
+      TableName: table,
+      Key: { key: text(key) },
       UpdateExpression: 'SET #used = #used - #h.w REMOVE #h, #f',
-      ...conditionFields(all(isReported(identity), isUnmarked), {
+      ...conditionFields(all(isStillPool, isReported(identity), isUnmarked), {
         names: { ...attributesOf(name.S), '#used': 'used' },
       }),
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     });
-    const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${poolsTable}`) }, call);
+    const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
     if (outcome.won) return undefined;
     return whySpared({ isThere: outcome.old?.[`h${name.S}`] !== undefined, unanswered: outcome.unanswered });
   },
@@ -70,7 +68,7 @@ function rowOf(
     key: { key, fence: item[`f${name}`]?.N ?? '' },
     holder,
     ...agedBy(expiresAt, now),
-    ...reasonWithTtl(what, readTtl(item.ttl_at, now).fault),
+    ...reasonWithTtl(what, readTtl(item.lease_expiry, now).fault),
     identity: identityOfEntry(item, name),
   };
 }

@@ -1,10 +1,10 @@
 import type { Call } from '../aws/call.ts';
-import { MAX_DUPLICATE_CONFLICTS } from '../line/request.ts';
-import type { PoolDependencies } from './dependencies.ts';
+import { MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
+import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './permit-request.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
-import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './request.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';
@@ -13,20 +13,23 @@ import type { Written } from './write.ts';
 const MAX_TRIES = 5;
 
 /**
- * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two if the request needs the places of expired holders. While
- * the mark is there, gives what is free to the line.
- * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
+ * Acquires without waiting (docs/protocols/pools.md#acquire). One write, or two if the key is not a pool yet, or if the request needs the places of
+ * expired holders. While the mark is there, gives what is free to the line.
+ * @throws OtherKind; HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export async function tryOnce(dependencies: PoolDependencies, request: PermitRequest, call: Call): Promise<Outcome> {
+export async function tryOnce(dependencies: LeaseDependencies, request: PermitRequest, call: Call): Promise<Outcome> {
   const { clock, clockSkewMs } = dependencies;
   let ended: PoolEntry[] = [];
+  let seen: PoolRecord | undefined;
   let lineSeenEmpty = false;
   let meetings = 1;
   const mayMeetAgain = () => meetings++ < MAX_DUPLICATE_CONFLICTS;
   for (let tries = 1; ; ) {
     const triedAt = clock.now();
     const isFull = ended.length <= MOST_ENDED;
-    const { won, record } = await write(dependencies, { request, ended, now: triedAt }, call);
+    const known = seen?.formed;
+    const { won, record } = await write(dependencies, { request, ended, seen, now: triedAt }, call);
+    seen = record;
     const own = entryOf(record, request.name);
     if (isFull && won && own) return { won: true, record, repeated: false, ended };
     refuseEnded(record, request);
@@ -58,7 +61,8 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
       ended = [];
       continue;
     }
-    if (isFull && ended.length === 0 && next?.length === 0) throw unusable(record, `h${request.name}`);
+    if (isFull && ended.length === 0 && next?.length === 0 && known !== undefined && known === record.formed)
+      throw unusable(record, `h${request.name}`);
     if (!won) tries++;
     if (!next || tries > MAX_TRIES) return { won: false, record };
     ended = next;
@@ -67,15 +71,24 @@ export async function tryOnce(dependencies: PoolDependencies, request: PermitReq
 
 interface Trying {
   request: PermitRequest;
+  seen: PoolRecord | undefined;
   ended: readonly PoolEntry[];
   now: number;
 }
 
 /** If more have to go than one write can end, the first of them go in a write of their own. */
-const write = (dependencies: PoolDependencies, { request, ended, now }: Trying, call: Call): Promise<Written> => {
+const write = async (
+  dependencies: LeaseDependencies,
+  { request, ended, seen, now }: Trying,
+  call: Call,
+): Promise<Written> => {
   const { key } = request;
+  if (seen && seen.formed === undefined) {
+    const { formPool } = await import('./form.ts');
+    return formPool(dependencies, { key, permit: request }, call);
+  }
   return ended.length <= MOST_ENDED
-    ? grantPermits(dependencies, { key, permits: [request], ended, now }, call)
+    ? grantPermits(dependencies, { key, permits: [request], ended, seen, now }, call)
     : endPermits(dependencies, { key, ended: ended.slice(0, MOST_ENDED), now }, call);
 };
 
@@ -89,7 +102,7 @@ function refuseEnded(record: PoolRecord, { key, name }: PermitRequest): void {
 const isFromLine = ({ ticket, claimTtlMs }: PoolEntry): boolean => ticket !== undefined || claimTtlMs !== undefined;
 
 async function repeat(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { request, record }: { request: PermitRequest; record: PoolRecord },
   call: Call,
 ): Promise<Granted | undefined> {
@@ -102,7 +115,7 @@ async function repeat(
 
 /** Gives room to the callers and tasks that came before. @returns the record that keeps the request out, or that the line is empty */
 async function handOffIfNext(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, isFree }: { record: PoolRecord; isFree: boolean },
   call: Call,
 ): Promise<PoolRecord | 'empty'> {

@@ -1,9 +1,8 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { repairAfter } from '../line/repair/later.ts';
-import { lineKeyOf } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { entryOf, type PoolEntry } from './record.ts';
 import { updatePool } from './write.ts';
 
@@ -13,7 +12,7 @@ import { updatePool } from './write.ts';
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function giveGrace(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, entry, until }: { key: string; entry: PoolEntry & { execution: string }; until: number },
   call: Call,
 ): Promise<boolean> {
@@ -33,7 +32,6 @@ export async function giveGrace(
   );
   // A try of the SDK may have landed before the one that lost.
   const isGiven = won || entryOf(record, entry.name)?.version === version;
-  if (isGiven && record.waiters !== undefined)
-    await repairAfter(dependencies, { key: lineKeyOf(key), endsAt: until }, call);
+  if (isGiven && record.waiters !== undefined) await repairAfter(dependencies, { key: key, endsAt: until }, call);
   return isGiven;
 }

@@ -1,45 +1,24 @@
-import type { Json } from '../aws/attributes.ts';
-import { integer } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
-import type { Ended } from '../line/ended.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import {
   canRise,
+  formedBefore,
   hasNoEntry,
   hasRoom,
   hasUsed,
   isNotRemembered,
+  isSamePool,
   isUnmarked,
   markUnchanged,
   stillStand,
 } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
-import { entryItem, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
 import { remember } from './ring.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
-
-/** A permit that is to be granted. */
-export interface NewPermit {
-  name: string;
-  holder: string;
-  ttlMs: number;
-  /** Null for a caller that wants the key alone. */
-  limit: number | null;
-  weight: number;
-  /** How much may be in use already. */
-  room: number;
-  data?: Json | undefined;
-  execution?: string | undefined;
-  target?: string | undefined;
-  /** 0 and undefined mean the same. */
-  graceMs?: number | undefined;
-  ticket?: string | undefined;
-  /** For a grant from the line: the holder in whose place it comes. */
-  previous?: Ended | undefined;
-  claimTtlMs?: number | undefined;
-}
 
 /** DynamoDB limits an expression to 4 KB. */
 export const MOST_ENDED = 40;
@@ -56,6 +35,8 @@ interface Grants {
   now: number;
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
+  /** The record as this call has seen it. Undefined for a first try. */
+  seen: Pick<PoolRecord, 'formed'> | undefined;
 }
 
 interface GrantsWritten extends Written {
@@ -72,7 +53,7 @@ interface Removal {
 
 interface LineLeft {
   /** The record as it was before the line was read. */
-  seen: Pick<PoolRecord, 'waiters'>;
+  seen: Pick<PoolRecord, 'waiters' | 'formed'>;
   /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
@@ -86,16 +67,16 @@ interface LineLeft {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function grantPermits(
-  dependencies: PoolDependencies,
-  { key, permits, ended, remembered = [], now, line }: Grants,
+  dependencies: LeaseDependencies,
+  { key, permits, ended, remembered = [], now, line, seen }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const freed = weightOf(ended);
   const weight = permits.reduce((sum, one) => sum + one.weight, 0);
   const except = permits.map(({ name }) => name);
   const fence = 'if_not_exists(#fence, :first)';
-  const limit = permits.findLast((permit) => permit.limit !== null)?.limit ?? null;
-  const entries = permits.map((permit, nth) => entryOfNew(dependencies, { permit, nth, now }));
+  const named = namedLimit(permits);
+  const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
   const mark = markAfter(line, permits.length);
   const ring = ringAfter(remembered);
   const written = await updatePool(
@@ -107,13 +88,14 @@ export async function grantPermits(
         ...permits.flatMap((_, nth) => [`#g${nth} = :g${nth}`, `#n${nth} = ${fence} + :n${nth}`]),
         `#fence = ${fence} + :n${permits.length - 1}`,
         '#used = if_not_exists(#used, :zero) + :weight',
-        ...(limit === null ? [] : ['#last_limit = :limit']),
+        ...named.set,
         ...mark.set,
         ...ring.set,
       ],
       remove: [...removed(ended, except), ...mark.remove],
       condition: all(
         hasRoom(tightest(permits) + freed),
+        seen ? isSamePool(seen) : formedBefore(now - dependencies.clockSkewMs),
         canRise,
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
         ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
@@ -121,20 +103,26 @@ export async function grantPermits(
         ...mark.conditions,
       ),
       names: {
-        ...Object.assign({}, ...entries.map(({ names }) => names)),
+        ...Object.assign(
+          {},
+          ...entries.map(({ name, nth }) => ({ [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` })),
+        ),
         ...namesOf(ended, except),
         '#fence': 'fence',
         '#used': 'used',
-        ...(limit !== null && { '#last_limit': 'last_limit' }),
+        ...named.names,
         ...mark.names,
         ...ring.names,
       },
       values: {
-        ...Object.assign({}, ...entries.map(({ values }) => values)),
+        ...Object.assign(
+          {},
+          ...entries.map(({ item, nth }) => ({ [`:g${nth}`]: item, [`:n${nth}`]: integer(nth + 1) })),
+        ),
         ':first': integer(now),
         ':zero': integer(0),
         ':weight': integer(weight - freed),
-        ...(limit !== null && { ':limit': integer(limit) }),
+        ...named.values,
         ...mark.values,
         ...ring.values,
       },
@@ -146,6 +134,17 @@ export async function grantPermits(
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
 
+/** What the record remembers of the last limit: who named it, and which limit it replaced. */
+function namedLimit(permits: readonly NewPermit[]): Partial<Mark> & Pick<Mark, 'set'> {
+  const last = permits.findLast(({ limit }) => limit !== null);
+  if (!last || last.limit === null) return { set: [] };
+  return {
+    set: ['#limit_before = if_not_exists(#last_limit, :limit)', '#last_limit = :limit', '#limit_by = :limit_by'],
+    names: { '#limit_before': 'limit_before', '#last_limit': 'last_limit', '#limit_by': 'limit_by' },
+    values: { ':limit': integer(last.limit), ':limit_by': text(last.holder) },
+  };
+}
+
 /** Each one enters after those before it. */
 function tightest(permits: readonly NewPermit[]): number {
   let [before, least] = [0, Number.POSITIVE_INFINITY];
@@ -154,18 +153,6 @@ function tightest(permits: readonly NewPermit[]): number {
     before += weight;
   }
   return least;
-}
-
-function entryOfNew({ ids }: PoolDependencies, { permit, nth, now }: { permit: NewPermit; nth: number; now: number }) {
-  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
-  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
-  const [id, version] = [ids.uuid(), ids.uuid()];
-  const entry = { ...asked, id, version, ...times };
-  return {
-    ...{ name, id, version },
-    names: { [`#g${nth}`]: `h${name}`, [`#n${nth}`]: `f${name}` },
-    values: { [`:g${nth}`]: entryItem(entry), [`:n${nth}`]: integer(nth + 1) },
-  };
 }
 
 /** @param granted how many leave the line with this write */
@@ -183,7 +170,7 @@ interface Ending {
   remembered?: readonly string[];
   now: number;
   /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
-  unmark?: Pick<PoolRecord, 'waiters'> | undefined;
+  unmark?: Pick<PoolRecord, 'waiters' | 'formed'> | undefined;
 }
 
 /**
@@ -191,7 +178,7 @@ interface Ending {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function endPermits(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, ended, remembered = [], now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {

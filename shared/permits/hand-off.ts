@@ -1,17 +1,18 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import { MAX_GONE, MAX_OVER } from '../line/next.ts';
-import { repairLater } from '../line/repair/later.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
+import { repairAfter, repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, isTask, lineKeyOf, type Waiter } from '../line/waiters.ts';
+import { deleteWaiter, isTask, type Waiter } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
 import { notifyPermit } from './deliver.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { endPermits, grantPermits } from './grants.ts';
 import { findNext, type Head, type PoolLine } from './next.ts';
 import { type Going, previousOf, rememberedOf } from './previous.ts';
 import { LineReading } from './reading.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import { type Asked, roomAt } from './room.ts';
 import type { Written } from './write.ts';
 
 export interface HandedOff {
@@ -44,12 +45,12 @@ interface Advancing {
 }
 
 /**
- * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#advance). Notifies tasks. Callers look
+ * Gives what is free to those in line, in their order, as long as each fits (docs/protocols/pools.md#hand-off). Notifies tasks. Callers look
  * for their grants. If the line is empty, removes the mark. Every call that ends a permit while the mark is there calls this afterwards.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function handOff(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, ending: first = [], unnotified = new Set() }: Advancing,
   call: Call,
 ): Promise<HandedOff> {
@@ -86,6 +87,8 @@ export async function handOff(
     ending = written.won ? [] : ending.filter(({ entry }) => entryOf(current, entry.name)?.version === entry.version);
     if (!written.won) {
       lost++;
+      // A foreign client or TTL has deleted the record. A waiter, or the schedule, makes the key a pool again.
+      if (current.formed === undefined) return { granted, end: 'waits', record: current };
       if (isLeftToOther({ line, record: current, ending })) return { granted, end: 'waits', record: current };
       continue;
     }
@@ -124,7 +127,7 @@ interface Current {
 }
 
 /** Adds the expired permits, because the line may need their room. */
-function withExpired({ clock, clockSkewMs }: PoolDependencies, { record, ending }: Current): Going[] {
+function withExpired({ clock, clockSkewMs }: LeaseDependencies, { record, ending }: Current): Going[] {
   const cut = clock.now() - clockSkewMs;
   const isEnding = (entry: PoolEntry) => ending.some((one) => one.entry.name === entry.name);
   const expired = record.entries.filter((entry) => entry.expiresAt < cut && !isEnding(entry));
@@ -143,7 +146,7 @@ interface Writing extends Current {
 }
 
 async function write(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, ending, line: { heads, others, next }, clears, now }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
@@ -160,8 +163,14 @@ async function write(
     return { ...written, versions: new Map() };
   }
   const previous = previousOf(ending, now);
-  const permits = heads.map(({ permit }, nth) => ({ ...permit, previous: previous[nth] }));
-  const granting = { key, permits, ended, remembered, now, line: { seen: record, others, next } };
+  let last = record.lastLimit;
+  const permits = heads.map(({ permit }, nth) => {
+    const { limit } = permit;
+    const limitBefore = limit === null || limit === last ? undefined : last;
+    last = limit ?? last;
+    return { ...permit, previous: previous[nth], limitBefore };
+  });
+  const granting = { key, permits, ended, remembered, now, seen: record, line: { seen: record, others, next } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }
@@ -174,8 +183,8 @@ interface Notifying {
 
 /** @returns the permits whose tasks were gone. This call sent the first message about them, so their tasks were never notified */
 async function notifyAll(
-  dependencies: PoolDependencies,
-  { line: { heads, taskWaits }, ...notifying }: Notifying & { line: PoolLine },
+  dependencies: LeaseDependencies,
+  { line: { heads, behind, taskWaits }, ...notifying }: Notifying & { line: PoolLine },
   call: Call,
 ): Promise<Going[]> {
   const undelivered: Going[] = [];
@@ -183,14 +192,29 @@ async function notifyAll(
     const entry = await tell(dependencies, { head, ...notifying }, call);
     if (entry) undelivered.push({ entry, how: 'undelivered' });
   }
-  if (taskWaits && heads.some(({ waiter }) => !isTask(waiter)))
-    await repairLater(dependencies, lineKeyOf(notifying.record.key), call);
+  const { record } = notifying;
+  if (!taskWaits || undelivered.length === heads.length) return undelivered;
+  if (heads.some(({ waiter }) => !isTask(waiter))) await repairLater(dependencies, record.key, call);
+  else if (behind) await repairAtRoom(dependencies, { record, asked: behind }, call);
   return undelivered;
+}
+
+/**
+ * Sends a message that looks again when enough permits have expired for a waiter, because their holders may have exited. Sends no message if there is
+ * room already, or if no expiry makes enough room.
+ */
+export async function repairAtRoom(
+  dependencies: LeaseDependencies,
+  { record, asked }: { record: PoolRecord; asked: Asked },
+  call: Call,
+): Promise<void> {
+  const endsAt = roomAt(record, asked, 0);
+  if (Number.isFinite(endsAt)) await repairAfter(dependencies, { key: record.key, endsAt }, call);
 }
 
 /** A failure after the grant is not the caller's: the schedule notifies the task. */
 async function tell(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { head: { waiter, permit }, record, versions, unnotified }: Notifying & { head: Head },
   call: Call,
 ): Promise<PoolEntry | undefined> {
@@ -213,7 +237,7 @@ async function tell(
 }
 
 async function leave(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { granted, record, ending }: Current & { granted: string[] },
   call: Call,
 ): Promise<HandedOff> {
@@ -235,6 +259,6 @@ function leftToSchedule(error: unknown): undefined {
  * The same after a permit has ended for good. A failure does not concern its holder.
  * @throws never a HoldfastError
  */
-export async function handOffAfter(dependencies: PoolDependencies, record: PoolRecord, call: Call): Promise<void> {
+export async function handOffAfter(dependencies: LeaseDependencies, record: PoolRecord, call: Call): Promise<void> {
   await handOff(dependencies, { record }, call).catch(leftToSchedule);
 }

@@ -3,9 +3,9 @@ import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { beatBefore, expiresBefore, hasNoEndMark, isOf } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
-import { proofOf } from './names.ts';
+import { proofOf } from './identity.ts';
 import { entryOf } from './record.ts';
 import { lostReason, permitGrant, permitLost } from './views.ts';
 import { updatePool } from './write.ts';
@@ -15,7 +15,7 @@ import { updatePool } from './write.ts';
  * nothing and never shortens. Revives an expired permit whose place no caller has needed. Extends none that an operator has marked as ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
-export function extendPermit(dependencies: PoolDependencies) {
+export function extendPermit(dependencies: LeaseDependencies) {
   const { clock, ids } = dependencies;
   return async ({ key, leaseId, ttlSeconds }: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const proof = proofOf(leaseId);

@@ -2,20 +2,20 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
-import { repairAfter, repairLater } from '../line/repair/later.ts';
-import { lineKeyOf, type WaitingTask } from '../line/waiters.ts';
+import { repairLater } from '../line/repair/later.ts';
+import type { WaitingTask } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
-import type { PoolDependencies } from './dependencies.ts';
-import { handOff } from './hand-off.ts';
+import { handOff, repairAtRoom } from './hand-off.ts';
 import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
+import { otherWeight, type PermitRequest } from './permit-request.ts';
 import { locationOf, readPool } from './read.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
-import { otherWeight, type PermitRequest } from './request.ts';
 import { roomAt } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
 import { updatePool } from './write.ts';
@@ -24,22 +24,22 @@ import { updatePool } from './write.ts';
 type Asking = PermitRequest & { seenFence?: number | undefined };
 
 /** The permits of a pool as a lock, for one request. */
-export const permitLock = (dependencies: PoolDependencies, request: Asking, call: Call): ParkingLock<PoolRecord> =>
+export const permitLock = (dependencies: LeaseDependencies, request: Asking, call: Call): ParkingLock<PoolRecord> =>
   new PermitLock(dependencies, request, call);
 
 class PermitLock implements ParkingLock<PoolRecord> {
   readonly asked: Asked;
   readonly where;
-  readonly #dependencies: PoolDependencies;
+  readonly #dependencies: LeaseDependencies;
   readonly #request: Asking;
   readonly #call: Call;
   #joined: JoinedPool = { turn: undefined, fence: undefined, at: 0 };
 
-  constructor(dependencies: PoolDependencies, request: Asking, call: Call) {
+  constructor(dependencies: LeaseDependencies, request: Asking, call: Call) {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
     const { execution, target, graceMs = 0 } = request;
     const terms = { data, execution, target, graceSeconds: graceMs / 1000, permit: { limit, weight } };
-    this.asked = { key: lineKeyOf(key), holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
+    this.asked = { key: key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     this.where = locationOf(dependencies, key);
     this.#dependencies = dependencies;
     this.#request = request;
@@ -184,7 +184,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const before = over && this.#entry(over);
     const condition = before ? isStill(before) : all(hasNoEntry(name, 0), isNotRemembered(name));
     const { won, record } = await raiseMark(this.#dependencies, { key, condition, ticket }, this.#call);
-    const isRuined = !won && this.own(record) === undefined;
+    const isRuined = !won && before === undefined && this.own(record) === undefined;
     return { won, record, isRuined, arrivals: Number(record.waiters?.N), lineOut: record.lineOut };
   }
 
@@ -212,12 +212,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
   }
 
   async watch(record: PoolRecord, ticket: string): Promise<void> {
-    const { key } = this.asked;
     // A caller that has not claimed its permit may have exited.
     if (record.entries.some(({ claimTtlMs }) => claimTtlMs !== undefined))
-      return repairLater(this.#dependencies, key, this.#call);
+      return repairLater(this.#dependencies, this.asked.key, this.#call);
     if (!this.isNext(record, ticket)) return; // the next waiter sends the message for all waiters
-    const endsAt = roomAt(record, this.#request, 0);
-    if (Number.isFinite(endsAt)) await repairAfter(this.#dependencies, { key, endsAt }, this.#call);
+    await repairAtRoom(this.#dependencies, { record, asked: this.#request }, this.#call);
   }
 }

@@ -2,8 +2,8 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -67,20 +67,29 @@ interface Raising {
   isAgain?: boolean;
 }
 
-/** Notes on the record that the pool has a line. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
-export function raiseMark(
-  dependencies: PoolDependencies,
+/**
+ * Notes on the record that the pool has a line. If the record is gone, the key becomes a pool again.
+ * @throws OtherKind; HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function raiseMark(
+  dependencies: LeaseDependencies,
   { key, condition, ticket, fence, isAgain = false }: Raising,
   call: Call,
 ): Promise<Written> {
-  const now = dependencies.clock.now();
   const raised = raisedMark({ ticket, isNews: false, fence, out: isAgain ? 1 : 0 });
-  return updatePool(dependencies, { key, now, ...raised, condition }, call);
+  for (;;) {
+    const now = dependencies.clock.now();
+    const marked = await updatePool(dependencies, { key, now, ...raised, condition }, call);
+    if (marked.won || marked.record.formed !== undefined) return marked;
+    const { formPool } = await import('./form.ts');
+    const formed = await formPool(dependencies, { key, ticket, isMarked: true }, call);
+    if (formed.won) return formed;
+  }
 }
 
 /** Sets how many of the arrivals have left the line, after a count of the others. Does nothing if the mark has gone since. */
 export const correctLineOut = (
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,
 ): Promise<Written> =>
@@ -120,7 +129,7 @@ interface Joining {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function markJoined(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, name, ticket, fence, isBack = false, isAgain = isBack }: Joining,
   call: Call,
 ): Promise<Written> {

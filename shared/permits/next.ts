@@ -1,5 +1,6 @@
 import type { Call } from '../aws/call.ts';
-import { type GrantOfRequest, type Judging, judge } from '../line/next.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
 import { canNotifyTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
 import { WINDOW_MS } from '../line/times.ts';
 import {
@@ -11,13 +12,12 @@ import {
   type WaitingTask,
 } from '../line/waiters.ts';
 import { notifyPermit } from './deliver.ts';
-import type { PoolDependencies } from './dependencies.ts';
-import type { NewPermit } from './grants.ts';
+import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { requestName } from './names.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
 import type { LineReading } from './reading.ts';
+import type { NewPermit } from './record.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
@@ -58,10 +58,10 @@ interface Look {
 
 /**
  * Finds the next to receive permits: the oldest, as long as each fits. None passes the first that does not fit. Deletes expired rows
- * (docs/protocols/pools.md#advance).
+ * (docs/protocols/pools.md#hand-off).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export async function findNext(dependencies: PoolDependencies, look: Look, call: Call): Promise<PoolLine> {
+export async function findNext(dependencies: LeaseDependencies, look: Look, call: Call): Promise<PoolLine> {
   const { record, reading, ending } = look;
   const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
   const rows = judging(dependencies, look, call);
@@ -75,7 +75,7 @@ export async function findNext(dependencies: PoolDependencies, look: Look, call:
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
     const permit = permitOf(waiter);
-    // A second row of a request waits for the outcome of the first one, and keeps nobody out.
+    // A second row of a request waits for the outcome of the first row, and keeps no caller out.
     if (line.heads.some((head) => head.permit.name === permit.name)) {
       line.taskWaits ||= isTask(waiter);
       continue;
@@ -113,7 +113,7 @@ function permitOf(waiter: Waiter): NewPermit {
 }
 
 /** What the record of a pool shows about the request of each row. */
-const judging = (dependencies: PoolDependencies, look: Look, call: Call): Judging => ({
+const judging = (dependencies: LeaseDependencies, look: Look, call: Call): Judging => ({
   budget: look.budget,
   grantOf: (waiter) => grantOf(dependencies, look, waiter),
   lost: (how) => permitLost(look.record.key, how),
@@ -122,7 +122,7 @@ const judging = (dependencies: PoolDependencies, look: Look, call: Call): Judgin
 });
 
 function grantOf(
-  { clock }: PoolDependencies,
+  { clock }: LeaseDependencies,
   { record, reading, ending: leaving, granted }: Look,
   waiter: Waiter,
 ): GrantOfRequest {
@@ -146,7 +146,7 @@ const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
 
 /** Notifies a task of the permit that its request has by another row, as a task that parks then. */
 async function repeat(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { waiter, record }: { waiter: WaitingTask; record: PoolRecord },
   call: Call,
 ): Promise<Notified<unknown>['outcome']> {
@@ -163,7 +163,7 @@ async function repeat(
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failOverdue(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { waiter, record: seen }: { waiter: WaitingTask; record: PoolRecord },
   call: Call,
 ): Promise<Delivery | 'overtaken'> {

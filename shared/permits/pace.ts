@@ -1,4 +1,4 @@
-import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/pace.ts';
+import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/patience.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { PoolRecord } from './record.ts';
 
@@ -9,7 +9,7 @@ const MAX_FAR_MS = 500;
 
 /** What a call saw when it joined the line. */
 export interface JoinedPool {
-  /** The fence of its turn, if nobody before it leaves. Undefined if that is not known. */
+  /** The fence that its grant will have if no waiter before it leaves. Undefined if that fence is not known. */
   turn: number | undefined;
   /** That of the last grant. */
   fence: number | undefined;

@@ -1,10 +1,10 @@
 import type { Ended } from '../line/ended.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 import type { PoolEntry } from './record.ts';
 
 /**
  * How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was gone.
- * The request of an `executionEnded` one is remembered, and that of a `perhapsUnnotified` one is not: its execution has ended too, but its holder may never have heard of it.
+ * The request of an `executionEnded` one is remembered, and that of a `perhapsUnnotified` one is not: its execution has ended too, but its holder may never have been notified of it.
  */
 type HowEnded = 'expired' | 'undelivered' | 'executionEnded' | 'perhapsUnnotified';
 

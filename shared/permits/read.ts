@@ -1,50 +1,45 @@
 import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Location } from '../line/look.ts';
-import { lineKeyOf } from '../line/waiters.ts';
-import type { PoolDependencies } from './dependencies.ts';
-import { keyOf, type PoolRecord, parsePool } from './record.ts';
+import { type PoolRecord, parsePool } from './record.ts';
 import { type PoolView, poolView } from './views.ts';
 
 interface ReadPool {
-  /** The schema (locks/inputs.ts) refuses a request without it. */
-  key?: string | undefined;
+  key: string;
   /** Whether to list the tasks and callers in line. */
   waiters?: boolean | undefined;
   limit?: number | undefined;
 }
 
 /** Reads the holders of a pool, with a consistent read, and the tasks and callers in line. @throws HoldfastError Throttled, Unavailable */
-export function lookUpPool(dependencies: PoolDependencies) {
-  return async ({ key = '', waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
+export function lookUpPool(dependencies: LeaseDependencies) {
+  return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
     const record = await readPool(dependencies, key, call);
     const view = poolView(record, dependencies.clock.now());
     // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
     if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
-    const { readWaiting } = await import('../line/list.ts');
+    const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
-    const asked = { key: lineKeyOf(key), granted, limit: waiters ? limit : 0 };
+    const asked = { key: key, granted, limit: waiters ? limit : 0 };
     const line = await readWaiting(dependencies, asked, call);
     return { ...view, waiting: line.waiting, ...(waiters && { waiters: line.waiters }) };
   };
 }
 
 /** For line/look.ts. */
-export const locationOf = ({ poolsTable }: PoolDependencies, key: string): Location<PoolRecord> => ({
-  table: poolsTable,
-  key: keyOf(key),
+export const locationOf = ({ table }: LeaseDependencies, key: string): Location<PoolRecord> => ({
+  table: table,
+  key: { key: text(key) },
   parse: (item) => parsePool(key, item),
 });
 
 /** @throws HoldfastError Throttled, Unavailable */
-export async function readPool(
-  { dynamodb, poolsTable }: PoolDependencies,
-  key: string,
-  call: Call,
-): Promise<PoolRecord> {
-  const command = new GetItemCommand({ TableName: poolsTable, Key: keyOf(key), ConsistentRead: true });
-  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${poolsTable}`) }, call);
+export async function readPool({ dynamodb, table }: LeaseDependencies, key: string, call: Call): Promise<PoolRecord> {
+  const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
+  const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   return parsePool(key, item);
 }

@@ -1,16 +1,16 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
-import { FIRST_PAGE } from '../line/next.ts';
-import { isTask, lineKeyOf, readWaiters, type Waiter } from '../line/waiters.ts';
-import type { PoolDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { FIRST_PAGE } from '../line/judge.ts';
+import { isTask, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
 /** Callers join and leave, so an older count is read again. */
 const MAX_AGE_MS = 250;
 
 /**
- * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#advance). Further pages are read when somebody
- * asks for them.
+ * The rows of a line, read by one query and judged again after each write (docs/protocols/pools.md#hand-off). Further pages are read on
+ * demand.
  */
 export class LineReading {
   readonly #source: AsyncGenerator<Waiter>;
@@ -24,8 +24,8 @@ export class LineReading {
   #ended = 0;
 
   /** @param record as a conditional write or a consistent read has just shown it */
-  constructor(dependencies: PoolDependencies, record: PoolRecord, call: Call) {
-    this.#source = readWaiters(dependencies, { key: lineKeyOf(record.key), firstPage: FIRST_PAGE }, call);
+  constructor(dependencies: LeaseDependencies, record: PoolRecord, call: Call) {
+    this.#source = readWaiters(dependencies, { key: record.key, kind: 'pool', firstPage: FIRST_PAGE }, call);
     this.#readAt = dependencies.clock.now();
     this.#mark = record.waiters;
     this.#fence = record.fence;

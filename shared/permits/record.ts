@@ -2,9 +2,11 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, type Json, json, number, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDINGS, type Ended } from '../line/ended.ts';
+import { isPool, OtherKind } from '../line/kind.ts';
 import { isInstant } from '../surroundings/clock.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 
 /** The permit of one holder. Instants are epoch milliseconds. */
 export interface PoolEntry {
@@ -34,6 +36,8 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
+  /** Of a grant from the line: the limit on record before, if it was another. */
+  limitBefore?: number | undefined;
   /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
   isEnding?: boolean;
 }
@@ -41,6 +45,8 @@ export interface PoolEntry {
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
   key: string;
+  /** The fence with which the key became a pool: no two pools of a key have the same one. Undefined if the key has no record. */
+  formed: number | undefined;
   /** The weight of all entries. */
   used: number;
   /** That of the last grant. */
@@ -48,13 +54,15 @@ export interface PoolRecord {
   entries: PoolEntry[];
   /** How the requests ended that the record remembers. An operator broke the permit of a slot that has a fence. */
   ring: { name: string | undefined; broken: number | undefined }[];
-  /** The limit that the last grant named. */
+  /** The limit that the last grant named, the holder of that grant, and the limit before. */
   lastLimit: number | undefined;
+  limitBy: string | undefined;
+  limitBefore: number | undefined;
   /** The mark, as it was read. It is there while a caller or a task is in line, and no value of it comes twice. */
   waiters: AttributeValue | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
-  /** The fence of the turn of the last arrival, if nobody before it leaves, as it was last noted. */
+  /** The fence that the grant of the last arrival will have if no waiter before it leaves, as it was last noted. */
   turn: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
@@ -62,17 +70,19 @@ export interface PoolRecord {
   malformed: string | undefined;
 }
 
-/** The row of the record, among the rows of its key. */
-export const RECORD = '#';
-
-export const keyOf = (key: string): Item => ({ key: text(key), row: text(RECORD) });
-
 const ENTRY = /^h([\w-]{16})$/;
 
-/** Parses any record, also of another client. An attribute of another shape counts as absent. */
-export function parsePool(key: string, item: Item = {}): PoolRecord {
+/**
+ * Parses the record of a pool. An attribute of another shape counts as absent.
+ * @param found undefined if the key has no record
+ * @throws OtherKind for the record of a lease
+ */
+export function parsePool(key: string, found: Item | undefined): PoolRecord {
+  if (found && !isPool(found)) throw new OtherKind(found);
+  const item = found ?? {};
   return {
     key,
+    formed: found && (number(item, 'formed') ?? 0),
     used: number(item, 'used') ?? 0,
     fence: number(item, 'fence'),
     entries: Object.entries(item).flatMap(([attribute, value]) => {
@@ -84,6 +94,8 @@ export function parsePool(key: string, item: Item = {}): PoolRecord {
       broken: number(item, `b${slot}`),
     })),
     lastLimit: number(item, 'last_limit'),
+    limitBy: item.limit_by?.S,
+    limitBefore: number(item, 'limit_before'),
     waiters: item.waiters,
     nextTicket: item.next?.S,
     turn: number(item, 'turn'),
@@ -106,7 +118,12 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const fromLine = { ticket: map?.k?.S, claimTtlMs: number(map ?? {}, 'c'), previous: parseEnded(map?.q?.M) };
+  const fromLine = {
+    ticket: map?.k?.S,
+    claimTtlMs: number(map ?? {}, 'c'),
+    previous: parseEnded(map?.q?.M),
+    limitBefore: number(map ?? {}, 'l'),
+  };
   const isEnding = map?.s !== undefined;
   return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine, isEnding };
 }
@@ -163,9 +180,9 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 }
 
 /** What is written for a new holder. */
-export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
+function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const { data, execution, target, graceMs, ticket, previous, claimTtlMs } = entry;
+  const { data, execution, target, graceMs, ticket, previous, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -180,6 +197,38 @@ export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | '
       ...(ticket !== undefined && { k: text(ticket) }),
       ...(previous && { q: endedItem(previous) }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
+      ...(limitBefore !== undefined && { l: integer(limitBefore) }),
     },
   };
+}
+
+/** A permit that is to be granted. */
+export interface NewPermit {
+  name: string;
+  holder: string;
+  ttlMs: number;
+  /** Null for a caller that wants the key alone. */
+  limit: number | null;
+  weight: number;
+  /** How much may be in use already. */
+  room: number;
+  data?: Json | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  /** 0 and undefined mean the same. */
+  graceMs?: number | undefined;
+  ticket?: string | undefined;
+  /** For a grant from the line: the holder in whose place it comes. */
+  previous?: Ended | undefined;
+  claimTtlMs?: number | undefined;
+  /** For a grant from the line: the limit on record before, if it was another. */
+  limitBefore?: number | undefined;
+}
+
+/** The entry of a permit that is granted now. */
+export function entryOfNew({ ids }: LeaseDependencies, { permit, now }: { permit: NewPermit; now: number }) {
+  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
+  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
+  const [id, version] = [ids.uuid(), ids.uuid()];
+  return { name, id, version, item: entryItem({ ...asked, id, version, ...times }) };
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { PoolDependencies } from './dependencies.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { readPool } from './read.ts';
 import { unusable } from './record.ts';
 
@@ -20,7 +20,7 @@ const IS_ABOUT_SIZE = /\bsize\b/i;
  * @throws HoldfastError Unavailable, which names the key and the attribute; Throttled
  */
 export async function refusedFor(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, cause, entry }: Refused,
   call: Call,
 ): Promise<never> {

@@ -1,9 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { Released, ReleaseInput } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { attributesOf, isOf, isStill } from './conditions.ts';
-import type { PoolDependencies } from './dependencies.ts';
-import { type Proof, proofOf } from './names.ts';
+import { type Proof, proofOf } from './identity.ts';
 import { entryOf, type PoolRecord } from './record.ts';
 import { remember } from './ring.ts';
 import { lostReason } from './views.ts';
@@ -14,7 +14,7 @@ import { updatePool, type Written } from './write.ts';
  * error, because releases stand in `finally` blocks. A repeat of the caller's own release answers true, unless eight other permits have ended since.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-export function releasePermit(dependencies: PoolDependencies) {
+export function releasePermit(dependencies: LeaseDependencies) {
   return async ({ key, leaseId }: ReleaseInput, call: Call): Promise<Released> => {
     const proof = proofOf(leaseId);
     if (!proof) return { key, released: false, reason: 'unknown' };
@@ -28,11 +28,11 @@ export function releasePermit(dependencies: PoolDependencies) {
 }
 
 /**
- * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#advance). Every call that ends a permit does so.
+ * Gives the room of a permit that has ended to the line (docs/protocols/pools.md#hand-off). Every call that ends a permit does so.
  * @param ticket of the permit, if its task may not have been notified yet
  */
 export async function handOffToLine(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record, ticket }: { record: PoolRecord; ticket?: string | undefined },
   call: Call,
 ): Promise<void> {
@@ -52,7 +52,7 @@ interface GivingBack {
 
 /** Ends a permit, and remembers its request. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function endPermit(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, proof, brokenFence, seen }: GivingBack,
   call: Call,
 ): Promise<Written> {

@@ -1,19 +1,19 @@
 import type { Call } from '../aws/call.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
 import { endDeadHolders } from '../line/executions/questions.ts';
 import { type Found, findEnd } from '../line/executions/state.ts';
+import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { endUnnotified } from '../line/unnotified.ts';
-import { deleteWaiter, isTask, lineKeyOf, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import { deleteWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isUnmarked } from './conditions.ts';
 import { notifyPermit } from './deliver.ts';
-import type { PoolDependencies } from './dependencies.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
+import { requestName } from './identity.ts';
 import { raiseMark } from './marks.ts';
-import { requestName } from './names.ts';
 import { failOverdue } from './next.ts';
 import { readPool } from './read.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
@@ -34,15 +34,15 @@ interface Repair {
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function repairPoolLine(
-  dependencies: PoolDependencies,
-  { key, repaired, spareMs, questions }: Looking,
+  dependencies: LeaseDependencies,
+  { key, repaired, spareMs, questions, strangers }: Looking,
   call: Call,
 ): Promise<void> {
   let record = await readPool(dependencies, key, call);
-  const line = { key: lineKeyOf(key), isGranted: (waiter: Waiter) => isGranted(record, waiter) };
+  const line = { key, kind: 'pool', isGranted: (waiter: Waiter) => isGranted(record, waiter) } as const;
   const fail = (waiter: WaitingTask) => failOverdue(dependencies, { waiter, record }, call);
-  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs }, call);
-  const waiting = { key: line.key, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
+  repaired.unanswered += await failAllOverdue(dependencies, { ...line, fail, spareMs, strangers }, call);
+  const waiting = { ...line, isGranted: (waiter: Waiter) => hasPermit(dependencies, record, waiter) };
   if (record.waiters === undefined && (await isAnyWaiting(dependencies, waiting, call)))
     record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
@@ -63,17 +63,17 @@ const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>
   entryOf(record, requestName(waiter))?.ticket === waiter.ticket;
 
 /** Whether the request of a row has a permit, by whichever row. */
-const hasPermit = ({ clock }: PoolDependencies, record: PoolRecord, waiter: Waiter): boolean =>
+const hasPermit = ({ clock }: LeaseDependencies, record: PoolRecord, waiter: Waiter): boolean =>
   Number(entryOf(record, requestName(waiter))?.expiresAt) > clock.now();
 
 /**
  * The ticket of a grant is still there, so perhaps its task was never notified. Notifies it, under a new version.
  * @returns whether the record may have changed
  */
-async function notifyLate(dependencies: PoolDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
+async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<boolean> {
   const { clock } = dependencies;
   let [read, isChanged] = [0, false];
-  for await (const waiter of readWaiters(dependencies, { key: lineKeyOf(record.key), firstPage: MAX_LATE }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key: record.key, kind: 'pool', firstPage: MAX_LATE }, call)) {
     if (read++ === MAX_LATE || call.timeLeftMs() < LAST_KEY_MS) break;
     const entry = entryOf(record, requestName(waiter));
     if (!entry || !isLate(entry, clock.now())) continue;
@@ -114,7 +114,7 @@ interface Marked {
 
 /** The break that marked the permit died before it looked at the ticket. If the task takes the message, no holder works under the permit. */
 async function endMarked(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { record: { key }, entry: { name, id, version, fence }, waiter, repaired }: Repair & Marked,
   call: Call,
 ): Promise<void> {

@@ -1,13 +1,13 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
-import { RING } from './names.ts';
+import { RING } from './identity.ts';
 
 /** No name of a request, and no fence. */
 const NONE = '-';
 
 const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
 
-/** Those before them go on by so many slots. DynamoDB computes every value from the record as it was before the write. */
+/** The earlier requests move on by this many slots. DynamoDB computes every value from the record as it was before the write. */
 const shifted = (count: number): string[] =>
   SLOTS.flatMap((slot) =>
     slot < count

@@ -10,7 +10,7 @@ export interface Asked {
 export const weightOf = (entries: readonly PoolEntry[]): number => entries.reduce((sum, { weight }) => sum + weight, 0);
 
 /** The first millisecond at which others may take the place of an entry. */
-const takeoverAt = ({ expiresAt }: PoolEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
+export const takeoverAt = ({ expiresAt }: PoolEntry, clockSkewMs: number): number => expiresAt + clockSkewMs + 1;
 
 /** The entries in the order in which they would go: the request's own first, and then by their ends. */
 const inOrder = ({ entries }: PoolRecord, own: PoolEntry | undefined): PoolEntry[] => [

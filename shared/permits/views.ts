@@ -1,9 +1,9 @@
 import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason, Mode } from '../line/calls.ts';
-import type { WaiterView } from '../line/list.ts';
+import type { WaiterView } from '../line/listed-waiters.ts';
+import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { leaseIdOf } from './names.ts';
 import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
 import { type Asked, roomAt } from './room.ts';
 
@@ -37,11 +37,14 @@ export interface PermitView extends HolderView {
 
 /** What every reader may see of a pool. */
 export interface PoolView {
+  kind: 'pool';
   key: string;
   /** The weight of all holders, with expired holders whose room no caller has needed. */
   used: number;
   /** The limit that the last grant named. Null if no grant has named one. */
   limit: number | null;
+  /** The holder whose grant named that limit. Null if the record does not say. */
+  limitBy: string | null;
   /** The holders in the order of their grants. */
   holders: PermitView[];
   /** How many tasks and callers are in line, counted up to 100, or up to the limit of `waiters` where that is more. */
@@ -68,8 +71,14 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
 }
 
 /** The fields of an answer that only permits have. */
-export const permitTerms = ({ weight }: PoolEntry, { used, limit }: { used: number; limit: number | null }) => ({
+export const permitTerms = (
+  { weight }: PoolEntry,
+  { used, limit, limitBefore }: { used: number; limit: number | null; limitBefore: number | undefined },
+) => ({
   ...{ mode: modeOf(weight), limit, weight, used },
+  ...(limit !== null &&
+    limitBefore !== undefined &&
+    limitBefore !== limit && { limitChanged: { from: limitBefore, to: limit } }),
 });
 
 const holderView = ({ holder, fence, weight, expiresAt }: PoolEntry): HolderView => ({
@@ -80,25 +89,39 @@ const holderView = ({ holder, fence, weight, expiresAt }: PoolEntry): HolderView
   expiresAt: instant(expiresAt),
 });
 
+const permitView = (entry: PoolEntry, now: number): PermitView => ({
+  ...holderView(entry),
+  state: entry.expiresAt > now ? 'held' : 'expired',
+  acquiredAt: instant(entry.acquiredAt),
+  remainingMs: Math.max(0, entry.expiresAt - now),
+  ttlSeconds: entry.ttlMs / 1000,
+  execution: entry.execution ?? entry.endedExecution ?? null,
+  inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
+  ending: entry.isEnding === true,
+  data: entry.data ?? null,
+});
+
 export function poolView(
-  { key, used, lastLimit, entries }: PoolRecord,
+  { key, used, lastLimit, limitBy, entries }: PoolRecord,
   now: number,
 ): Omit<PoolView, 'waiting' | 'waiters'> {
-  const holders = entries
-    .toSorted((one, other) => one.fence - other.fence)
-    .map((entry) => ({
-      ...holderView(entry),
-      state: entry.expiresAt > now ? ('held' as const) : ('expired' as const),
-      acquiredAt: instant(entry.acquiredAt),
-      remainingMs: Math.max(0, entry.expiresAt - now),
-      ttlSeconds: entry.ttlMs / 1000,
-      execution: entry.execution ?? entry.endedExecution ?? null,
-      inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
-      ending: entry.isEnding === true,
-      data: entry.data ?? null,
-    }));
-  return { key, used, limit: lastLimit ?? null, holders };
+  const holders = entries.toSorted((one, other) => one.fence - other.fence).map((entry) => permitView(entry, now));
+  return { kind: 'pool', key, used, limit: lastLimit ?? null, limitBy: limitBy ?? null, holders };
 }
+
+/** The permit that ends first, as a list of keys shows the pool. @param holder shows the permits of this holder alone */
+export function firstToEnd({ key, entries }: PoolRecord, now: number, holder?: string) {
+  const shown = entries.filter((entry) => holder === undefined || entry.holder === holder).toSorted(byEnd);
+  const first = shown.find(({ expiresAt }) => expiresAt > now) ?? shown[0];
+  if (!first) return { ...EMPTY, key };
+  const { mode: _, weight: __, ...permit } = permitView(first, now);
+  return { key, ...permit };
+}
+
+const EMPTY = {
+  ...{ state: 'free' as const, holder: null, fence: null, acquiredAt: null, expiresAt: null, remainingMs: null },
+  ...{ ttlSeconds: null, execution: null, inGrace: false, ending: false, data: null },
+};
 
 /** LeaseHeld lists up to this many holders. */
 const MOST_TOLD = 10;

@@ -1,15 +1,22 @@
-import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { integer } from '../aws/attributes.ts';
+import { type AttributeValue, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { type Condition, conditionFields } from '../aws/condition.ts';
+import { aliased, all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
-import type { PoolDependencies } from './dependencies.ts';
-import { keyOf, type PoolRecord, parsePool } from './record.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { POOL } from '../line/kind.ts';
+import { type PoolRecord, parsePool } from './record.ts';
 
-/** No permit is longer, so that TTL never deletes a record with a live holder. */
-const LONGEST_TTL_SECONDS = 86_400;
+/** An execution lasts a year at most, so TTL never deletes a record with a live holder. */
+const TTL_SECONDS = 400 * 86_400;
+
+/** The TTL attribute of a pool's record, in epoch seconds. Each write moves it. */
+export const ttlAfter = (now: number): AttributeValue => integer(Math.ceil(now / 1000) + TTL_SECONDS);
+
+/** The record is a pool. Without this condition, a late write on a pool could land on a lease. */
+export const isStillPool: Condition = aliased('#lease_version = :pool', { ':pool': text(POOL) });
 
 /** `record` is the record as it is now: after the write, or as it kept the write from happening. */
 export interface Written {
@@ -31,29 +38,28 @@ interface Update {
 }
 
 /**
- * One conditional update of a pool's record, and no read. Each one moves the TTL of the record.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ * One conditional update of a pool's record, and no read.
+ * @throws OtherKind; HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function updatePool(
-  dependencies: PoolDependencies,
+  dependencies: LeaseDependencies,
   { key, now, set, remove = [], condition, names = {}, values = {} }: Update,
   call: Call,
 ): Promise<Written> {
-  const { dynamodb, poolsTable, fenceRetentionSeconds } = dependencies;
+  const { dynamodb, table } = dependencies;
   const removed = remove.length > 0 ? ` REMOVE ${remove.join(', ')}` : '';
-  const ttlAt = Math.ceil(now / 1000) + LONGEST_TTL_SECONDS + fenceRetentionSeconds;
   const command = new UpdateItemCommand({
-    TableName: poolsTable,
-    Key: keyOf(key),
-    UpdateExpression: `SET ${[...set, '#ttl_at = :ttl_at'].join(', ')}${removed}`,
-    ...conditionFields(condition, {
-      names: { ...names, '#ttl_at': 'ttl_at' },
-      values: { ...values, ':ttl_at': integer(ttlAt) },
+    TableName: table,
+    Key: { key: text(key) },
+    UpdateExpression: `SET ${[...set, '#lease_expiry = :lease_expiry'].join(', ')}${removed}`,
+    ...conditionFields(all(isStillPool, condition), {
+      names: { ...names, '#lease_expiry': 'lease_expiry' },
+      values: { ...values, ':lease_expiry': ttlAfter(now) },
     }),
     ReturnValues: 'ALL_NEW',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
-  const request = { command, operation: writing(`table ${poolsTable}`) };
+  const request = { command, operation: writing(`table ${table}`) };
   const outcome = await conditionalWrite(dynamodb, request, call).catch(async (error) => {
     const cause: unknown = error instanceof HoldfastError && error.code === 'Unavailable' && error.cause;
     if (!(cause instanceof Error) || cause.name !== 'ValidationException') throw error;

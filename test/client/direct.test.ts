@@ -18,7 +18,7 @@ const transportOf = ({ dependencies }: { dependencies: LeaseDependencies }, more
     client: testClient(),
     leasesTable: dependencies.table,
     waitersTable: dependencies.waitersTable,
-    poolsTable: dependencies.poolsTable,
+    poolsTable: dependencies.table,
     ...more,
   });
 const direct = new Holdfast({ transport: transportOf(world), holder: 'direct' });

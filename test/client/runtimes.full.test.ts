@@ -109,7 +109,7 @@ describe('the package as it is built keeps its word', () => {
     const { table: leasesTable, dependencies } = world.leases;
     const SETTINGS = JSON.stringify({
       ...{ url: api.url, lambdaUrl: lambda.url, dynamodbUrl: dynamodbEndpoint() },
-      ...{ leasesTable, waitersTable: dependencies.waitersTable, poolsTable: dependencies.poolsTable },
+      ...{ leasesTable, waitersTable: dependencies.waitersTable, poolsTable: dependencies.table },
     });
     const main = await bundled(NODE_MAIN, 'node');
     // Without the time-out it would hang where the client kept the process alive.

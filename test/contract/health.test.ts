@@ -4,7 +4,7 @@ import { readHealth } from '../../functions/contract/health.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { HoldfastError } from '../../shared/errors.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { NO_NAMES } from '../../shared/lambda/names.ts';
+import { NO_NAMES } from '../../shared/lambda/stored-names.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
 
 const { version } = packageJson;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { whoami } from '../../functions/contract/whoami.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { scopesFromEnvironment } from '../../shared/callers/environment.ts';
+import { scopesFromEnvironment } from '../../shared/callers/scopes.ts';
 import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.ts';
 
 const scopes = {

@@ -109,7 +109,7 @@ describe('a record with a lifted fence', () => {
   it('of a pool stays for the retention after the clock has passed the fence', async () => {
     const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
     await acquire({ key: 'render', limit: 5 });
-    await liftFences(dynamodb, dependencies.poolsTable, clock.now() + 7 * 86_400_000);
+    await liftFences(dynamodb, dependencies.table, clock.now() + 7 * 86_400_000);
     const { fence, ttl_at: until } = (await rawItem('render')) ?? {};
     expect(Number(until?.N)).toBe(Math.ceil(Number(fence?.N) / 1000) + 3600);
   });
@@ -130,8 +130,8 @@ describe('a table of leases or pools', () => {
 
     const { dynamodb, dependencies, clock, acquire } = await poolWorld();
     for (const holder of ['a', 'b']) await acquire({ key: 'render', limit: 5, holder, ttlSeconds: 60 });
-    expect(await useOf(dynamodb, dependencies.poolsTable, clock.now())).toContain('2 leases or permits');
+    expect(await useOf(dynamodb, dependencies.table, clock.now())).toContain('2 leases or permits');
     clock.advance(361_000);
-    expect(await useOf(dynamodb, dependencies.poolsTable, clock.now())).toBe(undefined);
+    expect(await useOf(dynamodb, dependencies.table, clock.now())).toBe(undefined);
   });
 });

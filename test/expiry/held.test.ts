@@ -47,7 +47,7 @@ it('a report counts the leases that each namespace holds, and no others', async 
 it('a report counts the permits that each namespace holds, each as one lease', async () => {
   const pools = await poolWorld();
   const { clock, dependencies } = pools;
-  const places = { ...(await newPlaces()), leasesTable: dependencies.table, poolsTable: dependencies.poolsTable };
+  const places = { ...(await newPlaces()), leasesTable: dependencies.table, poolsTable: dependencies.table };
   const world = await expiryWorld({ clock, places, pageRows: 1 });
   for (const holder of ['a', 'b']) await pools.acquire({ key: 'team-a/gpus', holder, limit: 8, weight: 4 });
   await pools.acquire({ key: 'team-a/catalog', mode: 'exclusive' });

@@ -2,7 +2,7 @@ import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
 import { reportStore } from '../../shared/expiry/store.ts';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
 import { expiryWorld, lease, N, newPlaces, S } from '../support/worlds/expiry.ts';

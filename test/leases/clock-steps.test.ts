@@ -1,12 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
-import { releaseLease } from '../../shared/leases/release.ts';
 import type { Acquired } from '../../shared/line/calls.ts';
 import { durations } from '../../shared/line/calls.ts';
+import { acquire } from '../../shared/locks/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
-import { hasPermitId, hasTerms, route } from '../../shared/locks/route.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
-import { releasePermit } from '../../shared/permits/release.ts';
+import { release } from '../../shared/locks/release.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -41,8 +38,8 @@ class SteppedClock implements Clock {
 const clocks = { one: new SteppedClock(0), other: new SteppedClock(AWAY_MS), third: new SteppedClock(AWAY_MS) };
 const world = await queueWorld({ clock: clocks.one });
 afterAll(() => world.steps.stop());
-const { table, waitersTable, poolsTable, stepFunctions } = world.dependencies;
-const tables = { table, waitersTable, poolsTable };
+const { table, waitersTable, stepFunctions } = world.dependencies;
+const tables = { table, waitersTable };
 const others = {
   other: await leaseWorld({ clock: clocks.other, ...tables, stepFunctions }),
   third: await leaseWorld({ clock: clocks.third, ...tables, stepFunctions }),
@@ -52,16 +49,7 @@ const inputOfAcquire = acquireInput();
 
 /** The calls of one machine, on leases and permits. */
 const machine = ({ dependencies, requests }: Pick<typeof world, 'dependencies' | 'requests'>) => {
-  const take = route(dependencies, {
-    isForPermit: hasTerms,
-    lease: acquireOrParkLease,
-    permit: async () => acquireOrParkPermit,
-  });
-  const giveBack = route(dependencies, {
-    isForPermit: hasPermitId,
-    lease: releaseLease,
-    permit: async () => releasePermit,
-  });
+  const [take, giveBack] = [acquire(dependencies), release(dependencies)];
   return {
     requests,
     acquire: async (input: object) => (await take(inputOfAcquire.parse(input), call())) as Acquired,

@@ -12,7 +12,7 @@ const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };
 describe('the settings of a function', () => {
   it('that names its tables alone has the defaults', () => {
     expect(leasesFromEnvironment(TABLES)).toMatchObject({
-      ...{ table: 'leases', waitersTable: 'waiters', poolsTable: undefined, repairLater: undefined },
+      ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
       ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },
       executions: { ownAlone: false, stateMachines: '*', service: undefined },
       quotas: { waitersPerKey: 1000, waitersPerNamespace: 10_000, acquireConcurrency: undefined },
@@ -21,12 +21,12 @@ describe('the settings of a function', () => {
 
   it('are taken where they are given', () => {
     const env = {
-      ...{ ...TABLES, POOLS_TABLE: 'pools', CLOCK_SKEW_MS: '7', MAX_WAIT_SECONDS: '8', FENCE_RETENTION_SECONDS: '9' },
+      ...{ ...TABLES, CLOCK_SKEW_MS: '7', MAX_WAIT_SECONDS: '8', FENCE_RETENTION_SECONDS: '9' },
       ...{ NAMESPACE_EXECUTIONS: 'own', EXECUTION_STATE_MACHINES: 'jobs-*', SERVICE_NAME: 'holdfast-prod' },
       ...{ MAX_WAITERS_PER_KEY: '10', MAX_WAITERS_PER_NAMESPACE: '11', ACQUIRE_CONCURRENCY: '12' },
     };
     expect(leasesFromEnvironment(env)).toMatchObject({
-      ...{ poolsTable: 'pools', clockSkewMs: 7, maxWaitSeconds: 8, fenceRetentionSeconds: 9 },
+      ...{ clockSkewMs: 7, maxWaitSeconds: 8, fenceRetentionSeconds: 9 },
       executions: { ownAlone: true, stateMachines: 'jobs-*', service: 'holdfast-prod' },
       quotas: { waitersPerKey: 10, waitersPerNamespace: 11, acquireConcurrency: 12 },
     });

@@ -78,7 +78,7 @@ const BAD_QUERIES: [query: Record<string, string>, issues: Record<string, string
   [{ limit: '1.5' }, { limit: 'must be a whole number' }],
   [{ limit: '' }, { limit: 'must be a whole number' }],
   [{ state: 'stuck' }, { state: 'must be one of held, expired, released, free' }],
-  [{ sort: 'key' }, { sort: 'is not a known field' }],
+  [{ order: 'key' }, { order: 'is not a known field' }],
 ];
 
 const told = (body: Record<string, unknown>) =>

@@ -1,7 +1,7 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import type { LeasePage } from '../../shared/leases/read.ts';
 import { readInput } from '../../shared/locks/inputs.ts';
+import type { KeyPage } from '../../shared/locks/list.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
@@ -10,6 +10,7 @@ describe('read of one key', () => {
   it('tells each state, strongly consistent and without secrets', async () => {
     const { acquire, release, read, clock, requests } = await leaseWorld();
     expect(await read({ key: 'k' })).toEqual({
+      kind: 'lease',
       key: 'k',
       state: 'free',
       holder: null,
@@ -54,7 +55,7 @@ describe('read of one key', () => {
 describe('the list', async () => {
   const world = await leaseWorld();
   const { acquire, release, read, clock } = world;
-  const keys = (page: unknown) => (page as LeasePage).leases.map(({ key }) => key).sort();
+  const keys = (page: unknown) => (page as KeyPage).leases.map(({ key }) => key).sort();
 
   await acquire({ key: 'a/expired', holder: 'ann', ttlSeconds: 2 });
   clock.advance(5000);
@@ -101,7 +102,7 @@ describe('the list', async () => {
       const pages: string[][] = [];
       scanned.length = 0;
       for (let cursor: string | null | undefined; cursor !== null; ) {
-        const page = (await world.read({ ...query, limit: 1, ...(cursor && { cursor }) })) as LeasePage;
+        const page = (await world.read({ ...query, limit: 1, ...(cursor && { cursor }) })) as KeyPage;
         if (page.leases.length > 0) pages.push(keys(page));
         expect(scanned.length).toBeLessThan(20);
         cursor = page.nextCursor;
@@ -118,7 +119,7 @@ describe('the list', async () => {
   });
 
   it('shows the same state as the read of the one key, where nobody waits', async () => {
-    for (const { key, ...listed } of ((await read({})) as LeasePage).leases)
+    for (const { key, ...listed } of ((await read({})) as KeyPage).leases)
       expect({ key, ...listed, waiting: Number(listed.waiting) }).toEqual(await read({ key }));
   });
 
@@ -135,7 +136,7 @@ describe('the list', async () => {
       const seen: string[] = [];
       let cursor: string | null | undefined;
       do {
-        const page = (await many.read({ limit, ...(cursor && { cursor }) })) as LeasePage;
+        const page = (await many.read({ limit, ...(cursor && { cursor }) })) as KeyPage;
         expect(page.leases.length).toBeLessThanOrEqual(limit);
         seen.push(...keys(page));
         expect(seen.length).toBeLessThanOrEqual(expected.length);
@@ -144,7 +145,7 @@ describe('the list', async () => {
       expect(seen.sort()).toEqual(expected.sort());
     }
     // Rows that do not match bound a page too: it is empty, and goes on.
-    const first = (await many.read({ holder: 'nobody' })) as LeasePage;
+    const first = (await many.read({ holder: 'nobody' })) as KeyPage;
     expect(first.leases).toEqual([]);
     expect(first.nextCursor).not.toBeNull();
     expect(await many.read({ holder: 'nobody', cursor: first.nextCursor ?? '' })).toEqual({
@@ -158,7 +159,7 @@ describe('the list', async () => {
     const keys = ['\u0001'.repeat(2048), 'beyond', '\u0002'.repeat(1024)];
     for (const key of keys)
       await strange.putRaw({ key: { S: key }, lease_version: { S: 'v' }, lease_expiry: { N: '9000000000000' } });
-    const page = (await strange.read({})) as LeasePage;
+    const page = (await strange.read({})) as KeyPage;
     const times = page.leases.map(({ state, expiresAt, ttlSeconds }) => [state, expiresAt, ttlSeconds]);
     expect(times).toEqual(keys.map(() => ['held', null, null]));
     const { code, context } = await failure(strange.acquire({ key: 'beyond' }));
@@ -166,9 +167,9 @@ describe('the list', async () => {
     const seen: string[] = [];
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const next = await strange.read(readInput().parse({ limit: 1, ...(cursor && { cursor }) }));
-      seen.push(...(next as LeasePage).leases.map(({ key }) => key));
+      seen.push(...(next as KeyPage).leases.map(({ key }) => key));
       expect(seen.length).toBeLessThanOrEqual(keys.length);
-      cursor = (next as LeasePage).nextCursor;
+      cursor = (next as KeyPage).nextCursor;
     }
     expect(seen.sort()).toEqual([...keys].sort());
   });

@@ -6,7 +6,6 @@ import { countedWait } from '../../shared/line/limits/concurrent-waits.ts';
 import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { withPools } from '../../shared/permits/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { capturedLog } from '../support/stack/log.ts';
 import { rounds } from '../support/time/rounds.ts';
@@ -74,7 +73,7 @@ describe('where the concurrency of acquire is reserved', () => {
     const asking = (at: number, input: object) => {
       const dependencies = environments[at] as (typeof environments)[number];
       const asked = acquireInput().parse({ key: 'pool', holder: `h${at}`, limit: 1, fair: false, ...input });
-      return acquirePermit(withPools(dependencies))(asked, call());
+      return acquirePermit(dependencies)(asked, call());
     };
     await asking(0, { ttlSeconds: 600 });
     const startedAt = timeline.now();

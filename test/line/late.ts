@@ -121,6 +121,17 @@ export async function lateWrites(lineWorld: LineWorld) {
     });
   });
 
+  it('the first pass of an end takes a grant of a faster clock, even if the pass starts before that clock shows its start', async () => {
+    const key = newKey();
+    const execution = world.steps.newExecution('RUNNING');
+    timeline.advance(400);
+    await acquire({ key, holder: 'b', execution });
+    timeline.advance(-300); // the clock of the machine that runs the pass
+    world.steps.executions.set(execution, 'FAILED');
+    const stopDate = now();
+    expect(await world.executionEnded(execution, false, { stopDate })).toMatchObject({ freed: 1 });
+  });
+
   it('a call that joins when TTL deletes the record has the lock', async () => {
     const key = newKey();
     await acquire({ key, holder: 'first', ttlSeconds: 60 });

@@ -191,4 +191,18 @@ export async function meetings(lineWorld: LineWorld) {
       });
     });
   });
+
+  it('a task whose expired grant is taken over between its two marks is granted the lock after the new holder', async () => {
+    const key = newKey();
+    const again = { key, ...asked };
+    await acquire({ ...again, ttlSeconds: 2 });
+    timeline.advance(2600); // the margin is over too
+    const others: Awaited<ReturnType<typeof acquire>>[] = [];
+    const takesOver = precededBy(async () => void others.push(await acquire({ key, holder: 'other', ttlSeconds: 60 })));
+    requests.faultsOf.UpdateItem = ['none', takesOver]; // the first mark, and the second
+    const { task, parked } = await park(again);
+    expect([parked, task.state, await world.isMarked(key)]).toEqual([true, 'waiting', true]);
+    for (const other of others) await release(other);
+    expect(world.grantOf(task)).toMatchObject({ holder: 'b', repeated: false });
+  });
 }

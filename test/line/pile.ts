@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -25,6 +26,29 @@ export async function piles(lineWorld: LineWorld) {
       await repairAll();
       expect(await rows(key)).toHaveLength(1);
     });
+
+    it.each([
+      [5000, 0],
+      [4999, 7],
+    ])(
+      'is left to the next run once a run has less than five seconds left: with %i ms, %i of 12 rows',
+      async (leftMs, rest) => {
+        const key = newKey();
+        await acquire({ key, ttlSeconds: 600 });
+        await putTickets(over(key, 12));
+        let left = 40_000;
+        requests.faultsOf.DeleteItem = [
+          (send) => {
+            left = leftMs;
+            return send();
+          },
+        ];
+        await repairAll(call({ timeLeftMs: () => left }));
+        expect(await rows(key)).toHaveLength(rest);
+        await repairAll();
+        expect(await rows(key)).toEqual([]);
+      },
+    );
 
     it('of 818 rows: a release passes them, and grants the lock to the task behind', async () => {
       const key = newKey();

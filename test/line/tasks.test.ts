@@ -227,6 +227,31 @@ describe.each(LOCKS)('a task that waits for %s whose holder has exited', (name, 
     expect(grantOf(task)).toMatchObject({ holder: 'first' });
   });
 
+  it('a hand-off to a task sends the message that looks again when the grant of that task ends, if another task waits', async () => {
+    const key = `${name}: granted in front of a task`;
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 600, ...terms });
+    await park({ key, holder: 'dead', ttlSeconds: 30, ...terms });
+    const { task } = await park({ key, holder: 'behind', ...terms });
+    messages.length = 0;
+    await release(first);
+    expect(messages).toMatchObject([{ delaySeconds: 32 }]);
+    clock.advance(32_000);
+    await world.repairKey(messages[0]?.key ?? '', messages[0]?.fence);
+    expect(grantOf(task)).toMatchObject({ holder: 'behind' });
+  });
+
+  it('a hand-off to a task that is gone sends no message that looks again', async () => {
+    const key = `${name}: gone in front of a task`;
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 600, ...terms });
+    const gone = await park({ key, holder: 'gone', ttlSeconds: 30, ...terms });
+    clock.advance(1);
+    await park({ key, holder: 'behind', ...terms });
+    gone.task.state = 'timedOut';
+    messages.length = 0;
+    await release(first);
+    expect(messages).toEqual([]);
+  });
+
   it('a hand-off sends the message that looks again after the grant window, even if other callers are in front of the task', async () => {
     const key = `${name}: behind callers`;
     const first = await acquire({ key, holder: 'first', ttlSeconds: 30, ...terms });

@@ -4,7 +4,6 @@ import { handOff } from '../../shared/leases/hand-off.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
 import type { Parked } from '../../shared/line/calls.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
 import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
@@ -97,7 +96,7 @@ interface World extends Pick<Lines, Shared> {
   /** The row of a caller that came before all others, and waits for another minute. */
   callerRow: Lines['callerRow'];
   /** A run of the schedule over all keys. */
-  repairAll(): Promise<unknown>;
+  repairAll(as?: Caller): Promise<unknown>;
   /** Deletes the record, as TTL does. */
   deleteRecord(key: string): Promise<unknown>;
 }
@@ -188,7 +187,7 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     },
     countsOf: async (key) => counts(await rawItem(key)),
     setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
-    repairAll: () => world.repair(),
+    repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
   };
 };
@@ -234,8 +233,8 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
       return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
     },
-    callerRow: (key, name, more = {}) => callerRow(lineKeyOf(key), name, { ...ONE, ...more }),
-    repairAll: () => world.repair(),
+    callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...more }),
+    repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
   };
 };

@@ -17,7 +17,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['shared/leases/a.ts', "import '../commits/b.ts';", { [IMPORT]: 1 }],
   ['shared/line/a.ts', "import '../leases/b.ts';\nimport '../permits/b.ts';", { [IMPORT]: 2 }],
   ['shared/line/limits/a.ts', "import type { B } from '../../locks/b.ts'; export type A = B;", { [IMPORT]: 1 }],
-  ['shared/line/names.ts', "import '../lambda/names.ts';", { [IMPORT]: 1 }],
+  ['shared/line/wait.ts', "import '../lambda/stored-names.ts';", { [IMPORT]: 1 }],
   ['shared/leases/permits.ts', "export const a = () => import('../permits/b.ts');", { [IMPORT]: 1 }],
   ['shared/leases/part/b.ts', "import '../../locks/b.ts';", { [IMPORT]: 1 }],
   ['shared/leases/part/c.ts', "import '../../line/b.ts';\nimport '../b.ts';\nimport '../../aws/b.ts';"],
@@ -123,12 +123,18 @@ it('npm run lint fails on two files of shared/ that have one name for different 
     await write('functions/leases/quotas.ts');
     expect(await run(process.execPath, [resolve('lint/folders.ts')])).toMatchObject({ code: 0 });
     await write('shared/permits/quotas.ts');
+    await write('shared/leases/release.ts');
+    await write('shared/line/release.ts');
+    await write('shared/commits/next.ts');
+    await write('shared/permits/next.ts');
     await write('shared/line/limits/keys/count.ts');
     expect(await run(process.execPath, [resolve('lint/folders.ts')])).toEqual({
       code: 1,
       stderr:
-        'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n' +
-        'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n',
+        'shared/permits/next.ts has the name of shared/commits/next.ts, and means something else.\n' +
+        'shared/line/release.ts has the name of shared/leases/release.ts, and means something else.\n' +
+        'shared/permits/quotas.ts has the name of shared/line/limits/quotas.ts, and means something else.\n' +
+        'shared/line/limits/keys/count.ts is 3 folders deep. It may be 2.\n',
     });
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -105,7 +105,7 @@ it('the end of an execution, through its function', async () => {
   expect(await end(false)).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
   world.clock.advance(900_000);
   expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
-  const { Items: rows = [] } = await world.dynamodb.send(new ScanCommand({ TableName: world.dependencies.poolsTable }));
+  const { Items: rows = [] } = await world.dynamodb.send(new ScanCommand({ TableName: world.dependencies.table }));
   expect(rows.map(({ row }) => row?.S)).toEqual(['#']); // the one that found the permit has gone
   world.steps.stop();
 });
@@ -145,7 +145,7 @@ it('without a table of pools: Unavailable, and leases go on', async () => {
 
 describe('bad input is refused by name, and nothing is written', () => {
   afterEach(async () => {
-    for (const name of [table, dependencies.poolsTable ?? '']) {
+    for (const name of [table, dependencies.table ?? '']) {
       const { Items: items = [] } = await dynamodb.send(new ScanCommand({ TableName: name }));
       expect(items.filter(({ key }) => key?.S === 'bad')).toEqual([]);
     }

@@ -97,7 +97,7 @@ describe('a write of the line that is lost', () => {
     await release(y);
     expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
     expect([sent('UpdateItem'), queries()]).toEqual([4, 2]); // the other call goes on
-    expect(world.messages).toEqual([]);
+    expect(world.messages).toMatchObject([{ delaySeconds: 602 }]); // of the call that granted the permits
     expect(await read('twice')).toMatchObject({ used: 2, waiting: 1 });
     for (const task of tasks) await release(grantOf(task));
     expect(steps.grants).toHaveLength(new Set(steps.grants).size);
@@ -305,7 +305,7 @@ describe('a write of the line that is lost', () => {
     const { task } = await park({ key, holder: 'b', limit: 1 });
     await dependencies.dynamodb.send(
       new UpdateItemCommand({
-        TableName: dependencies.poolsTable,
+        TableName: dependencies.table,
         Key: { key: { S: key }, row: { S: '#' } },
         UpdateExpression: 'SET fence = :text',
         ExpressionAttributeValues: { ':text': { S: 'text' } },

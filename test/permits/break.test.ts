@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { networkError } from '../support/faults/network.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -120,7 +119,7 @@ describe('a break of a permit that waits for the holder', () => {
     const key = 'unclaimed';
     const first = await acquire({ key, limit: 1 });
     const { task } = await park({ key, limit: 1, holder: 'next' });
-    await world.putTicket(world.callerRow(lineKeyOf(key), 'caller', { limit: { N: '1' }, weight: { N: '1' } }));
+    await world.putTicket(world.callerRow(key, 'caller', { limit: { N: '1' }, weight: { N: '1' } }));
     await release(first);
     const [{ holder, fence } = { holder: '', fence: 0 }] = (await read(key)).holders;
     expect([holder, task.state]).toEqual(['caller', 'waiting']);

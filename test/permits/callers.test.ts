@@ -280,6 +280,29 @@ it.each(['look at the record', 'look at the line'])(
   },
 );
 
+it('a call that claims its permit after a plain call has taken the permit over keeps its position and waits on', async () => {
+  const key = newKey();
+  const first = await held(key);
+  const others: { key: string; leaseId: string }[] = [];
+  const [, grant] = await timeline.play(
+    () =>
+      later(100, async () => {
+        const takesOver = precededBy(async () => {
+          timeline.advance(WINDOW_MS + MARGIN_MS + 1);
+          requests.faultsOf.UpdateItem = [];
+          others.push(await acquire({ key, holder: 'other', limit: 1 }));
+        });
+        await release(first);
+        requests.faultsOf.UpdateItem = [takesOver]; // the claim
+      }),
+    () => waiting(key, 'second', { limit: 1 }),
+    () => later(5000, async () => Promise.all(others.map((other) => release(other)))),
+  );
+  expect(others).toHaveLength(1);
+  expect(grant).toMatchObject({ holder: 'second', repeated: false, remainingMs: 10_000 });
+  expect(await rows(key)).toEqual([]);
+});
+
 describe('what becomes of the mark', () => {
   it('one that is put back shows the call at once what came free meanwhile', async () => {
     const key = newKey();

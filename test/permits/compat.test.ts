@@ -65,12 +65,12 @@ describe('what another client writes into a record', () => {
     expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['x', 'a']);
   });
 
-  it('a weight in use that is no number: Unavailable names it, after one write', async () => {
+  it('a weight in use that is no number: Unavailable names it, after two writes', async () => {
     await putRaw({ key: { S: 'text' }, used: { S: '1' } });
     requests.sent.length = 0;
     const { code, context } = await failure(acquire({ key: 'text', limit: 5, waitSeconds: 5 }));
     expect([code, context.key]).toEqual(['Unavailable', 'text']);
-    expect(requests.sent).toEqual(['UpdateItem']);
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
   });
 
   it.each([
@@ -87,7 +87,9 @@ describe('what another client writes into a record', () => {
     }
     const stored = await rawItem(record.key.S);
     expect(stored).toMatchObject(attribute === 'fence' && 'N' in value ? {} : record);
-    expect(Object.keys(stored ?? {}).toSorted()).toEqual([attribute, 'key', 'row'].toSorted());
+    expect(Object.keys(stored ?? {}).toSorted()).toEqual(
+      [attribute, 'key', 'formed', 'lease_version', 'lease_expiry'].toSorted(),
+    );
   });
 
   it('a weight in use beyond that of the holders: nobody knows when there will be room', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { deleteWaiter, lineKeyOf } from '../../shared/line/waiters.ts';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
@@ -11,7 +11,7 @@ const keys: string[] = [];
 afterEach(async () => {
   for (const key of keys.splice(0))
     for (const row of await rows(key))
-      await deleteWaiter(world.dependencies, { key: lineKeyOf(key), ticket: row.ticket?.S ?? '' }, call());
+      await deleteWaiter(world.dependencies, { key: key, ticket: row.ticket?.S ?? '' }, call());
 });
 beforeEach(() => {
   steps.requests.length = 0;
@@ -71,6 +71,18 @@ describe('a task that is first in the line of a pool, and does not fit', () => {
       expect([behind.state, await rows(fault)]).toMatchObject(['waiting', [{}, {}]]);
     },
   );
+
+  it('is not asked about in the rest of a run once Step Functions has throttled a heartbeat', async () => {
+    const lines = Array.from({ length: 12 }, (_, index) => `throttled ${index}`);
+    for (const key of lines) (await blocked(key)).task.state = 'timedOut';
+    clock.advance(60_000);
+    steps.faults.SendTaskHeartbeat = lines.map(() => 'throttled');
+    await repair();
+    expect(asked().length).toBeLessThanOrEqual(8); // a run works on this many keys at once
+    steps.faults = {};
+    await repair();
+    for (const key of lines) expect(await rows(key)).toEqual([]);
+  });
 
   it('is not asked about by a message, of which a key may have many', async () => {
     const { task } = await blocked('by a message');

@@ -12,7 +12,7 @@ import { redriveBefore } from '../support/worlds/line.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
-const { acquire, release, heartbeat, park, grantOf, read, rows, rowsOfPool, repairLine, executionEnded } = world;
+const { acquire, release, heartbeat, park, grantOf, read, rows, executionRows, repairLine, executionEnded } = world;
 const { clock, requests, steps, dependencies } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -84,10 +84,10 @@ describe('an execution that ends', () => {
     await acquire({ key: 'late', holder: 'early', limit: 3, execution });
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     await acquire({ key: 'late', holder: 'late', limit: 3, execution });
-    expect(await rowsOfPool('late')).toHaveLength(2);
+    expect(await executionRows('late')).toHaveLength(2);
     clock.advance(AGAIN_MS);
     expect(await executionEnded(execution, true)).toEqual({ execution, ...none, freed: 1 });
-    expect(await rowsOfPool('late')).toHaveLength(1);
+    expect(await executionRows('late')).toHaveLength(1);
     expect(await executionEnded(execution, true)).toEqual({ execution, ...none });
   });
 
@@ -97,7 +97,7 @@ describe('an execution that ends', () => {
       clock.advance(1);
       await release(await acquire({ key: 'often', limit: 1, execution }));
     }
-    expect(await rowsOfPool('often')).toHaveLength(2);
+    expect(await executionRows('often')).toHaveLength(2);
   });
 
   it('and was redriven: neither pass of an event that comes late takes what it has', async () => {
@@ -107,11 +107,9 @@ describe('an execution that ends', () => {
     await park({ key: 'redriven', holder: 'in line', limit: 1, execution });
     clock.advance(10_000);
     for (const again of [false, true]) expect(await executionEnded(execution, again)).toEqual({ execution, ...none });
-    expect([await holders('redriven'), await rows('redriven'), (await rowsOfPool('redriven')).length]).toMatchObject([
-      ['tester'],
-      [{}],
-      2,
-    ]);
+    expect([await holders('redriven'), await rows('redriven'), (await executionRows('redriven')).length]).toMatchObject(
+      [['tester'], [{}], 2],
+    );
     steps.executions.set(execution, 'FAILED');
     expect(await executionEnded(execution)).toMatchObject({ freed: 1, tickets: 1 });
   });
@@ -127,7 +125,7 @@ describe('an execution that ends', () => {
       await acquire({ key: 'redriven-now', holder: 'after', limit: 2, execution });
     };
     expect(await executionEnded(execution, true)).toMatchObject({ freed: 1 });
-    expect([await holders('redriven-now'), (await rowsOfPool('redriven-now')).length]).toEqual([['after'], 2]);
+    expect([await holders('redriven-now'), (await executionRows('redriven-now')).length]).toEqual([['after'], 2]);
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   });
 
@@ -375,7 +373,7 @@ it('an acquire that names no execution is one write, and one that does is two', 
 it('the row of an execution is for TTL to delete when no execution can run any more', async () => {
   const execution = steps.newExecution();
   await acquire({ key: 'kept', limit: 1, execution });
-  const [, row] = await rowsOfPool('kept');
+  const [, row] = await executionRows('kept');
   const hash = createHash('sha256').update(execution).digest('base64url');
   expect(row?.row).toEqual({ S: `x${hash.slice(0, 16)}` }); // by which functions of each version find it
   expect(row?.ttl_at).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 400 * 86_400}` });

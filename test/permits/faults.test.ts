@@ -5,10 +5,10 @@ import { failure } from '../support/worlds/leases.ts';
 import { poolWorld } from '../support/worlds/permits.ts';
 
 const world = await poolWorld();
-const { acquire, heartbeat, release, breakPermit, read, clock, requests } = world;
+const { acquire, heartbeat, release, breakPermit, read, clock, requests, form } = world;
 
 /** Another instance of the service over the same table. */
-const other = await poolWorld({ poolsTable: world.dependencies.poolsTable, clock });
+const other = await poolWorld({ table: world.dependencies.table, clock });
 
 /** The try lands, its answer is lost, and something happens before the next one. */
 const lostBefore =
@@ -52,6 +52,7 @@ beforeEach(() => {
 
 describe('an answer that is lost after the write has landed', () => {
   it('acquire: the SDK tries again, and the caller has one permit', async () => {
+    await other.form('acquire');
     requests.faults = ['lostReply'];
     const granted = await acquire({ key: 'acquire', limit: 2 });
     expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
@@ -60,6 +61,7 @@ describe('an answer that is lost after the write has landed', () => {
   });
 
   it('acquire, until the SDK gives up: OutcomeUnknown names the id to ask with, which finds the permit', async () => {
+    await other.form('unknown');
     requests.faults = ['lostReply', 'lostReply', 'lostReply'];
     const { code, context } = await failure(acquire({ key: 'unknown', limit: 2 }));
     expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
@@ -127,6 +129,7 @@ describe('an answer that is lost after the write has landed', () => {
 describe('a request that arrives late', () => {
   it('an acquire whose permit was given back meanwhile takes no other', async () => {
     const asked = { key: 'late', requestId: 'r', limit: 2 };
+    await other.form('late');
     requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
     const { code, context } = await failure(acquire(asked));
     expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
@@ -134,6 +137,7 @@ describe('a request that arrives late', () => {
   });
 
   it('an acquire of a pool that is full by then is refused', async () => {
+    await other.form('late-full');
     requests.faults = [delayed(() => other.acquire({ key: 'late-full', holder: 'b', limit: 1 }))];
     expect((await failure(acquire({ key: 'late-full', limit: 1 }))).code).toBe('LeaseHeld');
   });

@@ -1,6 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { redriveBefore } from '../support/worlds/line.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -103,7 +102,7 @@ describe('a permit with graceSeconds', () => {
     const { task } = await park({ key: 'waited for', limit: 1 });
     messages.length = 0;
     expect(await executionEnded(execution)).toMatchObject({ graced: 1 });
-    expect(messages).toEqual([{ key: lineKeyOf('waited for'), delaySeconds: 62 }]);
+    expect(messages).toEqual([{ key: 'waited for', delaySeconds: 62 }]);
     clock.advance(62_000);
     await repairLine('waited for');
     expect(grantOf(task)).toMatchObject({ previous: { ended: 'expired' } });
@@ -132,7 +131,7 @@ describe('a permit with graceSeconds', () => {
       const execution = steps.newExecution();
       const first = await acquire({ key, holder: 'first', limit: 1 });
       const row = { holder: { S: 'wf' }, execution: { S: execution }, grace_seconds: { N: '900' }, weight: { N: '1' } };
-      await world.putTicket(world.callerRow(lineKeyOf(key), 'r', { ...row, limit: { N: '1' } }));
+      await world.putTicket(world.callerRow(key, 'r', { ...row, limit: { N: '1' } }));
       await repairLine(key);
       await release(first);
       await park({ key, holder: 'wf', requestId: 'r', execution, limit: 1, ttlSeconds: 600, graceSeconds });
@@ -144,7 +143,7 @@ describe('a permit with graceSeconds', () => {
     const execution = steps.newExecution();
     const first = await acquire({ key: 'unclaimed', limit: 1, execution });
     const row = { execution: { S: execution }, grace_seconds: { N: '900' }, weight: { N: '1' }, limit: { N: '1' } };
-    await world.putTicket(world.callerRow(lineKeyOf('unclaimed'), 'c', row));
+    await world.putTicket(world.callerRow('unclaimed', 'c', row));
     await repairLine('unclaimed');
     await release(first);
     expect(await holdersOf('unclaimed')).toMatchObject([{ holder: 'c' }]);
@@ -190,7 +189,7 @@ describe('the end of an execution that has given back all of its permits', () =>
       expect(requests.sent.filter((sent) => sent === 'GetItem')).toHaveLength(1);
     }
     expect(steps.requests).toEqual([]);
-    expect(await world.rowsOfPool('gave back')).toHaveLength(1);
+    expect(await world.executionRows('gave back')).toHaveLength(1);
   });
 
   it('keeps the row of an execution that was redriven and is about to ask again', async () => {
@@ -198,7 +197,7 @@ describe('the end of an execution that has given back all of its permits', () =>
     await release(await acquire({ key: 'about to', execution, limit: 1 }));
     clock.advance(30_000);
     expect(await executionEnded(execution, true)).toEqual({ execution, ...none });
-    expect(await world.rowsOfPool('about to')).toHaveLength(2);
+    expect(await world.executionRows('about to')).toHaveLength(2);
   });
 });
 

@@ -1,7 +1,6 @@
 import { DeleteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
-import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
+import { acquireOrParkPermit } from '../../shared/permits/acquire.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -30,7 +29,7 @@ const beforeTheGrant = (what: () => Promise<unknown>) => {
 /** Marks the record, and leaves nobody in line. */
 const leaveMark = async (terms: { key: string; limit: number }) => {
   const { ticket } = await park({ ...terms, holder: 'gone', weight: terms.limit });
-  const Key = { key: { S: lineKeyOf(terms.key) }, ticket: { S: ticket } };
+  const Key = { key: { S: terms.key }, ticket: { S: ticket } };
   await dynamodb.send(new DeleteItemCommand({ TableName: dependencies.waitersTable, Key }));
 };
 
@@ -177,7 +176,7 @@ it('fences rise also where TTL has deleted the record of a pool', async () => {
   const terms = { key: 'deleted', limit: 2 };
   const first = await acquire({ ...terms, holder: 'x' });
   const Key = { key: { S: 'deleted' }, row: { S: '#' } };
-  await dynamodb.send(new DeleteItemCommand({ TableName: dependencies.poolsTable, Key }));
+  await dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key }));
   clock.advance(1);
   expect((await acquire({ ...terms, holder: 'y' })).fence).toBeGreaterThan(first.fence);
 });

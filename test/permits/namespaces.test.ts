@@ -15,15 +15,15 @@ it('a pool of a namespace is another one than the pool of that name elsewhere, a
   const permit = { key: 'render', leaseId };
   expect((await b.post('leases/heartbeat', permit)).body).toMatchObject({ code: 'LeaseLost', key: 'render' });
   expect((await b.post('leases/release', permit)).body).toMatchObject({ key: 'render', released: false });
-  expect((await a.get('leases', { key: 'render', pool: 'true' })).body).toMatchObject({
+  expect((await a.get('leases', { key: 'render' })).body).toMatchObject({
     key: 'render',
     holders: [{ fence }],
   });
-  expect((await all.get('leases', { key: 'team-a/render', pool: 'true' })).body).toMatchObject({
+  expect((await all.get('leases', { key: 'team-a/render' })).body).toMatchObject({
     key: 'team-a/render',
     holders: [{ fence }],
   });
-  expect((await a.post('leases/break', { key: 'render', fence, pool: true })).body).toMatchObject({
+  expect((await a.post('leases/break', { key: 'render', fence })).body).toMatchObject({
     key: 'render',
     broken: true,
   });

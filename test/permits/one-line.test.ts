@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { flagCancelled } from '../../shared/line/waiting-calls.ts';
 import { worldIds } from '../support/chance/seed.ts';
 import { call } from '../support/emulators/aws.ts';
@@ -75,7 +74,7 @@ it.each(['with its ticket', 'without it'])(
     await release(first);
     const asked = { key, holder: 'dead', requestId: 'r', limit: 1 };
     await dyingAfter(2, () => acquire(asked)); // exits between its claim and the deletion of the row
-    expect(await flagCancelled(dependencies, { name: { key: lineKeyOf(key), ticket } }, call())).toBe(true);
+    expect(await flagCancelled(dependencies, { name: { key: key, ticket } }, call())).toBe(true);
     const again = how === 'without it' ? asked : { ...asked, ticket, waitSeconds: 20 };
     expect(await failure(acquire(again))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(await read(key)).toMatchObject({ used: 0 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { deleteWaiter, lineKeyOf } from '../../shared/line/waiters.ts';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
 import { repairLines } from '../../shared/locks/repair.ts';
 import { handOff } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
@@ -52,7 +52,7 @@ describe('a run of the schedule over one line', () => {
     // Three times before the line is served, and then before each try and within it.
     let looks = 0;
     const timeLeftMs = () => (++looks === 1 || (looks % 2 === 0 && looks < 100) ? 6000 : 1000);
-    await repairLines(world.dependencies)({ key: lineKeyOf(key) }, call({ timeLeftMs }));
+    await repairLines(world.dependencies)({ key: key }, call({ timeLeftMs }));
     expect(looks).toBe(3 + 2 * 10);
     await release(first);
   });
@@ -62,10 +62,10 @@ describe('a run of the schedule over one line', () => {
     const first = await acquire({ key, limit: 1, ttlSeconds: 3600 });
     const { task } = await world.untold(first, { limit: 1, ttlSeconds: 3600 });
     clock.advance(10_000);
-    const row = (index: number) => callerRow(lineKeyOf(key), `caller ${index + 100}`, { weight: { N: '1' } });
+    const row = (index: number) => callerRow(key, `caller ${index + 100}`, { weight: { N: '1' } });
     await putTickets(Array.from({ length: 100 }, (_, index) => row(index)));
     expect(await world.repairLine(key)).toMatchObject({ told: 0 });
-    await deleteWaiter(world.dependencies, { key: lineKeyOf(key), ticket: row(0).ticket.S }, call());
+    await deleteWaiter(world.dependencies, { key: key, ticket: row(0).ticket.S }, call());
     expect(await world.repairLine(key)).toMatchObject({ told: 1 });
     expect(grantOf(task)).toMatchObject({ holder: 'untold' });
   });

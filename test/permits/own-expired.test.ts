@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { requestName } from '../../shared/permits/names.ts';
+import { requestName } from '../../shared/permits/identity.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
@@ -77,7 +76,7 @@ describe('acquire with a task token', () => {
     const parked = [];
     for (const holder of ['b', 'c', 'd', 'e']) parked.push(await park({ key, holder, limit: 3, parkSeconds: 600 }));
     expect(parked.map((one) => [one.parked, one.task.state])).toEqual(Array(4).fill([true, 'waiting']));
-    expect(world.messages).toEqual([{ key: lineKeyOf(key), delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
+    expect(world.messages).toEqual([{ key: key, delaySeconds: 62 }]); // the first in line has it looked at the end of the holders
     expect(await read(key, { waiters: true })).toMatchObject({
       ...{ used: 3, waiting: 4 },
       waiters: ['b', 'c', 'd', 'e'].map((holder) => ({ kind: 'task', holder })),
@@ -520,7 +519,7 @@ describe('the schedule', () => {
     const key = `tells with ${leftMs}`;
     await untold(await acquire({ key, limit: 1 }), { limit: 1 });
     clock.advance(10_000);
-    const repaired = repairLines(world.dependencies)({ key: lineKeyOf(key) }, lessAndLess(leftMs));
+    const repaired = repairLines(world.dependencies)({ key: key }, lessAndLess(leftMs));
     expect(await repaired).toMatchObject({ told: tasks });
   });
 
@@ -543,7 +542,7 @@ describe('the schedule', () => {
         return send();
       },
     ];
-    await repairLines(world.dependencies)({ key: lineKeyOf(key) }, call({ timeLeftMs: () => left }));
+    await repairLines(world.dependencies)({ key: key }, call({ timeLeftMs: () => left }));
     expect(task.state).toBe(state);
   });
 });
@@ -590,7 +589,7 @@ it('a heartbeat by a clock that is behind shortens no permit of which its task w
 it('tells tasks of a namespace the key as they wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
-  const { acquireOrParkPermit } = await import('../../shared/permits/acquire-or-park.ts');
+  const { acquireOrParkPermit } = await import('../../shared/permits/acquire.ts');
   const asked = { key: 'team-a/render', holder: 'h', limit: 1, ttlSeconds: 60, waitSeconds: 0, taskToken: task.token };
   await acquireOrParkPermit(world.dependencies)(asked, as);
   expect(task.output).toMatchObject({ key: 'render', used: 1 });

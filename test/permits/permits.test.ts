@@ -19,7 +19,7 @@ describe('acquire', () => {
       holder: 'a',
       leaseId: expect.stringMatching(/^p\.[\w-]{16}\.[\da-f-]{36}\.[0-7]$/),
       version: expect.any(String),
-      fence: now + 1,
+      fence: now,
       acquiredAt: instant(now),
       expiresAt: instant(now + 60_000),
       remainingMs: 60_000,
@@ -33,19 +33,19 @@ describe('acquire', () => {
       used: 1,
     });
     clock.advance(1000);
-    expect(await acquire({ key: 'two', holder: 'b', limit: 2 })).toMatchObject({ fence: now + 2, used: 2 });
+    expect(await acquire({ key: 'two', holder: 'b', limit: 2 })).toMatchObject({ fence: now + 1, used: 2 });
     const { code, context } = await failure(acquire({ key: 'two', holder: 'c', limit: 2 }));
     expect(code).toBe('LeaseHeld');
     expect(context).toEqual({
       key: 'two',
       holder: 'a',
-      fence: now + 1,
+      fence: now,
       expiresAt: instant(now + 60_000),
       used: 2,
       limit: 2,
       holders: [
-        { holder: 'a', fence: now + 1, mode: 'shared', weight: 1, expiresAt: instant(now + 60_000) },
-        { holder: 'b', fence: now + 2, mode: 'shared', weight: 1, expiresAt: instant(now + 61_000) },
+        { holder: 'a', fence: now, mode: 'shared', weight: 1, expiresAt: instant(now + 60_000) },
+        { holder: 'b', fence: now + 1, mode: 'shared', weight: 1, expiresAt: instant(now + 61_000) },
       ],
       retryAfterMs: 59_000 + 501,
     });
@@ -288,7 +288,9 @@ describe('release', () => {
     expect(await release(one)).toEqual({ key: 'back', released: true });
     expect(await read('back')).toMatchObject({ used: 2, holders: [{ holder: 'b' }] });
     await release(other);
-    expect(await read('back')).toEqual({ key: 'back', used: 0, limit: 5, holders: [], waiting: 0 });
+    expect(await read('back')).toEqual({
+      ...{ kind: 'pool', key: 'back', used: 0, limit: 5, limitBy: 'b', holders: [], waiting: 0 },
+    });
     const left = Object.keys((await world.rawItem('back')) ?? {});
     expect(left.filter((name) => /^[hf]/.test(name))).toEqual(['fence']);
   });
@@ -376,9 +378,9 @@ describe('break', () => {
   });
 });
 
-it('keeps the record a day and the retention past its last write, and its fences rise after that', async () => {
-  const seconds = () => Math.ceil(clock.now() / 1000) + 86_400 + 3600;
-  const ttlOf = async () => Number((await rawItem('ttl'))?.ttl_at?.N);
+it('keeps the record 400 days past its last write, and its fences rise after that', async () => {
+  const seconds = () => Math.ceil(clock.now() / 1000) + 400 * 86_400;
+  const ttlOf = async () => Number((await rawItem('ttl'))?.lease_expiry?.N);
   const permit = await acquire({ key: 'ttl', limit: 2 });
   expect(await ttlOf()).toBe(seconds());
   clock.advance(5000);
@@ -390,7 +392,7 @@ it('keeps the record a day and the retention past its last write, and its fences
   clock.set(seconds() * 1000);
   await world.deleteRaw('ttl');
   const { fence } = await acquire({ key: 'ttl', limit: 2 });
-  expect(fence).toBe(clock.now() + 1);
+  expect(fence).toBe(clock.now());
   expect(fence).toBeGreaterThan(permit.fence);
 });
 

@@ -1,6 +1,5 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { flagCancelled } from '../../shared/line/waiting-calls.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
@@ -68,7 +67,7 @@ it('a task that comes while a caller has yet to claim its permit sends a message
   await release(first);
   world.messages.length = 0;
   await park({ key, holder: 'b', limit: 2 });
-  expect(world.messages).toEqual([{ key: lineKeyOf(key), delaySeconds: 4 }]);
+  expect(world.messages).toEqual([{ key: key, delaySeconds: 4 }]);
 });
 
 describe('callers that did not claim their permits in time', () => {
@@ -181,7 +180,7 @@ it('a row of another client that names no weight is one of weight 1, which wants
   await dependencies.dynamodb.send(
     new UpdateItemCommand({
       TableName: dependencies.waitersTable,
-      Key: { key: { S: lineKeyOf(key) }, ticket: { S: ticket } },
+      Key: { key: { S: key }, ticket: { S: ticket } },
       UpdateExpression: 'REMOVE weight, #limit',
       ExpressionAttributeNames: { '#limit': 'limit' },
     }),
@@ -198,7 +197,7 @@ it('a row of another client that has a weight and no limit is granted once nobod
   await dependencies.dynamodb.send(
     new UpdateItemCommand({
       TableName: dependencies.waitersTable,
-      Key: { key: { S: lineKeyOf(key) }, ticket: { S: ticket } },
+      Key: { key: { S: key }, ticket: { S: ticket } },
       UpdateExpression: 'REMOVE #limit',
       ExpressionAttributeNames: { '#limit': 'limit' },
     }),
@@ -232,7 +231,7 @@ describe('the claim of a permit', () => {
     const { claim } = await unclaimed(key);
     const [row] = await rows(key);
     const ticket = row?.ticket?.S ?? '';
-    await flagCancelled(dependencies, { name: { key: lineKeyOf(key), ticket } }, call());
+    await flagCancelled(dependencies, { name: { key: key, ticket } }, call());
     expect(await failure(claim({ ticket }))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
     expect(await holders(key)).toEqual([]);
   });

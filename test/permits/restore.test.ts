@@ -20,8 +20,8 @@ it('a restored table would grant a fence again that a store has seen, and does n
   expect((await unlifted.restored.acquire({ key: 'render', limit: 5 })).fence).toBe(unlifted.since);
 
   const { restored, since, now } = await restoredWorld();
-  expect(await liftFences(restored.dynamodb, restored.dependencies.poolsTable, now)).toBe(1);
-  expect(await liftFences(restored.dynamodb, restored.dependencies.poolsTable, now)).toBe(0);
+  expect(await liftFences(restored.dynamodb, restored.dependencies.table, now)).toBe(1);
+  expect(await liftFences(restored.dynamodb, restored.dependencies.table, now)).toBe(0);
   const again = await restored.acquire({ key: 'render', limit: 5 });
   expect(again.fence).toBeGreaterThan(since);
   expect(again.used).toBe(2);

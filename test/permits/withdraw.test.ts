@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { flagCancelled } from '../../shared/line/waiting-calls.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
@@ -165,7 +164,7 @@ describe('a withdrawal of a request for a permit', () => {
       () =>
         later(990, async () => {
           await release(first);
-          const name = { key: lineKeyOf(key), ticket: (await rows(key))[0]?.ticket?.S ?? '' };
+          const name = { key: key, ticket: (await rows(key))[0]?.ticket?.S ?? '' };
           expect(await flagCancelled(world.dependencies, { name }, call())).toBe(true);
         }),
     );

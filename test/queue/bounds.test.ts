@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
 import { readWaiters } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';

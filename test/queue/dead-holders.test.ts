@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { withPools } from '../../shared/permits/dependencies.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -188,7 +187,7 @@ describe('a permit whose execution has ended, and the event of that end is lost,
     pools.clock.advance(1000);
     expect(await pools.repair()).toMatchObject({ granted: 1 });
     expect(task.state).toBe('succeeded');
-    const { entries } = await readPool(withPools(pools.dependencies), 'p', call());
+    const { entries } = await readPool(pools.dependencies, 'p', call());
     expect(entries.map(({ holder }) => holder).toSorted()).toEqual(['next', 'runs']);
   });
 

@@ -312,6 +312,17 @@ describe('where an execution ends, and is redriven, a late request of it', () =>
     expect(grantOf((await park(asked)).task)).toMatchObject({ key: asked.key });
   });
 
+  it('is granted the lease again if the index did not list the waiter of its task, which was not notified', async () => {
+    const { asked, execution } = await untold('not in the index');
+    const [{ execution: _, ...row } = {}] = await rows(asked.key);
+    await world.putTicket(row as never);
+    expect(await executionEnded(execution)).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
+    await cancel(asked.key, String(row.ticket?.S));
+    expect(await rows(asked.key)).toEqual([]);
+    redrive(execution);
+    expect(await acquire(asked)).toMatchObject({ repeated: false });
+  });
+
   it('is granted the lease anew where the call that waited for it is gone, and never claimed it', async () => {
     const execution = steps.newExecution();
     const asked = { key: 'unclaimed', requestId: 'r', execution, waitSeconds: 20 };

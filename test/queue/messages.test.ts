@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Call } from '../../shared/aws/call.ts';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { releaseLease } from '../../shared/leases/release.ts';
 import type { RepairMessage } from '../../shared/line/dependencies.ts';
-import { lineKeyOf, newTicket } from '../../shared/line/waiters.ts';
+import { newTicket } from '../../shared/line/waiters.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { repairLines } from '../../shared/locks/repair.ts';
 import { call } from '../support/emulators/aws.ts';
@@ -281,7 +281,7 @@ describe('a deployment that sends no messages', () => {
   });
 
   it('grants a caller a permit in front of a task', async () => {
-    const [key, now] = [lineKeyOf('without messages'), clock.now()];
+    const [key, now] = ['without messages', clock.now()];
     const asked = { holder: { S: 'h' }, ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } };
     const times = { parked_at: { N: String(now) }, deadline: { N: String(now + 60_000) } };
     const rows = [{ keep_until: { N: String(now + 65_000) } }, { task_token: { S: steps.newTask().token } }];

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { leasePatienceMs, paceAfter, pauseMs } from '../../shared/leases/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
-import { meanOf, shortName } from '../../shared/line/pace.ts';
+import { meanOf, shortName } from '../../shared/line/patience.ts';
 
 const NOW = 1_000_000;
 const ids = { uuid: () => '', random: () => 0.5 };

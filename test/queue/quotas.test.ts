@@ -1,9 +1,8 @@
 import { BatchWriteItemCommand, type ScanCommandInput } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquireOrParkPermit } from '../../shared/permits/acquire-or-park.ts';
-import { withPools } from '../../shared/permits/dependencies.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -92,7 +91,7 @@ describe('the quota of a key', () => {
 
   it('refuses a call that waits for a permit, which counts the line once and leaves nothing', async () => {
     const { dependencies, requests, rows, steps } = await crowdedWorld({ waitersPerKey: 1 });
-    const enter = acquireOrParkPermit(withPools(dependencies));
+    const enter = acquireOrParkPermit(dependencies);
     const ask = (more: object) => enter(input.parse({ key: 'p', holder: 'h', limit: 1, ...more }), call());
     await ask({});
     await ask({ taskToken: steps.newTask().token });

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { acquireOrParkLease } from '../../shared/leases/acquire-or-park.ts';
+import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';

@@ -1,5 +1,4 @@
 import { afterAll, beforeEach, expect, it } from 'vitest';
-import { lineKeyOf } from '../../shared/line/waiters.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -121,7 +120,7 @@ it('a key is not watched any more once its last task was told that its time is o
 it('the line of a pool is given its permits, and is not watched', async () => {
   const task = steps.newTask();
   await putTicket({
-    key: { S: lineKeyOf('pool') },
+    key: { S: 'pool' },
     ticket: { S: `${String(clock.now()).padStart(15, '0')}-ticket` },
     ...{ holder: { S: 'task' }, request_id: { S: 'r' }, task_token: { S: task.token } },
     ...{ ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } },

@@ -1,6 +1,6 @@
 import type { Item } from '../../shared/aws/dynamodb.ts';
 import { keyOfLine, poolOfLine } from '../../shared/line/waiters.ts';
-import { requestName } from '../../shared/permits/names.ts';
+import { requestName } from '../../shared/permits/identity.ts';
 import { type PoolEntry, type PoolRecord, parsePool } from '../../shared/permits/record.ts';
 
 /** What a request did in the tables of leases, pools and waiters, and the moments in which it was sent and arrived there. */

@@ -6,8 +6,8 @@ export const ATTACKS: Mutation[] = [
     name: 'one key that fails stops the clean-up after an execution',
     changes: [
       change(
-        'await endInLease(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));',
-        'await endInLease(dependencies, { ...leaving, key, tickets }, call);',
+        'await endInLock(dependencies, { ...leaving, key, tickets }, call).catch((error) => failures.push(error));',
+        'await endInLock(dependencies, { ...leaving, key, tickets }, call);',
       ),
     ],
     test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },

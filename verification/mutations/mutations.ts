@@ -92,7 +92,7 @@ export const MUTATIONS: Mutation[] = [
       change(
         'record.requestId === requestId && record.holder === holder && record.principal',
         'record.holder === undefined && record.principal',
-        'shared/line/request.ts',
+        'shared/line/acquisition.ts',
       ),
     ],
     only: 'leases',
@@ -511,7 +511,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a task whose cancelling got no answer is told as cancelled',
-    changes: [change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/cancel.ts')],
+    changes: [change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/withdrawal.ts')],
     test: {
       file: 'test/queue/park.test.ts',
       name: 'says where the task was gone, and keeps the ticket where Step Functions gives no answer',

@@ -194,6 +194,16 @@ export const POOLS: Mutation[] = [
     change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
   ),
   byTask(
+    'no message looks at the end of a permit that a task was granted in front of another task',
+    'a hand-off to a task sends the message that looks again when the grant of that task ends',
+    change('else if (behind) await', 'else if (behind && record.used < 0) await'),
+  ),
+  byTask(
+    'a hand-off of a pool sends a message about permits whose tasks are gone',
+    'a hand-off to a task that is gone sends no message that looks again',
+    change('if (!taskWaits || undelivered.length === heads.length)', 'if (!taskWaits)'),
+  ),
+  byTask(
     'each task that parks for a permit sends a message',
     'only the first task in line sends the message that looks again',
     change('if (!this.isNext(record, ticket)) return;', 'if (record.nextTicket === undefined) return;'),
@@ -323,6 +333,11 @@ export const POOLS: Mutation[] = [
     ),
   ),
   byTest(
+    'a permit that was taken over counts as one that a foreign client has overwritten',
+    ['line', 'a task whose expired grant is taken over between its two marks'],
+    change('!won && before === undefined && this', '!won && this'),
+  ),
+  byTest(
     'the second row of a request keeps the mark of a pool',
     ['places', 'a second waiter of a request keeps no mark on the pool'],
     change(
@@ -365,8 +380,8 @@ export const POOLS: Mutation[] = [
     name: 'the repair takes a task for dead that Step Functions gives no answer about',
     changes: [
       {
-        search: "if ((await sendToTask(dependencies, command, call)) !== 'gone') return false;",
-        replace: "if ((await sendToTask(dependencies, command, call)) === 'delivered') return false;",
+        search: "if (delivery !== 'gone') return false;",
+        replace: "if (delivery === 'delivered') return false;",
       },
     ],
     test: {
@@ -374,6 +389,11 @@ export const POOLS: Mutation[] = [
       name: 'keeps its place if the answer about its heartbeat is refused',
     },
   },
+  byTest(
+    'the repair goes on asking about tasks after Step Functions has throttled',
+    ['dead-head', 'is not asked about in the rest of a run once Step Functions has throttled a heartbeat'],
+    change("if (delivery === 'throttled') questions.left = 0;", ''),
+  ),
   {
     name: 'the repair never looks at the first in line that does not fit',
     changes: [
@@ -404,7 +424,7 @@ export const POOLS: Mutation[] = [
   ),
   {
     name: 'a cancellation leaves those behind the waiter to the schedule',
-    changes: [change('await lock.handOffToLine(record);', '')],
+    changes: [change('  await lock.handOffToLine(record);\n  return', '  return')],
     test: {
       file: 'test/leases/line.test.ts',
       name: 'a free lock goes to the task behind a task that an operator cancels',
@@ -412,7 +432,7 @@ export const POOLS: Mutation[] = [
   },
   {
     name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
-    changes: [change("if (end !== 'ended' && flagged) await", "if (end === 'ended' && flagged) await")],
+    changes: [change('if (flagged) await lock.handOffToLine(record);', '')],
     test: { file: 'test/leases/line.test.ts', name: 'a free lock goes to the task behind a call that withdraws' },
   },
   {

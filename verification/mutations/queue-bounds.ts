@@ -210,8 +210,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair leaves what a hundred callers and more left to the next runs',
     changes: [
       {
-        search: 'if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;',
-        replace: 'if (met++ >= MIN_GOING) break;',
+        search: 'LAST_KEY_MS : spareMs)) break;',
+        replace: 'LAST_KEY_MS : Number.POSITIVE_INFINITY)) break;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
@@ -220,8 +220,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair clears a pile for one key as long as its run lasts',
     changes: [
       {
-        search: 'if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;',
-        replace: 'if (met++ >= MIN_GOING && call.timeLeftMs() < 0) break;',
+        search: 'LAST_KEY_MS : spareMs)) break;',
+        replace: 'LAST_KEY_MS : 0)) break;',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'with 19999 of 40,000 ms left' },
@@ -230,11 +230,24 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'the repair clears no row of a caller with half of its run over',
     changes: [
       {
-        search: 'if (met++ >= MIN_GOING && call',
-        replace: 'if (met++ >= 0 && call',
+        search: '(met++ < MIN_GOING ?',
+        replace: '(met++ < 0 ?',
       },
     ],
     test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+  },
+  {
+    name: 'the repair ends a hundred rows of a key even if its run is nearly over',
+    changes: [
+      {
+        search: 'LAST_KEY_MS : spareMs)) break;',
+        replace: '0 : spareMs)) break;',
+      },
+    ],
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'is left to the next run once a run has less than five seconds left: with 4999 ms',
+    },
   },
   {
     name: 'a message clears a whole pile',

@@ -27,6 +27,11 @@ export const QUEUE_LINE: Mutation[] = [
     ...['is over for the task, which learns that', LINE],
   ),
   shown(
+    'a task whose expired grant was taken over waits without a mark',
+    [change('if (isTakenOver) continue;', 'if (isTakenOver && record === undefined) continue;')],
+    'a task whose expired grant is taken over between its two marks',
+  ),
+  shown(
     'a task that shares an unclaimed grant has its window alone',
     [
       change(
@@ -183,7 +188,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the end of an execution remembers the request of a grant that is over and that nobody heard of',
-    [change('if (endsAt(record) <= dependencies.clock.now()) return true;', 'if (endsAt(record) <= 0) return true;')],
+    [change('|| endsAt <= dependencies.clock.now()) return true;', '|| endsAt <= 0) return true;')],
     'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
     'test/queue/undelivered.test.ts',
   ),
@@ -191,8 +196,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a withdrawal does not read the record',
     [
       change(
-        'const { end, record } = await endGrant(dependencies, { asker, seen }, call);',
-        "const { end, record } = endGrant && seen.size < 0 ? await endGrant(dependencies, { asker, seen }, call) : { end: 'none' as GrantEnd, record: asker as LeaseRecord };",
+        'const grant = lock.own(record, asker);',
+        'const grant = seen.size < 0 ? lock.own(record, asker) : undefined;',
       ),
     ],
     'ends a grant, claimed or not, and hands it on',
@@ -330,7 +335,7 @@ export const QUEUE_LINE: Mutation[] = [
       change(
         'if (!row || !isTask(row)) return false;',
         'if (!row || isTask(row)) return false;',
-        'shared/line/withdraw.ts',
+        'shared/line/withdrawal.ts',
       ),
     ],
     'a withdrawal of a task that was not notified of its grant ends the task',

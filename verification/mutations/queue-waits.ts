@@ -157,7 +157,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a withdrawal gives up where the grant is extended in that moment',
-    [change("return outcome.unanswered ? 'inDoubt' : 'none';", "return outcome.unanswered ? 'inDoubt' : 'ended';")],
+    [change("return outcome.unanswered ? 'inDoubt' : 'changed';", "return outcome.unanswered ? 'inDoubt' : 'ended';")],
     REQUESTS,
     'of a grant that is extended in that moment ends it all the same',
   ),
@@ -258,7 +258,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a withdrawal whose own write had no answer says that there was nothing to withdraw',
-    [change("if (end === 'inDoubt' && !flagged)", "if (end === 'inDoubt' && flagged)")],
+    [change('remembers: () => false,', 'remembers: () => true,')],
     'test/queue/landed.test.ts',
     'of a lease that another caller has taken since: nobody knows',
   ),

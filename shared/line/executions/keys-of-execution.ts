@@ -5,54 +5,36 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { lineKeyOf } from '../waiters.ts';
+import { EXECUTION_ROW } from '../waiters.ts';
 
 const INDEX = 'by-execution';
 
-interface Asked {
-  execution: string;
-  /** The service calls this if the table of pools does not answer, because that must not keep a lease from being freed. */
-  failed(error: unknown): void;
-}
-
 /**
- * The tickets of an execution, by the keys at which it stands in line or may hold something. The key of a pool's line stands for the pool.
+ * The tickets of an execution, by the keys at which it stands in line or may hold something.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function keysOf(
   dependencies: LeaseDependencies,
-  { execution, failed }: Asked,
+  execution: string,
   call: Call,
 ): Promise<Map<string, string[]>> {
-  const { table, waitersTable, poolsTable } = dependencies;
-  const ask = (where: string, what: string) => ofExecution(dependencies, { table: where, what, execution }, call);
-  const tickets = await ask(waitersTable, 'leases');
+  const { table, waitersTable } = dependencies;
+  // Waiters, and the rows of the pools in which the execution may hold permits.
+  const rows = await ofExecution(dependencies, { table: waitersTable, execution }, call);
   // A lease that was just granted to one of the tickets may not be in its index yet.
-  const leases = await ask(table, 'leases');
-  const pools =
-    poolsTable === undefined
-      ? []
-      : await ask(poolsTable, 'permits').catch((error) => {
-          failed(error);
-          return [];
-        });
-  const items = [...tickets, ...leases, ...pools.map((row) => ({ key: text(lineKeyOf(row.key?.S ?? '')) }) as Item)];
-  const keys = Map.groupBy(items, ({ key }) => key?.S ?? '');
-  return new Map([...keys].map(([key, found]) => [key, found.flatMap(({ ticket }) => ticket?.S ?? [])]));
+  const leases = await ofExecution(dependencies, { table, execution }, call);
+  const keys = Map.groupBy([...rows, ...leases], ({ key }) => key?.S ?? '');
+  const ticketOf = ({ ticket }: Item): string[] =>
+    ticket?.S === undefined || ticket.S.startsWith(EXECUTION_ROW) ? [] : [ticket.S];
+  return new Map([...keys].map(([key, found]) => [key, found.flatMap(ticketOf)]));
 }
 
 interface Index {
   table: string;
-  /** What the service would not find without it. */
-  what: string;
   execution: string;
 }
 
-async function ofExecution(
-  { dynamodb }: LeaseDependencies,
-  { table, what, execution }: Index,
-  call: Call,
-): Promise<Item[]> {
+async function ofExecution({ dynamodb }: LeaseDependencies, { table, execution }: Index, call: Call): Promise<Item[]> {
   const items: Item[] = [];
   let from: Item | undefined;
   do {
@@ -67,7 +49,7 @@ async function ofExecution(
     if ('error' in tried) {
       if (tried.error.name !== 'ValidationException')
         throw toHoldfastError(tried.error, reading(`table ${table}`), tried.unanswered);
-      const detail = `table ${table} has no index ${INDEX}: ${what} of executions that end there stay until they expire`;
+      const detail = `table ${table} has no index ${INDEX}: leases and permits of executions that end stay until they expire`;
       throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000, cause: tried.error });
     }
     items.push(...(tried.output.Items ?? []));

@@ -127,7 +127,7 @@ export async function workOf(
   return state === 'missing' ? 'none' : 'failed';
 }
 
-/** By then every call of the execution has ended, and a target that does not exist will never start. The queue of the rule delays the second pass by as much. */
+/** After this time every call of an ended execution has ended, and a target that does not exist will never start. SQS delays the second pass by as much. */
 const SETTLED_MS = 90_000;
 
 /** An end that no event has reported to this call. */

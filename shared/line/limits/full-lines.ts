@@ -1,9 +1,10 @@
 import { QueryCommand } from '@aws-sdk/client-dynamodb';
-import { integer, text } from '../../aws/attributes.ts';
+import { integer } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { reading, send } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { IS_WAITER_OF, waiterOf } from '../waiters.ts';
 import { DEFAULT_QUOTAS } from './quotas.ts';
 
 /** A hint may be wrong. So at most this many arrivals pass the quota before one of them counts the line, whatever the record says. */
@@ -61,10 +62,10 @@ async function countInLine(
       TableName: waitersTable,
       Select: 'COUNT',
       Limit: waitersPerKey + 1 - count,
-      KeyConditionExpression: '#key = :key',
+      KeyConditionExpression: IS_WAITER_OF,
       FilterExpression: 'attribute_not_exists(keep_until) OR keep_until > :now',
       ExpressionAttributeNames: { '#key': 'key' },
-      ExpressionAttributeValues: { ':key': text(key), ':now': integer(clock.now()) },
+      ExpressionAttributeValues: { ...waiterOf(key), ':now': integer(clock.now()) },
       ...(from && { ExclusiveStartKey: from }),
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);

@@ -7,7 +7,6 @@ import { reading, send, writing } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import { namespaceOfName } from '../../namespace.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { keyOfLine } from '../waiters.ts';
 import { DEFAULT_QUOTAS } from './quotas.ts';
 
 // The quota of tickets in a namespace (docs/protocols/queue.md#limits). The repair counts, and writes down which namespaces are full. Calls that
@@ -57,7 +56,7 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   if (!record.full.has(namespace) || Math.abs(now - record.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
   throw new HoldfastError('QueueFull', `at least ${limit} tasks and callers of the namespace wait`, {
-    ...{ key: keyOfLine(key), quota: 'maxWaitersPerNamespace', limit },
+    ...{ key: key, quota: 'maxWaitersPerNamespace', limit },
     retryAfterMs: ASK_EVERY_MS,
   });
 }
@@ -79,12 +78,12 @@ export class Fullness {
   }
 
   /**
-   * Counts the tickets of all namespaces, once, as soon as one of them has so many keys with a line that it may be full. A deployment
-   * with few such keys pays nothing.
+   * Counts the tickets of all namespaces, once, as soon as one of them has enough keys with a line to be full. A deployment with few such
+   * keys pays nothing.
    * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
    */
   async saw(key: string, call: Call): Promise<void> {
-    const namespace = namespaceOfName(keyOfLine(key));
+    const namespace = namespaceOfName(key);
     if (namespace === undefined || this.#counted) return;
     const keys = (this.#keys.get(namespace) ?? 0) + 1;
     this.#keys.set(namespace, keys);
@@ -106,12 +105,13 @@ async function countWaiters({ dynamodb, waitersTable }: LeaseDependencies, call:
     const command: ScanCommand = new ScanCommand({
       TableName: waitersTable,
       ProjectionExpression: '#key',
+      FilterExpression: 'attribute_exists(deadline)', // the row of an execution has none
       ExpressionAttributeNames: { '#key': 'key' },
       ...(from && { ExclusiveStartKey: from }),
     });
     const page = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     for (const { key } of page.Items ?? []) {
-      const namespace = namespaceOfName(keyOfLine(key?.S ?? ''));
+      const namespace = namespaceOfName(key?.S ?? '');
       if (namespace !== undefined) counts.set(namespace, (counts.get(namespace) ?? 0) + 1);
     }
     from = page.LastEvaluatedKey;

@@ -3,7 +3,7 @@ import { text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import { reading, send } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { AFTER_ALL_TICKETS, parkedAtOf } from '../waiters.ts';
+import { AFTER_ALL_ROWS, EXECUTION_ROW, parkedAtOf } from '../waiters.ts';
 
 /** The most rows of one page. */
 const MAX_PAGE = 32;
@@ -25,7 +25,7 @@ export async function* keysWithWaiters(
       Limit: limit,
       ProjectionExpression: '#key, ticket',
       ExpressionAttributeNames: { '#key': 'key' },
-      ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_TICKETS) } }),
+      ...(from !== undefined && { ExclusiveStartKey: { key: text(from), ticket: text(AFTER_ALL_ROWS) } }),
     });
     const { Items: rows = [] } = await send(dynamodb, { command, operation: reading(`table ${waitersTable}`) }, call);
     const oldest = new Map(rows.map(({ key, ticket }) => [key?.S ?? '', ticket?.S ?? ''] as const).toReversed());
@@ -35,6 +35,8 @@ export async function* keysWithWaiters(
     for (const [key, ticket] of [...oldest].toReversed()) {
       if (seen.has(key)) return;
       seen.add(key);
+      // Such a key has no waiters, only the rows of executions.
+      if (ticket.startsWith(EXECUTION_ROW)) continue;
       yield { key, parkedAt: parkedAtOf(ticket) };
     }
   }

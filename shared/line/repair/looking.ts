@@ -1,4 +1,5 @@
 import type { Questions } from '../executions/questions.ts';
+import type { Waiter } from '../waiters.ts';
 
 /** What a run of the repair has done so far (locks/repair.ts). */
 export interface Counts {
@@ -17,4 +18,6 @@ export interface Looking {
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
   questions: Questions;
+  /** Collects the waiters for the other kind of lock. */
+  strangers: Waiter[];
 }

@@ -1,6 +1,7 @@
 import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { type Kind, kindOf } from '../kind.ts';
 import type { Delivery } from '../notify.ts';
 import {
   expiredRowLimit,
@@ -24,10 +25,10 @@ const NOTIFIED_AFTER_MS = 10_000;
  */
 const MAX_PAST_DEADLINE_MS = 180_000;
 
-/** The repair of one key takes no longer, as a rule. */
+/** The repair of one key usually takes no longer. */
 export const LAST_KEY_MS = 5000;
 
-/** So many rows of one key go in any case, and more only while the run has time to spare: a long line must not cost the other keys their turn. */
+/** A run ends this many rows of one key unless its time is nearly up, and more rows only while it has time to spare for the other keys. */
 const MIN_GOING = 100;
 
 /** A partition of DynamoDB takes a thousand writes a second, and the callers of the key need some of those. */
@@ -48,11 +49,13 @@ interface Overdue {
   fail(waiter: WaitingTask): Promise<Delivery | 'overtaken'>;
   /** With less time left than this, the rest of a long line is left to the next run. */
   spareMs: number;
+  /** Collects the first waiters for the other kind of lock. */
+  strangers: Waiter[];
 }
 
 interface Rows {
-  /** The key of the line. */
   key: string;
+  kind: Kind;
   isGranted(waiter: Waiter): boolean;
 }
 
@@ -63,11 +66,11 @@ interface Rows {
  */
 export async function isAnyWaiting(
   dependencies: LeaseDependencies,
-  { key, isGranted }: Rows,
+  { key, kind, isGranted }: Rows,
   call: Call,
 ): Promise<boolean> {
   const reachesLimit = expiredRowLimit(dependencies.clock.now());
-  for await (const waiter of readWaiters(dependencies, { key, firstPage: 10 }, call)) {
+  for await (const waiter of readWaiters(dependencies, { key, kind, firstPage: 10 }, call)) {
     const now = dependencies.clock.now();
     if (isWaiting(waiter, now) && !isOverdue(waiter, now) && !isGranted(waiter)) return true;
     if (reachesLimit(waiter)) return true;
@@ -76,20 +79,23 @@ export async function isAnyWaiting(
 }
 
 /**
- * Ends overdue tasks behind holders that go on, too. Otherwise TTL would delete such a ticket, and its task would never end. Rows of callers go once
- * they are over.
+ * Ends overdue tasks, also while the holder goes on. Otherwise TTL would delete such a ticket, and its task would never end. Deletes expired rows of
+ * callers.
  * @returns how many tasks Step Functions gave no answer about
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function failAllOverdue(
   dependencies: LeaseDependencies,
-  { key, isGranted, shared, fail, spareMs }: Rows & Overdue,
+  { key, kind, isGranted, shared, fail, spareMs, strangers }: Rows & Overdue,
   call: Call,
 ): Promise<number> {
   const { clock } = dependencies;
   const overdue = {
     key,
-    FilterExpression: `deadline <= :now${shared === undefined ? '' : ' OR request_id = :shared'}`,
+    FilterExpression:
+      `deadline <= :now${shared === undefined ? '' : ' OR request_id = :shared'} OR ` +
+      `${kind === 'lease' ? 'attribute_exists' : 'attribute_not_exists'}(#weight)`,
+    ExpressionAttributeNames: { '#weight': 'weight' },
     ExpressionAttributeValues: {
       ':now': integer(clock.now()),
       ...(shared !== undefined && { ':shared': text(shared) }),
@@ -103,9 +109,13 @@ export async function failAllOverdue(
   };
   const endAll = () => Promise.all(ending.splice(0).map(end));
   for await (const waiter of readWaiters(dependencies, overdue, call)) {
+    if (kindOf(waiter) !== kind) {
+      if (strangers.length < MIN_GOING) strangers.push(waiter);
+      continue;
+    }
     const isKept = !isTask(waiter) && waiter.keepUntil > clock.now();
     if (isKept || isGranted(waiter)) continue;
-    if (met++ >= MIN_GOING && call.timeLeftMs() < spareMs) break;
+    if (call.timeLeftMs() < (met++ < MIN_GOING ? LAST_KEY_MS : spareMs)) break;
     ending.push(waiter);
     if (ending.length === AT_ONCE) await endAll();
   }

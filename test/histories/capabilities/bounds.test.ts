@@ -127,15 +127,18 @@ describe('a checker of bounds in time finds', () => {
   });
 
   it('a grant that stands after the event of the end of its execution', () => {
-    const check = (...history: Entry[]) => verdict(freedByEvent(history, { withinBound: true }));
+    const check = (...history: Entry[]) => verdict(freedByEvent(history, { withinBound: true, spreadMs: 400 }));
     const held = (more: object = {}) =>
       entry('acquire', { key: KEY, holder: 'x', execution: 'arn', ...more }, [1000, 1010], 'ok', { fence: 5 });
-    const ended = (faults: string[] = []) =>
-      entry('executionEnded', { execution: 'arn' }, [2000, 2100], 'ok', {}, { faults });
+    const ended = (faults: string[] = [], ms = 2000, event: object = {}) =>
+      entry('executionEnded', { execution: 'arn', ...event }, [ms, 2100], 'ok', {}, { faults });
     const met = refused(3000, { holder: 'x', fence: 5, expiresAt: at(9000) });
     expect(check(held(), ended(), met)).toBe(true);
     expect(check(held(), ended(['DescribeExecution throttled']), met)).toBe(true);
     expect(check(held(), ended(['UpdateItem throttled']), met)).toBe(false);
+    expect(check(held(), ended([], 1410), met)).toBe(true);
+    expect(check(held(), ended([], 1409), met)).toBe(false); // a clock that is behind takes the grant for one from after the start of the pass
+    expect(check(held(), ended([], 1409, { stopDate: 1100 }), met)).toBe(true);
     expect(check(held({ target: 'other' }), ended(), met)).toBe(false);
     expect(check(held({ graceSeconds: 30 }), ended(), met)).toBe(false);
     expect(check(held(), ended(), refused(3000, { holder: 'y', fence: 6 }))).toBe(false);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { requestName } from '../../../shared/permits/names.ts';
+import { requestName } from '../../../shared/permits/identity.ts';
 import type { PoolEntry } from '../../../shared/permits/record.ts';
 import { pools } from '../../../verification/histories/capabilities/pools.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';

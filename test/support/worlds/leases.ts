@@ -12,11 +12,11 @@ import { withdraw } from '../../../functions/leases/withdraw.ts';
 import { acquireLease } from '../../../shared/leases/acquire.ts';
 import { breakLeaseByFence } from '../../../shared/leases/break.ts';
 import { extendLease } from '../../../shared/leases/heartbeat.ts';
-import { lookUpLeases } from '../../../shared/leases/read.ts';
 import { releaseLease } from '../../../shared/leases/release.ts';
 import type { LeaseDependencies, RepairMessage } from '../../../shared/line/dependencies.ts';
 import { once } from '../../../shared/locks/environment.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
+import { lookUp } from '../../../shared/locks/read.ts';
 import { withdrawOwnRequest } from '../../../shared/locks/withdraw.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, newTable, noteCommands, testClient, watch } from '../emulators/aws.ts';
@@ -50,7 +50,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const requests = watch(dynamodb);
   const messages: RepairMessage[] = [];
   const ids = worldIds(); // before anything is waited for: worlds that are made at once get theirs in order
-  const tables = await Promise.all([newTable('leases'), newTable('waiters'), newTable('pools')]);
+  const tables = await Promise.all([newTable('leases'), newTable('waiters')]);
   const dependencies = {
     dynamodb,
     clock,
@@ -60,7 +60,6 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
     waitersTable: tables[1],
-    poolsTable: tables[2],
     repairLater: async (message: RepairMessage) => void messages.push(message),
     ...overrides,
     stepFunctions: once(overrides.stepFunctions ?? noStepFunctions),
@@ -70,7 +69,7 @@ export async function leaseWorld(overrides: Partial<LeaseDependencies> = {}) {
   const heartbeaten = documented('heartbeat', extendLease(dependencies));
   const released = documented('release', releaseLease(dependencies));
   const broken = documented('breakLease', breakLeaseByFence(dependencies));
-  const read = documented('readLeases', lookUpLeases(dependencies));
+  const read = documented('readLeases', lookUp(dependencies));
   const withdrawn = documented('withdraw', withdrawOwnRequest(dependencies));
 
   return {

@@ -7,8 +7,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../../../shared/aws/call.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
-import { acquireOrParkLease } from '../../../shared/leases/acquire-or-park.ts';
-import { cancelLeaseWaiter } from '../../../shared/leases/cancel.ts';
+import { acquireOrParkLease } from '../../../shared/leases/acquire.ts';
 import { handOff } from '../../../shared/leases/hand-off.ts';
 import { leaseLock } from '../../../shared/leases/lock.ts';
 import { readRecord } from '../../../shared/leases/read-record.ts';
@@ -18,6 +17,7 @@ import { join } from '../../../shared/line/join.ts';
 import { endExecution } from '../../../shared/locks/execution-ended.ts';
 import { acquireInput, type ExecutionEndedInput } from '../../../shared/locks/inputs.ts';
 import { repairLines } from '../../../shared/locks/repair.ts';
+import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
 import type { Clock } from '../../../shared/surroundings/clock.ts';
 import { call, type Requests } from '../emulators/aws.ts';
 import { startStepFunctions, type Task } from '../emulators/step-functions.ts';
@@ -47,7 +47,7 @@ export async function queueWorld(overrides: Overrides = {}) {
   const enter = documented('acquire', acquireOrParkLease(dependencies));
   const repaired = repairLines(dependencies);
   const ended = endExecution(dependencies);
-  const cancelled = documented('cancelWaiter', cancelLeaseWaiter(dependencies));
+  const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
 
   return {
     ...world,

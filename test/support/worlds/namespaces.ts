@@ -30,7 +30,7 @@ export async function namespaceWorld(authorizer?: Authorizer) {
   const places = await newPlaces();
   const clock = new ManualClock();
   const { leasesTable, waitersTable, poolsTable, commitsTable, nameserviceTable, bucket } = places;
-  const leases = await queueWorld({ table: leasesTable, waitersTable, poolsTable, clock });
+  const leases = await queueWorld({ table: leasesTable, waitersTable, clock });
   const commits = await commitWorld({ table: commitsTable, bucket, clock });
   const names = await nameserviceWorld({ table: nameserviceTable, clock });
   const expiry = await expiryWorld({ places, clock });

@@ -1,11 +1,9 @@
 import { QueryCommand, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import type { Parked } from '../../../shared/line/calls.ts';
-import { lineKeyOf } from '../../../shared/line/waiters.ts';
 import { acquireInput } from '../../../shared/locks/inputs.ts';
-import { acquireOrParkPermit } from '../../../shared/permits/acquire-or-park.ts';
+import { cancelWaiter } from '../../../shared/locks/withdraw.ts';
+import { acquireOrParkPermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
-import { cancelPermitWaiter } from '../../../shared/permits/cancel.ts';
-import { withPools } from '../../../shared/permits/dependencies.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
 import { lookUpPool } from '../../../shared/permits/read.ts';
 import { releasePermit } from '../../../shared/permits/release.ts';
@@ -26,12 +24,12 @@ interface Proof {
 export async function poolLineWorld(overrides: Overrides = {}) {
   const world = await queueWorld(overrides);
   const { clock, dynamodb, requests, steps } = world;
-  const dependencies = withPools(world.dependencies);
+  const dependencies = world.dependencies;
   const entered = documented('acquire', acquireOrParkPermit(dependencies));
   const heartbeaten = documented('heartbeat', extendPermit(dependencies));
   const released = documented('release', releasePermit(dependencies));
   const broken = documented('breakLease', breakPermitByFence(dependencies));
-  const cancelled = documented('cancelWaiter', cancelPermitWaiter(dependencies));
+  const cancelled = documented('cancelWaiter', cancelWaiter(dependencies));
   const read = documented('readLeases', lookUpPool(dependencies));
   const ask = (input: object, as = call()) => entered(inputOfAcquire.parse({ holder: 'tester', ...input }), as);
   /** A task of its own each time, a millisecond after the one before. */
@@ -55,9 +53,10 @@ export async function poolLineWorld(overrides: Overrides = {}) {
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     cancel: (key: string, ticket: string) => cancelled({ key, ticket }, call()),
     read: (key: string, more: { waiters?: boolean } = {}) => read({ key, ...more }, call()),
-    repairLine: (key: string) => world.repairKey(lineKeyOf(key)),
-    rows: (key: string) => world.rows(lineKeyOf(key)),
-    ...rawPools(dynamodb, dependencies.poolsTable),
+    repairLine: (key: string) => world.repairKey(key),
+    /** The waiters of the key, without the rows of executions. */
+    rows: async (key: string) => (await world.rows(key)).filter(({ ticket }) => !ticket?.S?.startsWith('x')),
+    ...rawPools(dynamodb, dependencies.table),
     /** A task that receives the permit of `first` from the line, and has not heard of it. */
     untold: async (first: Proof, terms: object) => {
       const parked = await park({ key: first.key, holder: 'untold', ...terms });
@@ -74,7 +73,7 @@ export async function poolLineWorld(overrides: Overrides = {}) {
       dynamodb.send(
         new UpdateItemCommand({
           TableName: dependencies.waitersTable,
-          Key: { key: { S: lineKeyOf(key) }, ticket: { S: ticket } },
+          Key: { key: { S: key }, ticket: { S: ticket } },
           UpdateExpression: 'SET deadline = :deadline, keep_until = :keep',
           ExpressionAttributeValues: { ':deadline': { N: `${deadline}` }, ':keep': { N: `${deadline + 5000}` } },
         }),
@@ -82,19 +81,19 @@ export async function poolLineWorld(overrides: Overrides = {}) {
     removeMark: (key: string) =>
       dynamodb.send(
         new UpdateItemCommand({
-          TableName: dependencies.poolsTable,
-          Key: { key: { S: key }, row: { S: '#' } },
+          TableName: dependencies.table,
+          Key: { key: { S: key } },
           UpdateExpression: 'REMOVE waiters',
         }),
       ),
-    /** The rows that the table of pools has under the key, the record first. */
-    rowsOfPool: async (key: string) => {
+    /** The rows of executions that may hold permits of the key. */
+    executionRows: async (key: string) => {
       const command = new QueryCommand({
-        TableName: dependencies.poolsTable,
+        TableName: dependencies.waitersTable,
         ConsistentRead: true,
-        KeyConditionExpression: '#key = :key',
+        KeyConditionExpression: '#key = :key AND ticket >= :executions',
         ExpressionAttributeNames: { '#key': 'key' },
-        ExpressionAttributeValues: { ':key': { S: key } },
+        ExpressionAttributeValues: { ':key': { S: key }, ':executions': { S: 'x' } },
       });
       return (await dynamodb.send(command)).Items ?? [];
     },

@@ -6,9 +6,9 @@ import {
   PutItemCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
+import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
 import { acquirePermit } from '../../../shared/permits/acquire.ts';
 import { breakPermitByFence } from '../../../shared/permits/break.ts';
-import type { PoolDependencies } from '../../../shared/permits/dependencies.ts';
 import { extendPermit } from '../../../shared/permits/heartbeat.ts';
 import { lookUpPool } from '../../../shared/permits/read.ts';
 import { releasePermit } from '../../../shared/permits/release.ts';
@@ -21,7 +21,7 @@ import { noStepFunctions } from './leases.ts';
 type Item = Record<string, AttributeValue>;
 
 /** A table of its own, a clock to move, and the calls on pools over them. */
-export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
+export async function poolWorld(overrides: Partial<LeaseDependencies> = {}) {
   const clock = new ManualClock();
   const dynamodb = testClient();
   const requests = watch(dynamodb);
@@ -35,7 +35,6 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
     clockSkewMs: 500,
     maxWaitSeconds: 20,
     fenceRetentionSeconds: 3600,
-    poolsTable: await newTable('pools'),
     ...overrides,
   };
   const acquired = documented('acquire', acquirePermit(dependencies));
@@ -56,17 +55,32 @@ export async function poolWorld(overrides: Partial<PoolDependencies> = {}) {
     release: ({ key, leaseId }: { key: string; leaseId: string }, as = call()) => released({ key, leaseId }, as),
     breakPermit: (input: Parameters<typeof broken>[0], as = call()) => broken(input, as),
     read: (key: string) => read({ key }, call()),
-    ...rawPools(dynamodb, dependencies.poolsTable),
+    ...rawPools(dynamodb, dependencies.table),
   };
 }
 
+/** What tells a pool's record from that of a lease. */
+const POOL_ITEM: Item = {
+  lease_version: { S: 'pool' },
+  lease_expiry: { N: '4102444800' },
+  formed: { N: '0' },
+};
+
 /** Records of pools, behind the product's back. */
 export function rawPools(dynamodb: DynamoDBClient, table: string) {
-  const keyOf = (key: string) => ({ TableName: table, Key: { key: { S: key }, row: { S: '#' } } });
+  const keyOf = (key: string) => ({ TableName: table, Key: { key: { S: key } } });
   return {
     rawItem: async (key: string): Promise<Item | undefined> =>
       (await dynamodb.send(new GetItemCommand({ ...keyOf(key), ConsistentRead: true }))).Item,
-    putRaw: (item: Item) => dynamodb.send(new PutItemCommand({ TableName: table, Item: { row: { S: '#' }, ...item } })),
+    putRaw: (item: Item) => dynamodb.send(new PutItemCommand({ TableName: table, Item: { ...POOL_ITEM, ...item } })),
+    /** An empty pool, formed long before the clock of the test: a permit of it costs one write. */
+    form: (key: string) =>
+      dynamodb.send(
+        new PutItemCommand({
+          TableName: table,
+          Item: { ...POOL_ITEM, key: { S: key }, used: { N: '0' }, fence: { N: '1' } },
+        }),
+      ),
     /** As TTL does. */
     deleteRaw: (key: string) => dynamodb.send(new DeleteItemCommand(keyOf(key))),
     /** Adds an attribute as another client would. */

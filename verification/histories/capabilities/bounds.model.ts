@@ -1,4 +1,4 @@
-import { requestName } from '../../../shared/permits/names.ts';
+import { requestName } from '../../../shared/permits/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -141,14 +141,19 @@ const ONE_FAILED_READ = /^DescribeExecution (throttled|reset|lostBefore|error500
 
 /**
  * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
- * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass.
+ * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass. So does a pass without `stopDate` by a
+ * clock that is behind, if the grant is as young as the clocks may differ.
  */
-export function freedByEvent(history: readonly Entry[], { withinBound }: Pick<WorldFacts, 'withinBound'>): Violation[] {
+export function freedByEvent(
+  history: readonly Entry[],
+  { withinBound, spreadMs }: Pick<WorldFacts, 'withinBound' | 'spreadMs'>,
+): Violation[] {
   if (!withinBound) return [];
   const isUndisturbed = ({ faults }: Entry) =>
     faults.length === 0 || (faults.length === 1 && ONE_FAILED_READ.test(String(faults[0])));
   const ends = history.filter((one) => one.call === 'executionEnded' && one.answeredAt && isUndisturbed(one));
   return ends.flatMap((end) => {
+    const latestMs = end.calledAt.ms - (end.input.stopDate === undefined ? spreadMs : 0);
     const grant = history.find(
       ({ call, input, outcome, answeredAt }) =>
         (call === 'task' || call === 'acquire') &&
@@ -156,7 +161,8 @@ export function freedByEvent(history: readonly Entry[], { withinBound }: Pick<Wo
         input.execution === end.input.execution &&
         !input.target &&
         !input.graceSeconds &&
-        Number(answeredAt?.moment) < end.calledAt.moment,
+        Number(answeredAt?.moment) < end.calledAt.moment &&
+        Number(answeredAt?.ms) <= latestMs,
     );
     const isRedriven = history.some(
       ({ call, input }) => call === 'executionRedriven' && input.holder === grant?.input.holder,

@@ -1,4 +1,4 @@
-import { requestName } from '../../../shared/permits/names.ts';
+import { requestName } from '../../../shared/permits/identity.ts';
 import type { PoolEntry } from '../../../shared/permits/record.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';

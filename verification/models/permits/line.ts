@@ -64,7 +64,7 @@ function wrote(reading: Reading, { waiters }: Item, ended: readonly w.Holder[], 
   if (isNext || config.bugs?.markTrusted) reading.mark = waiters;
 }
 
-/** pools.md#advance */
+/** pools.md#hand-off */
 export function* advance(key: string, record: Item, config: Config): Steps<Advanced> {
   const granted: string[] = [];
   if (!isPool(record)) return { granted, end: 'gone', standing: record };

@@ -1,7 +1,6 @@
 import { type HoldfastError, invalidRequest } from '../errors.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import type { NewPermit } from './grants.ts';
-import type { PoolEntry, PoolRecord } from './record.ts';
+import type { NewPermit, PoolEntry, PoolRecord } from './record.ts';
 
 /** A request for a permit. */
 export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' | 'previous'> {

@@ -1,4 +1,4 @@
-import { requiredString } from '../aws/environment.ts';
+import { requiredString } from '../aws/variables.ts';
 
 /** The variable of each parameter that names a scope. */
 const SCOPES = {

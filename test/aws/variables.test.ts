@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { requiredString, wholeNumber } from '../../shared/aws/environment.ts';
+import { requiredString, wholeNumber } from '../../shared/aws/variables.ts';
 
 it('a setting that is required is there, and not empty', () => {
   expect(requiredString('TABLE', { TABLE: 't' })).toBe('t');

@@ -1,0 +1,28 @@
+import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
+
+/** What a key is used as (docs/protocols/kinds.md). A key has one record, and the record has one kind. */
+export const KINDS = ['lease', 'pool'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** The `lease_version` of a pool's record. Every other client of the table takes such a record for a held lease. */
+export const POOL = 'pool';
+
+export const isPool = (item: Item): boolean => item.lease_version?.S === POOL;
+
+/** The kind that a waiter waits for. Only a waiter for a permit has terms. */
+export const kindOf = ({ permit }: { permit?: object | undefined }): Kind => (permit === undefined ? 'lease' : 'pool');
+
+/**
+ * A call on a lease met the record of a pool, or a call on a pool met that of a lease. The two locks do not know each other, so `locks/` decides what
+ * happens then.
+ */
+export class OtherKind extends HoldfastError {
+  /** The record that the call met. */
+  readonly item: Item;
+
+  constructor(item: Item) {
+    super('WrongKind', `the key is used as a ${isPool(item) ? 'pool of permits' : 'lease'}`, { key: item.key?.S });
+    this.item = item;
+  }
+}

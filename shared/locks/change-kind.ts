@@ -1,0 +1,117 @@
+import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { HoldfastError } from '../errors.ts';
+import { handOff as handOffLease } from '../leases/hand-off.ts';
+import { type LeaseRecord, parseRecord, unusable } from '../leases/record.ts';
+import { canBeHad, isLeased } from '../leases/rules.ts';
+import { leaseHeld } from '../leases/views.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { type Kind, OtherKind } from '../line/kind.ts';
+import { dissolvePool, formPool } from '../permits/form.ts';
+import { endPermits, MOST_ENDED } from '../permits/grants.ts';
+import { handOff as handOffPool } from '../permits/hand-off.ts';
+import { type PoolRecord, parsePool } from '../permits/record.ts';
+import { takeoverAt } from '../permits/room.ts';
+import { poolHeld } from '../permits/views.ts';
+
+interface Changing {
+  key: string;
+  /** The record that the call met. */
+  item: Item;
+  to: Kind;
+}
+
+/** Calls of both kinds may come at the same time, and each of them changes the record. */
+const MOST_TRIES = 10;
+
+/**
+ * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). A call that returns has changed the kind, or has met a record that
+ * another call has changed, so its caller tries again.
+ * @throws HoldfastError WrongKind, Throttled, Unavailable, OutcomeUnknown
+ */
+export async function changeKind(
+  dependencies: LeaseDependencies,
+  { key, item, to }: Changing,
+  call: Call,
+): Promise<void> {
+  try {
+    await (to === 'pool'
+      ? poolFrom(dependencies, { item, record: parseRecord(item) }, call)
+      : leaseFrom(dependencies, parsePool(key, item), call));
+  } catch (error) {
+    // Another call has changed the kind.
+    if (!(error instanceof OtherKind)) throw error;
+  }
+}
+
+/** @throws OtherKind if the key is a pool */
+async function poolFrom(
+  dependencies: LeaseDependencies,
+  seen: { item: Item; record: LeaseRecord },
+  call: Call,
+): Promise<void> {
+  let { item, record } = seen;
+  const { key } = record;
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    if (!canBeHad(record, dependencies)) throw isLease(dependencies, record);
+    if (record.malformed !== undefined) throw unusable(record);
+    if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
+      const ending = isLeased(record) ? 'expired' : 'free';
+      const handed = await handOffLease(dependencies, { record, ending }, call);
+      // The waiters of the line come first.
+      if (handed.end === 'left') throw isLease(dependencies, handed.record);
+      return;
+    }
+    try {
+      // If another call has formed the pool, the caller's next try meets that pool.
+      await formPool(dependencies, { key, over: item }, call);
+      return;
+    } catch (error) {
+      if (!(error instanceof OtherKind)) throw error;
+      item = error.item;
+      record = parseRecord(item);
+    }
+  }
+}
+
+/** @throws OtherKind if the key is a lease */
+async function leaseFrom(dependencies: LeaseDependencies, seen: PoolRecord, call: Call): Promise<void> {
+  const { clock, clockSkewMs } = dependencies;
+  let record = seen;
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    if (record.waiters !== undefined) {
+      const handed = await handOffPool(dependencies, { record }, call);
+      record = handed.record;
+      if (handed.end !== 'empty') throw isPool(dependencies, record);
+    }
+    const expired = record.entries.filter((entry) => takeoverAt(entry, clockSkewMs) <= clock.now());
+    if (expired.length < record.entries.length) throw isPool(dependencies, record);
+    if (expired.length > 0) {
+      const ending = { key: record.key, ended: expired.slice(0, MOST_ENDED), now: clock.now() };
+      record = (await endPermits(dependencies, ending, call)).record;
+      continue;
+    }
+    if (record.used !== 0) throw isPool(dependencies, record);
+    await dissolvePool(dependencies, record, call);
+    return;
+  }
+}
+
+function isLease({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): HoldfastError {
+  const { context } = leaseHeld(record, clock.now(), clockSkewMs);
+  const by = context.holder === null ? '' : ` by ${context.holder}`;
+  const detail = `the key is used as a lease${by}: acquire it without limit and mode, or use another key for permits`;
+  return new HoldfastError('WrongKind', detail, { ...context, kind: 'lease' });
+}
+
+function isPool({ clock, clockSkewMs }: LeaseDependencies, record: PoolRecord): HoldfastError {
+  // A lease needs all the room.
+  const asked = { name: '', room: 0, limit: null };
+  const { context } = poolHeld(record, { asked, now: clock.now(), clockSkewMs });
+  const limit = record.lastLimit ?? null;
+  const most = limit === null ? '' : ` of ${limit}`;
+  const detail =
+    `the key is used as a pool of permits, and ${record.used}${most} are in use: acquire it with limit or mode, ` +
+    'or use another key for a lease';
+  return new HoldfastError('WrongKind', detail, { ...context, limit, kind: 'pool' });
+}

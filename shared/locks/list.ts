@@ -1,0 +1,189 @@
+import { type AttributeValue, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { reading, send } from '../aws/send.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
+import { DEFAULT_LIMIT } from '../fields.ts';
+import { isInState } from '../leases/conditions.ts';
+import { parseRecord } from '../leases/record.ts';
+import type { LeaseState } from '../leases/rules.ts';
+import { type LeaseView, leaseView } from '../leases/views.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { isPool, type Kind, POOL } from '../line/kind.ts';
+import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
+import { Page } from '../listings/pages.ts';
+import { parsePool } from '../permits/record.ts';
+import { firstToEnd } from '../permits/views.ts';
+import type { Sort } from './inputs.ts';
+
+export interface ListInput {
+  kind?: Kind | undefined;
+  prefix?: string | undefined;
+  holder?: string | undefined;
+  state?: LeaseState | undefined;
+  sort?: Sort | undefined;
+  limit?: number | undefined;
+  cursor?: string | undefined;
+}
+
+/** One key of a list. Of a pool, the fields of `LeaseView` are those of the permit that ends first. */
+export interface ListedKey extends LeaseView {
+  kind: Kind;
+  /** How many tasks and callers are in line, by the hints of the record: some of them may have left. */
+  waiting: number;
+  /** Of a pool: the weight of all holders. */
+  used?: number;
+  /** Of a pool: the limit that the last grant named. */
+  limit?: number | null;
+  /** Of a pool: how many callers hold permits. */
+  holders?: number;
+}
+
+export interface KeyPage {
+  leases: ListedKey[];
+  /** Null on the last page. An empty page may have a cursor too. */
+  nextCursor: string | null;
+}
+
+/** Bounds the cost of one page if few of its rows match. */
+const ROWS_READ_PER_PAGE = 1000;
+
+/**
+ * Lists the keys of the table. Without `sort`, a page costs the rows that it reads. With `sort`, each page costs a read of the whole table.
+ * @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable (also if the table is too large to be sorted in one call)
+ */
+export const listKeys = (dependencies: LeaseDependencies) => (query: ListInput, call: Call) =>
+  query.sort === undefined
+    ? readPage(dependencies, query, call)
+    : readSorted(dependencies, { ...query, sort: query.sort }, call);
+
+async function readPage(dependencies: LeaseDependencies, query: ListInput, call: Call): Promise<KeyPage> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const from = query.cursor === undefined ? undefined : decodeCursor(query.cursor);
+  const { items, last: end } = await scan(dependencies, { query, from, limit }, call);
+  const page = newPage();
+  const now = dependencies.clock.now();
+  let read = 0;
+  for (; read < items.length && page.rows.length < limit; read++) {
+    const row = listed(items[read] as Item, now, query.holder);
+    if (matches(row, query) && !page.add(row)) break;
+  }
+  // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
+  const last = read < items.length ? items[read - 1]?.key?.S : end;
+  return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
+}
+
+/** The place of a row in a sorted list. */
+type Place = [value: string, key: string];
+
+async function readSorted(
+  dependencies: LeaseDependencies,
+  query: ListInput & { sort: Sort },
+  call: Call,
+): Promise<KeyPage> {
+  const limit = query.limit ?? DEFAULT_LIMIT;
+  const after = query.cursor === undefined ? undefined : placeIn(query.cursor);
+  const placeOf = ({ key, expiresAt }: ListedKey): Place => [query.sort === 'key' ? key : (expiresAt ?? NEVER), key];
+  const now = dependencies.clock.now();
+  let first: ListedKey[] = [];
+  let from: string | undefined;
+  do {
+    if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
+    const { items, last } = await scan(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
+    const rows = items.map((item) => listed(item, now, query.holder)).filter((row) => matches(row, query));
+    const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
+    first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
+    from = last;
+  } while (from !== undefined);
+  const page = newPage();
+  for (const row of first) if (page.rows.length === limit || !page.add(row)) break;
+  const last = page.rows.at(-1);
+  const hasMore = last !== undefined && page.rows.length < first.length;
+  return { leases: page.rows, nextCursor: hasMore ? encodeCursor(JSON.stringify(placeOf(last))) : null };
+}
+
+/** Sorts after every instant. */
+const NEVER = '\uffff';
+
+/** One page of a scan is answered in this time, as a rule. */
+const LAST_PAGE_MS = 1000;
+
+const tooLarge = () =>
+  new HoldfastError('Unavailable', 'the table is too large to be sorted in one call: list without sort', {
+    retryAfterMs: 1000,
+  });
+
+const compareTexts = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
+const compare = (one: Place, other: Place): number => compareTexts(one[0], other[0]) || compareTexts(one[1], other[1]);
+
+/** @throws HoldfastError InvalidRequest */
+function placeIn(cursor: string): Place {
+  const decoded = decodeCursor(cursor);
+  try {
+    const place: unknown = JSON.parse(decoded);
+    if (Array.isArray(place) && place.length === 2 && place.every((part) => typeof part === 'string'))
+      return place as Place;
+  } catch {
+    // It is the cursor of a list with another sort.
+  }
+  throw invalidRequest([{ path: 'cursor', message: 'belongs to a list with another sort' }]);
+}
+
+const newPage = () => new Page<ListedKey>((row) => ({ ...row, data: null }));
+
+async function scan(
+  { dynamodb, clock, table }: LeaseDependencies,
+  { query, from, limit }: { query: ListInput; from: string | undefined; limit: number },
+  call: Call,
+): Promise<{ items: Item[]; last: string | undefined }> {
+  const command = new ScanCommand({
+    TableName: table,
+    Limit: isFiltered(query) ? ROWS_READ_PER_PAGE : limit,
+    ...(from !== undefined && { ExclusiveStartKey: { key: text(from) } }),
+    ...filter(query, clock.now()),
+  });
+  const output = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
+  return { items: output.Items ?? [], last: output.LastEvaluatedKey?.key?.S };
+}
+
+const isFiltered = ({ kind, prefix, holder, state }: ListInput): boolean =>
+  [kind, prefix, holder, state].some((value) => value !== undefined);
+
+const hasPool: Condition = aliased('#lease_version = :pool', { ':pool': text(POOL) });
+
+/** Leaves out most of what does not match. `matches` has the rest: no filter compares the entries of a pool. */
+function filter({ kind, prefix, holder, state }: ListInput, now: number) {
+  const conditions: Condition[] = [];
+  if (kind === 'pool') conditions.push(hasPool);
+  if (kind === 'lease') conditions.push(aliased('NOT #lease_version = :pool', { ':pool': text(POOL) }));
+  if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
+  if (holder !== undefined) conditions.push(any(hasPool, aliased('#holder = :holder', { ':holder': text(holder) })));
+  if (state !== undefined) conditions.push(any(hasPool, isInState(state, now)));
+  const [first, ...others] = conditions;
+  if (!first) return {};
+  const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
+  return { FilterExpression, ...fields };
+}
+
+const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
+  (state === undefined || row.state === state) && (holder === undefined || row.holder === holder);
+
+/** One key as a list shows it. @param holder of a pool, shows the permits of this holder */
+function listed(item: Item, now: number, holder: string | undefined): ListedKey {
+  const key = item.key?.S ?? '';
+  if (isPool(item)) {
+    const record = parsePool(key, item);
+    const { used, lastLimit, entries, waiters, lineOut } = record;
+    const waiting = waitingBy(waiters, lineOut);
+    const first = firstToEnd(record, now, holder);
+    return { ...first, kind: 'pool', used, limit: lastLimit ?? null, holders: entries.length, waiting };
+  }
+  const record = parseRecord(item);
+  return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy(record.waiters, record.lineOut) };
+}
+
+/** By the mark at least one is in line. */
+const waitingBy = (mark: AttributeValue | undefined, left = 0): number =>
+  mark === undefined ? 0 : Math.max(1, (Number(mark.N) || 0) - left);
