@@ -35,6 +35,8 @@ export interface Scenario {
   needsRepair?: boolean;
   /** Its faults are made good by the calls themselves: nobody needs the schedule. */
   unaided?: boolean;
+  /** A late duplicate arrives at one step in so many. */
+  slow?: number;
   /** One step in so many may be struck. */
   sparse?: number;
   config?: Partial<Config>;
@@ -280,8 +282,9 @@ export abstract class World {
 
   #actions(): Action[] {
     const actions: Action[] = this.ready().map((party) => ({ kind: 'step', party }));
-    for (const index of this.#late.keys()) actions.push({ kind: 'late', index });
-    const { ttlDeletes, deaths, repairs } = this.scenario;
+    const { ttlDeletes, deaths, repairs, slow = 1 } = this.scenario;
+    if (slow === 1 || this.#late.length === 0 || this.chooser.choose(slow) === 0)
+      for (const index of this.#late.keys()) actions.push({ kind: 'late', index });
     if (this.#ticks > 0 && actions.length > 0) actions.push({ kind: 'tick' });
     if (ttlDeletes && this.item && this.#mayVanish(this.item)) actions.push({ kind: 'ttl' });
     if (this.#faults > 0 && deaths)

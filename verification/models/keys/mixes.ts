@@ -139,10 +139,30 @@ export const MIXES: Record<string, Mix> = {
   'late duplicates': (chooser) =>
     scenario({
       offset,
-      leases: { callers: leaseCallers(chooser, ['a', 'b'], 4) },
-      permits: { callers: permitCallers(chooser, ['p', 'q'], 4) },
+      leases: { callers: some(chooser, ['a', 'b']).map((name) => named(name, { hold: 1, after: 1 + chooser.choose(9) })) },
+      permits: {
+        callers: some(chooser, ['p', 'q', 'r'], 2).map((name) =>
+          named(name, { limit: 2, hold: 1, after: chooser.choose(9), rounds: 1 + chooser.choose(2) }),
+        ),
+      },
       faults: 1 + chooser.choose(3),
       fates: ['dup'],
+      slow: 1 + chooser.choose(40),
+    }),
+  'a late hand-off': (chooser) =>
+    scenario({
+      offset,
+      leases: { callers: one('a', { hold: 0, after: 3 + chooser.choose(3) }) },
+      permits: {
+        callers: [
+          named('p', { limit: 1, hold: 1 }),
+          named('q', { limit: 2, hold: 1, after: 6 + chooser.choose(4), rounds: 2 }),
+        ],
+        tasks: ['v', 'w'].map((name) => named(name, { limit: 1, hold: 0 })),
+      },
+      faults: 2 + chooser.choose(2),
+      fates: ['dup'],
+      slow: 40,
       needsRepair: true,
     }),
   'a pool is left and found again': (chooser) =>
@@ -158,6 +178,18 @@ export const MIXES: Record<string, Mix> = {
       faults: chooser.choose(2),
       fates: ['dup', 'lostReply'],
       needsRepair: true,
+    }),
+  'a late clear': (chooser) =>
+    scenario({
+      leases: { callers: one('a', { hold: 0, after: 3 + chooser.choose(3) }) },
+      permits: {
+        callers: [named('p', { limit: 1, hold: 1 }), named('q', { limit: 1, hold: 5, after: 7 + chooser.choose(3) })],
+        tasks: [named('v', { limit: 1, hold: 0 }), named('w', { limit: 1, hold: 0, after: 9 + chooser.choose(4) })],
+      },
+      faults: 1 + chooser.choose(2),
+      fates: ['dup'],
+      slow: 40,
+      unaided: true,
     }),
   'permits in line, and records that go': (chooser) =>
     scenario({
@@ -223,16 +255,16 @@ export const MUTANTS: Record<string, Mutant> = {
   kindUnnamed: { what: 'a grant of permits does not ask for a pool', mixes: ['plain callers and permits'] },
   lateTry: {
     what: 'a try lands in a pool that formed after the try was composed',
-    mixes: ['late duplicates', 'a pool is left and found again'],
+    mixes: ['late duplicates'],
   },
   lookUnformed: {
     what: 'a permit is taken after a look at an earlier pool',
-    mixes: ['a pool is left and found again', 'late duplicates'],
+    mixes: ['late duplicates'],
   },
-  lineUnformed: { what: 'the line of an earlier pool grants permits', mixes: ['a pool is left and found again'] },
+  lineUnformed: { what: 'the line of an earlier pool grants permits', mixes: ['a late hand-off'] },
   clearUnformed: {
     what: 'the mark is removed after a look at an earlier pool',
-    mixes: ['a pool is left and found again'],
+    mixes: ['a late clear'],
   },
   formedByClock: { what: 'a pool is known by the clock and not by a fence', mixes: ['clocks two apart', 'late duplicates'] },
   markOfAnyKind: {
