@@ -139,15 +139,23 @@ export const MIXES: Record<string, Mix> = {
   'late duplicates': (chooser) =>
     scenario({
       offset,
-      leases: { callers: some(chooser, ['a', 'b']).map((name) => named(name, { hold: 1, after: 1 + chooser.choose(9) })) },
+      leases: { callers: some(chooser, ['a', 'b']).map((name) => named(name, { hold: chooser.choose(2), after: chooser.choose(6) })) },
       permits: {
         callers: some(chooser, ['p', 'q', 'r'], 2).map((name) =>
-          named(name, { limit: 2, hold: 1, after: chooser.choose(9), rounds: 1 + chooser.choose(2) }),
+          named(name, { limit: 2, hold: chooser.choose(2), after: chooser.choose(6), rounds: 1 + chooser.choose(2) }),
         ),
       },
       faults: 1 + chooser.choose(3),
       fates: ['dup'],
       slow: 1 + chooser.choose(40),
+    }),
+  'all in one moment': (chooser) =>
+    scenario({
+      leases: { callers: one('a', { hold: 0, rounds: 2 }) },
+      permits: { callers: ['p', 'q', 'r'].map((name) => named(name, { limit: 2, hold: 0 })) },
+      faults: 1 + chooser.choose(2),
+      fates: ['dup'],
+      slow: 40,
     }),
   'a late hand-off': (chooser) =>
     scenario({
@@ -181,10 +189,11 @@ export const MIXES: Record<string, Mix> = {
     }),
   'a late clear': (chooser) =>
     scenario({
-      leases: { callers: one('a', { hold: 0, after: 3 + chooser.choose(3) }) },
+      leases: { callers: one('a', { hold: 0, after: 4 + chooser.choose(3) }) },
       permits: {
-        callers: [named('p', { limit: 1, hold: 1 }), named('q', { limit: 1, hold: 5, after: 7 + chooser.choose(3) })],
-        tasks: [named('v', { limit: 1, hold: 0 }), named('w', { limit: 1, hold: 0, after: 9 + chooser.choose(4) })],
+        callers: [named('p', { limit: 1, hold: 3 }), named('q', { limit: 1, hold: 5, after: 7 + chooser.choose(3) })],
+        ghosts: one('g', { limit: 1, wait: 1, after: 1 }),
+        tasks: one('w', { limit: 1, hold: 0, after: 9 + chooser.choose(4) }),
       },
       faults: 1 + chooser.choose(2),
       fates: ['dup'],
@@ -266,16 +275,28 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'the mark is removed after a look at an earlier pool',
     mixes: ['a late clear'],
   },
-  formedByClock: { what: 'a pool is known by the clock and not by a fence', mixes: ['clocks two apart', 'late duplicates'] },
+  formedByClock: { what: 'a pool is known by the clock and not by a fence', mixes: ['all in one moment'] },
   markOfAnyKind: {
     what: 'a call that joins marks a record of the other kind',
     mixes: ['callers and tasks of both kinds', 'callers of both kinds wait'],
   },
   formUnseen: { what: 'a lease becomes a pool whatever has become of it', mixes: ['plain callers and permits'] },
   freeWithoutFence: { what: 'a free lease becomes a pool whatever its fence', mixes: ['late duplicates'] },
-  formMarked: { what: 'a lease with a mark becomes a pool', mixes: ['callers and tasks of both kinds', 'callers of both kinds wait'] },
-  dissolveUsed: { what: 'a pool becomes a lease whatever is in use', mixes: ['plain callers and permits'] },
-  dissolveFence: { what: 'a pool becomes a lease whatever its fence', mixes: ['plain callers and permits'] },
+  formMarked: {
+    what: 'a lease with a mark becomes a pool',
+    survives: 'a waiter that joined looks once more, and leaves the line: it costs the position',
+    mixes: ['callers of both kinds wait'],
+  },
+  dissolveUsed: {
+    what: 'a pool becomes a lease whatever is in use',
+    survives: 'the fence as seen stands in for it',
+    mixes: ['plain callers and permits'],
+  },
+  dissolveFence: {
+    what: 'a pool becomes a lease whatever its fence',
+    survives: 'nothing in use stands in for it',
+    mixes: ['plain callers and permits'],
+  },
   dissolveNeither: { what: 'a pool becomes a lease whatever is in use, and whatever its fence', mixes: ['plain callers and permits'] },
   dissolveUnformed: { what: 'another pool than the one that was seen becomes a lease', mixes: ['late duplicates'] },
   dissolveMarked: { what: 'a pool with a mark becomes a lease', mixes: ['callers of both kinds wait'] },

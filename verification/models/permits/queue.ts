@@ -254,8 +254,8 @@ export function* park(
     }
     if (won) {
       self.joined?.();
-      if (!config.bugs?.noLookAfterMark && toEnd(standing, asked, yield NOW, config))
-        yield* advance(key, standing, config);
+      if (config.bugs?.noLookAfterMark || !toEnd(standing, asked, yield NOW, config)) return;
+      if ((yield* advance(key, standing, config)).end === 'gone') continue;
       return;
     }
     if (!own || own.s !== undefined) {
