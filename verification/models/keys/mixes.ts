@@ -1,7 +1,7 @@
 import type { Mutant } from '../engine/command.ts';
 import { named, offset, some } from '../engine/parties.ts';
 import type { Chooser, Scenario } from '../engine/world.ts';
-import { deadPool, freeLease, scenario } from './parties.ts';
+import { deadLease, deadPool, freeLease, scenario } from './parties.ts';
 
 const one = <T>(name: string, wish: T) => [named(name, wish)];
 
@@ -50,6 +50,20 @@ export const SMALL: Record<string, () => Scenario> = {
       leases: { callers: one('l', { tries: 2, after: 1 }) },
       permits: { callers: one('p', { tries: 2, hold: 2 }) },
       breaks: [2],
+    }),
+  'a withdrawal, and a key that changes its kind': () =>
+    scenario({
+      record: deadLease(999), // over by the clock of the permit alone
+      offset: (party) => (party === 2 ? 1 : 0),
+      leases: { callers: one('a', { wait: 9, hold: 0, tries: 1 }), withdrawals: one('w', { of: 'a', after: 0 }) },
+      permits: { callers: one('p', { hold: 0, tries: 1 }) },
+    }),
+  'two pools in one moment': () =>
+    scenario({
+      leases: { callers: one('a', { hold: 0, tries: 1 }) },
+      permits: { callers: [named('q', { limit: 2, hold: 0, tries: 1, rounds: 2 }), named('p', { limit: 2, hold: 0, tries: 1 })] },
+      faults: 1,
+      fates: ['dup'],
     }),
   'a task for each kind': () =>
     scenario({ leases: { tasks: one('x', {}) }, permits: { tasks: one('y', {}) }, needsRepair: true }),
@@ -275,7 +289,7 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'the mark is removed after a look at an earlier pool',
     mixes: ['a late clear'],
   },
-  formedByClock: { what: 'a pool is known by the clock and not by a fence', mixes: ['all in one moment'] },
+  formedByClock: { what: 'a pool is known by the clock and not by a fence', small: ['two pools in one moment'] },
   markOfAnyKind: {
     what: 'a call that joins marks a record of the other kind',
     mixes: ['callers and tasks of both kinds', 'callers of both kinds wait'],
@@ -311,5 +325,5 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'a task is told WrongKind where nobody has the key',
     mixes: ['permits in line, and records that go'],
   },
-  leavesWithdrawn: { what: 'a call that leaves the line does not look whether it was withdrawn', mixes: ['withdrawals'] },
+  leavesWithdrawn: { what: 'a call that leaves the line does not look whether it was withdrawn', small: ['a withdrawal, and a key that changes its kind'] },
 };

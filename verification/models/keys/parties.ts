@@ -88,3 +88,9 @@ export const deadPool = (holders: number): Item => ({
   ),
 });
 export const freeLease = (fence: number): Item => ({ key: 'k', fence, lease_expiry: 2000 });
+/** A lease whose holder has exited. */
+export const deadLease = (expires: number): Item => ({
+  ...freeLease(990),
+  ...{ lease_version: 'dead', lease_id: 'dead', request_id: 'dead', holder: 'dead' },
+  ...{ expires_at: expires, heartbeat_at: expires - 9, ttl_ms: 9, acquired_at: expires - 9, lease_expiry: expires },
+});
