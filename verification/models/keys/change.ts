@@ -53,5 +53,6 @@ function* serve(key: string, record: Item, config: Config): Steps<boolean> {
 /** A call or a task in line meets a record of the other kind. A line has waiters for one kind, so the row goes. @throws Refused LeaseLost, LeaseHeld */
 export function* leaveLine({ key, ticket }: { key: string; ticket: string }, config: Config): Steps<void> {
   const { old }: { old?: Item } = yield { op: 'deleteRow', key, ticket };
-  if (old?.cancelled_at !== undefined && !config.bugs?.leavesWithdrawn) throw new Refused('LeaseLost', { reason: 'cancelled' });
+  if (old?.cancelled_at !== undefined && !config.bugs?.leavesWithdrawn)
+    throw new Refused('LeaseLost', { reason: 'cancelled' });
 }

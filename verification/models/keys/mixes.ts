@@ -61,7 +61,9 @@ export const SMALL: Record<string, () => Scenario> = {
   'two pools in one moment': () =>
     scenario({
       leases: { callers: one('a', { hold: 0, tries: 1 }) },
-      permits: { callers: [named('q', { limit: 2, hold: 0, tries: 1, rounds: 2 }), named('p', { limit: 2, hold: 0, tries: 1 })] },
+      permits: {
+        callers: [named('q', { limit: 2, hold: 0, tries: 1, rounds: 2 }), named('p', { limit: 2, hold: 0, tries: 1 })],
+      },
       faults: 1,
       fates: ['dup'],
     }),
@@ -153,7 +155,11 @@ export const MIXES: Record<string, Mix> = {
   'late duplicates': (chooser) =>
     scenario({
       offset,
-      leases: { callers: some(chooser, ['a', 'b']).map((name) => named(name, { hold: chooser.choose(2), after: chooser.choose(6) })) },
+      leases: {
+        callers: some(chooser, ['a', 'b']).map((name) =>
+          named(name, { hold: chooser.choose(2), after: chooser.choose(6) }),
+        ),
+      },
       permits: {
         callers: some(chooser, ['p', 'q', 'r'], 2).map((name) =>
           named(name, { limit: 2, hold: chooser.choose(2), after: chooser.choose(6), rounds: 1 + chooser.choose(2) }),
@@ -165,9 +171,10 @@ export const MIXES: Record<string, Mix> = {
     }),
   'all in one moment': (chooser) =>
     scenario({
+      record: { ...deadPool(0), formed: 1000, fence: 1000 },
       leases: { callers: one('a', { hold: 0, rounds: 2 }) },
-      permits: { callers: ['p', 'q', 'r'].map((name) => named(name, { limit: 2, hold: 0 })) },
-      faults: 1 + chooser.choose(2),
+      permits: { callers: ['p', 'q'].map((name) => named(name, { limit: 2, hold: 0 })) },
+      faults: 1,
       fates: ['dup'],
       slow: 40,
     }),
@@ -221,7 +228,13 @@ export const MIXES: Record<string, Mix> = {
         callers: leaseCallers(chooser, ['a', 'b'], 9),
         tasks: some(chooser, ['x', 'y'], 0).map((name) => named(name, { after: chooser.choose(3) })),
         foreigners: [
-          named('f', { ttl: 3, after: chooser.choose(4), rounds: 2, beats: chooser.choose(3), hold: 1 + chooser.choose(2) }),
+          named('f', {
+            ttl: 3,
+            after: chooser.choose(4),
+            rounds: 2,
+            beats: chooser.choose(3),
+            hold: 1 + chooser.choose(2),
+          }),
         ],
       },
       permits: {
@@ -234,7 +247,9 @@ export const MIXES: Record<string, Mix> = {
   'TTL and clean-ups': (chooser) =>
     scenario({
       offset,
-      leases: { callers: leaseCallers(chooser, ['a', 'b'], 4).map(([name, wish]) => named(name, { ...wish, rounds: 2 })) },
+      leases: {
+        callers: leaseCallers(chooser, ['a', 'b'], 4).map(([name, wish]) => named(name, { ...wish, rounds: 2 })),
+      },
       permits: { callers: permitCallers(chooser, ['p', 'q'], 4) },
       cleanUps: [30 + chooser.choose(50)],
       ttlDeletes: true,
@@ -289,7 +304,7 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'the mark is removed after a look at an earlier pool',
     mixes: ['a late clear'],
   },
-  formedByClock: { what: 'a pool is known by the clock and not by a fence', small: ['two pools in one moment'] },
+  formedByClock: { what: 'a pool is known by the clock and not by a fence', mixes: ['all in one moment'] },
   markOfAnyKind: {
     what: 'a call that joins marks a record of the other kind',
     mixes: ['callers and tasks of both kinds', 'callers of both kinds wait'],
@@ -311,19 +326,32 @@ export const MUTANTS: Record<string, Mutant> = {
     survives: 'nothing in use stands in for it',
     mixes: ['plain callers and permits'],
   },
-  dissolveNeither: { what: 'a pool becomes a lease whatever is in use, and whatever its fence', mixes: ['plain callers and permits'] },
-  dissolveUnformed: { what: 'another pool than the one that was seen becomes a lease', mixes: ['late duplicates'] },
-  dissolveMarked: { what: 'a pool with a mark becomes a lease', mixes: ['callers of both kinds wait'] },
+  dissolveNeither: {
+    what: 'a pool becomes a lease whatever is in use, and whatever its fence',
+    mixes: ['plain callers and permits'],
+  },
+  dissolveUnformed: {
+    what: 'another pool than the one that was seen becomes a lease',
+    survives: 'the fence as seen stands in for it',
+    mixes: ['late duplicates'],
+  },
+  dissolveMarked: {
+    what: 'a pool with a mark becomes a lease',
+    survives: 'a waiter that joined looks once more, and leaves the line: it costs the position',
+    mixes: ['callers of both kinds wait'],
+  },
   endUnguarded: { what: 'expired entries are ended without their versions', mixes: ['plain callers and permits'] },
   breakOfAnyKind: { what: 'a break of a lease does not ask for a lease', mixes: ['breaks'] },
-  lineUnserved: { what: 'a call of the other kind does not hand on at a mark', mixes: ['callers and tasks of both kinds'] },
-  strangersServed: {
-    what: 'a hand-off of a lease serves a row that waits for a permit',
-    mixes: ['permits in line, and records that go'],
+  lineUnserved: {
+    what: 'a call of the other kind does not hand on at a mark',
+    mixes: ['callers and tasks of both kinds'],
   },
   strangersRefused: {
     what: 'a task is told WrongKind where nobody has the key',
     mixes: ['permits in line, and records that go'],
   },
-  leavesWithdrawn: { what: 'a call that leaves the line does not look whether it was withdrawn', small: ['a withdrawal, and a key that changes its kind'] },
+  leavesWithdrawn: {
+    what: 'a call that leaves the line does not look whether it was withdrawn',
+    small: ['a withdrawal, and a key that changes its kind'],
+  },
 };

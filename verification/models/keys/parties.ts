@@ -52,7 +52,14 @@ function* cleaner(after: number, config: Config): Steps<void> {
 }
 
 /** Both kinds of parties over one record. */
-export function scenario({ leases: plain = {}, permits: pooled = {}, breaks = [], cleanUps = [], record, ...rest }: Cast): Scenario {
+export function scenario({
+  leases: plain = {},
+  permits: pooled = {},
+  breaks = [],
+  cleanUps = [],
+  record,
+  ...rest
+}: Cast): Scenario {
   const [lease, pool] = [leases.scenario(plain), permits.scenario(pooled)];
   return {
     ...lease,

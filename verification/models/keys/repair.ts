@@ -24,7 +24,14 @@ function* settleStrangers(key: string, rows: readonly Item[], config: Config): S
     (row) => wantsPermit(row) !== isPool(record) && (isCall(row) ? row.keep_until <= now : row.deadline > now),
   );
   const tasks = strangers.filter((row) => !isCall(row));
-  for (const row of strangers.filter(isCall)) yield { op: 'deleteRow', key, ticket: row.ticket, condition: 'deadline = :seen', values: { ':seen': row.deadline } };
+  for (const row of strangers.filter(isCall))
+    yield {
+      op: 'deleteRow',
+      key,
+      ticket: row.ticket,
+      condition: 'deadline = :seen',
+      values: { ':seen': row.deadline },
+    };
   if (tasks.length === 0) return;
   try {
     if (config.bugs?.strangersRefused) throw new Refused('WrongKind');

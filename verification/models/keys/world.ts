@@ -1,4 +1,14 @@
-import { Broken, type Config, type Item, type Op, type Party, type Refused, type Self, type Steps, type Task } from '../engine/types.ts';
+import {
+  Broken,
+  type Config,
+  type Item,
+  type Op,
+  type Party,
+  type Refused,
+  type Self,
+  type Steps,
+  type Task,
+} from '../engine/types.ts';
 import { acquire } from '../leases/acquire.ts';
 import type { Answer as LeaseAnswer } from '../leases/common.ts';
 import { release } from '../leases/release.ts';
@@ -122,6 +132,7 @@ export class KeyWorld extends withPermits(LeaseWorld) {
     const foreign = this.#foreignUntil > this.time ? ['a foreign client'] : [];
     const [lease] = [...leases.map((one) => one.name), ...foreign];
     const [permit] = permits;
-    if (lease !== undefined && permit) throw new Broken(`${lease} has the lease beside the permit of ${permit[1].holder} (seen by ${name})`);
+    if (lease !== undefined && permit)
+      throw new Broken(`${lease} has the lease beside the permit of ${permit[1].holder} (seen by ${name})`);
   }
 }

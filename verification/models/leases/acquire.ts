@@ -1,10 +1,10 @@
 import { lost, NOW, sleep } from '../engine/common.ts';
 import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
-import { claim, type Granted } from './claim.ts';
-import { type Answer, endReason, storedPrevious, viewOf, writeVersion } from './common.ts';
 import { changeKind } from '../keys/change.ts';
 import { isPool } from '../line/kinds.ts';
+import { claim, type Granted } from './claim.ts';
+import { type Answer, endReason, storedPrevious, viewOf, writeVersion } from './common.ts';
 import { handOff } from './hand-off.ts';
 import { release } from './release.ts';
 import { waitInLine } from './wait.ts';

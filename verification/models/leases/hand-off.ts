@@ -30,7 +30,7 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
-    if (wantsPermit(row) && !config.bugs?.strangersServed) continue;
+    if (wantsPermit(row)) continue;
     if (!isCall(row)) {
       if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
       else if (isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted) yield* failTask(key, row, 'LeaseLost');

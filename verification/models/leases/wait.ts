@@ -1,10 +1,10 @@
 import { lost, NOW, ticketName, write } from '../engine/common.ts';
 import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
-import { claim, type Granted } from './claim.ts';
-import { endReason, storedPrevious } from './common.ts';
 import { leaveLine } from '../keys/change.ts';
 import { isPool } from '../line/kinds.ts';
+import { claim, type Granted } from './claim.ts';
+import { endReason, storedPrevious } from './common.ts';
 import { handOff } from './hand-off.ts';
 import * as w from './writes.ts';
 

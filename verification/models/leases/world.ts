@@ -1,9 +1,9 @@
 import { Broken, type Config, type Item, type Party, Refused, type Steps } from '../engine/types.ts';
 import { World } from '../engine/world.ts';
-import { acquire } from './acquire.ts';
-import type { Answer } from './common.ts';
 import { repairKey } from '../keys/repair.ts';
 import { isPool, wantsPermit } from '../line/kinds.ts';
+import { acquire } from './acquire.ts';
+import type { Answer } from './common.ts';
 
 interface Believer {
   id: string;
@@ -111,7 +111,13 @@ export class LeaseWorld extends World {
 
   /** Nobody is granted the key before a row that came earlier, and nobody without a row before one that waits. */
   #mayGoBefore(row: Item, now: Item, before: Item | undefined, party: Party): void {
-    if (wantsPermit(row) || row.ticket === now.ticket || row.ticket === before?.ticket || row.cancelled_at !== undefined) return;
+    if (
+      wantsPermit(row) ||
+      row.ticket === now.ticket ||
+      row.ticket === before?.ticket ||
+      row.cancelled_at !== undefined
+    )
+      return;
     if (before?.request_id === row.request_id && before?.holder === row.holder) return;
     const clock = (party.readAt ?? this.time) + party.offset;
     if (row.deadline <= Math.max(clock, this.time) + this.config.skew) return;

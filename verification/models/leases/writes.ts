@@ -291,7 +291,7 @@ export const mark = (key: string, guard: Condition, ticket: string | undefined, 
   values: { ...guard.values, ':zero': 0, ':one': 1, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
 /** A pool has a version too, and is no lease. */
-const IS_LEASE = "NOT (lease_version = :pool)";
+const IS_LEASE = 'NOT (lease_version = :pool)';
 const ofLease = (config: Config) => (config.bugs?.markOfAnyKind ? undefined : IS_LEASE);
 export const heldByAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
   condition: all(ofLease(config), IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
@@ -299,7 +299,11 @@ export const heldByAnother = ({ requestId, holder }: Asker, config: Config): Con
 });
 /** Of a call: also a record that is free again after a grant. */
 export const ofAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
-  condition: all(ofLease(config), `${IS_HELD} OR attribute_exists(fence)`, 'NOT (request_id = :request AND holder = :holder)'),
+  condition: all(
+    ofLease(config),
+    `${IS_HELD} OR attribute_exists(fence)`,
+    'NOT (request_id = :request AND holder = :holder)',
+  ),
   values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
 });
 export const markAgain = (record: Item, ticket: string | undefined, config: Config): Op =>

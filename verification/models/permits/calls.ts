@@ -1,10 +1,10 @@
 import { lost, NOW, sleep, type Written, write } from '../engine/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
-import { type Answer, answerOf, toEnd } from './common.ts';
 import { changeKind } from '../keys/change.ts';
 import { isPool } from '../line/kinds.ts';
-import { claim, waitInLine } from './queue.ts';
+import { type Answer, answerOf, toEnd } from './common.ts';
 import { advance } from './line.ts';
+import { claim, waitInLine } from './queue.ts';
 import * as w from './writes.ts';
 
 const MOST_TRIES = 5;

@@ -1,8 +1,8 @@
 import { NOW, write } from '../engine/common.ts';
 import { deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
-import { advance } from './line.ts';
 import { isPool } from '../line/kinds.ts';
+import { advance } from './line.ts';
 import * as w from './writes.ts';
 
 /** pools.md#release. @returns whether it is given back, by this call or an earlier try */

@@ -1,12 +1,12 @@
 import { lost, NOW, ticketName, type Written, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
+import { changeKind, leaveLine } from '../keys/change.ts';
 import * as line from '../line/claim.ts';
+import { form, isPool, wantsPermit } from '../line/kinds.ts';
 import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
-import { changeKind, leaveLine } from '../keys/change.ts';
-import { form, isPool, wantsPermit } from '../line/kinds.ts';
 import { advance, endTask, tellGrant } from './line.ts';
 import * as w from './writes.ts';
 
@@ -113,7 +113,8 @@ function* raiseMark(key: string, name: string | undefined, config: Config): Step
 
 /** A call that ends in line passes on what is free. */
 function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
-  const isFree = isPool(record) && record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
+  const isFree =
+    isPool(record) && record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
   if (isFree && !config.bugs?.lostSilently) yield* advance(asked.key, record, config);
 }
 
@@ -235,7 +236,7 @@ export function* park(
   const now: number = yield NOW;
   const row: Item = { ...rowOf(asked, now, now + parkMs, config), token };
   const raise = function* (beside?: w.Holder) {
-    return yield* (beside ? write(w.markBeside(beside, key, yield NOW, config)) : raiseMark(key, name, config));
+    return yield* beside ? write(w.markBeside(beside, key, yield NOW, config)) : raiseMark(key, name, config);
   };
   let early: Item | undefined;
   if (config.bugs?.markFirst) early = yield* raise();
@@ -325,8 +326,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
     else if (isCall(row)) yield deleteOverdue(row, config);
     else yield* endTask(key, row, 'LeaseHeld');
   }
-  if (record.waiters === undefined && waiting > 0)
-    record = (yield* raiseMark(key, undefined, config)).standing;
+  if (record.waiters === undefined && waiting > 0) record = (yield* raiseMark(key, undefined, config)).standing;
   record = (yield* advance(key, record, config)).standing;
   if (config.bugs?.lateUntold) return;
   for (const row of (yield { op: 'query', key }) as Item[]) {

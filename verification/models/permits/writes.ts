@@ -155,11 +155,7 @@ export function grant(permits: readonly Grant[], granting: Granting, config: Con
 }
 
 /** kinds.md#change, with the first permit of a key that has no record */
-export function formWith(
-  { key, name, leaseId, version, holder, ttl, weight }: Grant,
-  now: number,
-  config: Config,
-): Op {
+export function formWith({ key, name, leaseId, version, holder, ttl, weight }: Grant, now: number, config: Config): Op {
   const entry: Item = { i: leaseId, v: version, h: holder, e: now + ttl, b: now, t: ttl, w: weight, a: now };
   return form({ key }, { now, first: { name, entry } }, config);
 }
@@ -243,7 +239,14 @@ export function end(
     update: `SET used = if_not_exists(used, :zero) - :freed, lease_expiry = :ttl${removing([...removed, ...(unmark ? ['waiters'] : [])])}`,
     condition: all.length > 0 ? conjoined(all) : undefined,
     names,
-    values: { ...values, ...mark?.values, ':pool': 'pool', ':zero': 0, ':freed': weightOf(ended), ':ttl': ttlAt(now, config) },
+    values: {
+      ...values,
+      ...mark?.values,
+      ':pool': 'pool',
+      ':zero': 0,
+      ':freed': weightOf(ended),
+      ':ttl': ttlAt(now, config),
+    },
   });
 }
 
