@@ -169,7 +169,7 @@ export const MIXES: Record<string, Mix> = {
       fates: ['dup'],
       slow: 1 + chooser.choose(40),
     }),
-  'all in one moment': (chooser) =>
+  'all in one moment': () =>
     scenario({
       record: { ...deadPool(0), formed: 1000, fence: 1000 },
       leases: { callers: one('a', { hold: 0, rounds: 2 }) },

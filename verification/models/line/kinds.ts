@@ -28,7 +28,7 @@ export function form(
   { now, first, isMarked }: { now: number; first?: First; isMarked?: boolean },
   config: Config,
 ): Op {
-  const fence = risingFence(record, now);
+  const fence = config.bugs?.fenceRestarts && record.fence === undefined ? 1 : risingFence(record, now);
   const formed = config.bugs?.formedByClock ? now : fence;
   const item: Item = { key: record.key, lease_version: 'pool', formed, fence, used: first?.entry.w ?? 0 };
   if (first) Object.assign(item, { [`h:${first.name}`]: first.entry, [`f:${first.name}`]: fence });
