@@ -9,7 +9,7 @@ import { end, holdersOf, MOST_ENDED } from '../permits/writes.ts';
 const MOST_TRIES = 5;
 
 /** Whether anybody may rely on a lease or a permit of the key. */
-export const isHeld = (record: Item, now: number, config: Config): boolean =>
+const isHeld = (record: Item, now: number, config: Config): boolean =>
   isPool(record)
     ? holdersOf(record).some(({ e }) => e >= now - (config.bugs?.noSkew ? 0 : config.skew))
     : isLeased(record) && takeoverAt(record, config) > now;

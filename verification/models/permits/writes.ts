@@ -75,7 +75,7 @@ export interface Grant extends Asked {
 }
 
 /** What becomes of the mark. Absent where the request was in no line. */
-export interface LineLeft {
+interface LineLeft {
   /** The mark before the line was read. */
   seen: number | undefined;
   others: boolean;
