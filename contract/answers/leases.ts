@@ -7,7 +7,7 @@ import type { Acquired, Broken, LeaseGrant, Parked, Previous, Released } from '.
 import { ENDINGS } from '../../shared/line/ended.ts';
 import { KINDS } from '../../shared/line/kind.ts';
 import type { Cancelled } from '../../shared/line/withdrawal.ts';
-import type { KeyPage, ListedKey } from '../../shared/locks/list.ts';
+import type { KeyPage, ListedKey } from '../../shared/locks/listed-keys.ts';
 import type { Withdrawn } from '../../shared/locks/withdraw.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
 import { mode, used, weight } from './pools.ts';

@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { lookUpLease, type WaitedForView } from '../leases/read.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { PoolView } from '../permits/views.ts';
-import type { KeyPage, ListInput } from './list.ts';
+import type { KeyPage, ListInput } from './listed-keys.ts';
 import { byRecord } from './route.ts';
 
 /** With a key, what that key is used as. Otherwise a page of the list of all keys. */
@@ -20,7 +20,7 @@ export function lookUp(dependencies: LeaseDependencies) {
   });
   return async ({ key, ...query }: ReadInput, call: Call): Promise<WaitedForView | PoolView | KeyPage> => {
     if (key !== undefined) return readOne({ ...query, key }, call);
-    const { listKeys } = await import('./list.ts');
+    const { listKeys } = await import('./listed-keys.ts');
     return listKeys(dependencies)(query, call);
   };
 }

@@ -1,7 +1,7 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
 import { readInput } from '../../shared/locks/inputs.ts';
-import type { KeyPage } from '../../shared/locks/list.ts';
+import type { KeyPage } from '../../shared/locks/listed-keys.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
