@@ -8,7 +8,7 @@ import { end, holdersOf, MOST_ENDED } from '../permits/writes.ts';
 
 const MOST_TRIES = 5;
 
-/** Whether anybody may rely on a lease or a permit of the key. */
+/** Whether a caller may rely on a lease or a permit of the key. */
 const isHeld = (record: Item, now: number, config: Config): boolean =>
   isPool(record)
     ? holdersOf(record).some(({ e }) => e >= now - (config.bugs?.noSkew ? 0 : config.skew))
@@ -19,7 +19,7 @@ const hasLine = (record: Item): boolean =>
   record.waiters !== undefined || (isLeased(record) && record.claim_ttl_ms !== undefined);
 
 /**
- * kinds.md#change: a call has met a record of the other kind. Those who came before go first, and what is over ends. A call that comes back tries again.
+ * kinds.md#change: a call has met a record of the other kind. The waiters of that kind go first, and grants that are over end. After a return, the call tries again.
  * @throws Refused WrongKind
  */
 export function* changeKind(key: string, met: Item, config: Config): Steps<void> {
@@ -42,7 +42,7 @@ export function* changeKind(key: string, met: Item, config: Config): Steps<void>
   }
 }
 
-/** @returns whether nobody of this kind is in line */
+/** @returns whether the line of this kind is empty */
 function* serve(key: string, record: Item, config: Config): Steps<boolean> {
   const { end: how } = isPool(record)
     ? yield* advance(key, record, config)
@@ -50,7 +50,7 @@ function* serve(key: string, record: Item, config: Config): Steps<boolean> {
   return how === 'empty';
 }
 
-/** A call or a task in line meets a record of the other kind. A line has waiters for one kind, so the row goes. @throws Refused LeaseLost, LeaseHeld */
+/** A call or a task in line meets a record of the other kind. A line has waiters for one kind, so the row goes. @throws Refused LeaseLost */
 export function* leaveLine({ key, ticket }: { key: string; ticket: string }, config: Config): Steps<void> {
   const { old }: { old?: Item } = yield { op: 'deleteRow', key, ticket };
   if (old?.cancelled_at !== undefined && !config.bugs?.leavesWithdrawn)

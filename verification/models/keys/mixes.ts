@@ -347,7 +347,7 @@ export const MUTANTS: Record<string, Mutant> = {
     mixes: ['callers and tasks of both kinds'],
   },
   strangersRefused: {
-    what: 'a task is told WrongKind where nobody has the key',
+    what: 'a task is told WrongKind while no caller has the key',
     mixes: ['permits in line, and records that go'],
   },
   leavesWithdrawn: {

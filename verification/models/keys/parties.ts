@@ -16,7 +16,7 @@ interface Cast extends Partial<Omit<Scenario, 'start'>> {
   permits?: Omit<permits.Cast, keyof Scenario>;
   /** When operators break what they see, of whichever kind. */
   breaks?: readonly number[];
-  /** When records that nobody has used for long are deleted. */
+  /** When an unused record is deleted. */
   cleanUps?: readonly number[];
   /** The record that a history begins with. */
   record?: Item | undefined;
@@ -40,7 +40,7 @@ function* operator(world: KeyWorld, after: number, config: Config): Steps<void> 
   if (broken.won && broken.standing.waiters !== undefined) yield* advance('k', broken.standing, config);
 }
 
-/** expired.md#clean: of a record that nobody has, and that nobody has written to for the retention. */
+/** expired.md#clean: an empty pool without a write for the retention. */
 function* cleaner(after: number, config: Config): Steps<void> {
   yield sleep(after);
   const record: Item = yield { op: 'get', key: 'k' };

@@ -16,7 +16,7 @@ export function* repairKey(key: string, config: Config): Steps<void> {
   yield* settleStrangers(key, rows, config);
 }
 
-/** kinds.md#strangers: tasks that wait for the other kind. If nobody has the key, its kind changes for them. */
+/** kinds.md#waiters-of-the-other-kind: if no caller has the key, the kind changes for their tasks. */
 function* settleStrangers(key: string, rows: readonly Item[], config: Config): Steps<void> {
   const record: Item = { key, ...((yield { op: 'get', key }) as Item) };
   const now: number = yield NOW;

@@ -26,10 +26,9 @@ type Kind = 'lease' | 'pool';
 
 /** One history of a key that is a lease and a pool in turn. */
 export class KeyWorld extends withPermits(LeaseWorld) {
-  /** When somebody last had the key as a lease, and as a pool. */
+  /** When a caller last had the key as a lease, and as a pool. */
   readonly #heldAt: Record<Kind, number> = { lease: -1, pool: -1 };
   #foreignUntil = 0;
-  changes = 0;
   /** Lease ids of leases that an operator broke. Their holders are stopped by the fence alone. */
   readonly broken = new Set<string>();
 
@@ -81,10 +80,7 @@ export class KeyWorld extends withPermits(LeaseWorld) {
   protected override onWrite(before: Item | undefined, party: Party): void {
     const wasPool = before !== undefined && isPool(before);
     const pool = this.item !== undefined && isPool(this.item);
-    if (before && this.item && wasPool !== pool) {
-      this.changes++;
-      this.note(`  the key becomes a ${pool ? 'pool' : 'lease'}`);
-    }
+    if (before && this.item && wasPool !== pool) this.note(`  the key becomes a ${pool ? 'pool' : 'lease'}`);
     this.#noteHeld();
     if (this.item?.broken_at !== undefined && this.item.lease_id === before?.lease_id) {
       this.broken.add(this.item.lease_id);
@@ -98,13 +94,13 @@ export class KeyWorld extends withPermits(LeaseWorld) {
     if (op.error !== 'WrongKind') return;
     const kind: Kind = this.askedBy.has(task.request.requestId) ? 'lease' : 'pool';
     if (this.#heldAt[kind] < Number(this.put.get(op.ticket)))
-      throw new Broken(`${op.token} is told WrongKind, and nobody has had the key since it came`);
+      throw new Broken(`${op.token} is told WrongKind, and no caller has had the key since its row was put`);
   }
 
   override onRefused(error: Refused, self: Self): void {
     if (error.code !== 'WrongKind') return;
     const kind: Kind = self.wantsPermit ? 'lease' : 'pool';
-    if (this.#heldAt[kind] < self.startedAt) throw new Broken('WrongKind, and nobody has the key');
+    if (this.#heldAt[kind] < self.startedAt) throw new Broken('WrongKind, and no caller has the key');
   }
 
   override believe(name: string, answer: LeaseAnswer, from: number, requestId: string): string {

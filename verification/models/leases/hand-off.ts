@@ -7,7 +7,7 @@ import * as w from './writes.ts';
 
 export type Ending = 'released' | 'broken' | 'expired' | 'free' | 'undelivered';
 
-export interface HandedOff {
+interface HandedOff {
   moved: string[];
   end: 'granted' | 'empty' | 'overtaken';
   standing: Item;
@@ -104,7 +104,7 @@ export function grantTo(
   };
 }
 
-export interface Passing {
+interface Passing {
   /** The line to whose first the record was transferred already. */
   transferred?: Line;
   /** The row of the call that hands the key on: it is there, so that it takes the key whole. */

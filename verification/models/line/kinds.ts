@@ -22,7 +22,7 @@ interface First {
   entry: Item;
 }
 
-/** kinds.md#change: makes a pool of a key that nobody has. The whole item, so that no attribute of the lease stays. */
+/** kinds.md#change: makes a pool of a key that no caller has. The whole item, so that no attribute of the lease stays. */
 export function form(
   record: Item,
   { now, first, isMarked }: { now: number; first?: First; isMarked?: boolean },
