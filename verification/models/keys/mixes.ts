@@ -178,6 +178,17 @@ export const MIXES: Record<string, Mix> = {
       fates: ['dup'],
       slow: 40,
     }),
+  'late tries by clocks two apart': () =>
+    scenario({
+      offset: (party) => (party === 1 ? 2 : 0),
+      config: { skew: 2 },
+      record: { ...deadPool(0), formed: 990, fence: 990 },
+      leases: { callers: one('a', { hold: 0 }) },
+      permits: { callers: ['p', 'q'].map((name) => named(name, { limit: 2, hold: 0 })) },
+      faults: 1,
+      fates: ['dup'],
+      slow: 40,
+    }),
   'a late hand-off': (chooser) =>
     scenario({
       offset,
@@ -294,6 +305,10 @@ export const MUTANTS: Record<string, Mutant> = {
   lateTry: {
     what: 'a try lands in a pool that formed after the try was composed',
     mixes: ['late duplicates'],
+  },
+  cutNow: {
+    what: 'a try lands in a pool that formed before it by a clock that is behind',
+    mixes: ['late tries by clocks two apart'],
   },
   lookUnformed: {
     what: 'a permit is taken after a look at an earlier pool',

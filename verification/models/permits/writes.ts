@@ -96,7 +96,7 @@ function formedBefore({ formed, line, now }: Granting, { bugs, skew }: Config): 
   const kind = { conditions: ['lease_version = :pool'], values: { ':pool': 'pool' } };
   if (isKindEnough) return kind;
   return formed === undefined
-    ? { conditions: ['formed < :cut'], values: { ':cut': now - (bugs?.noSkew ? 0 : skew) } }
+    ? { conditions: ['formed < :cut'], values: { ':cut': now - (bugs?.noSkew || bugs?.cutNow ? 0 : skew) } }
     : { conditions: ['formed = :formed'], values: { ':formed': formed } };
 }
 
