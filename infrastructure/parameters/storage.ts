@@ -13,12 +13,6 @@ export const STORAGE: Group = {
     ...TABLE,
     guarded: true,
   },
-  poolsTable: {
-    default: '',
-    description: 'An existing table of pools to use. Empty: holdfast-<stage>-pools is created.',
-    ...TABLE,
-    guarded: true,
-  },
   commitsTable: {
     default: '',
     description: 'An existing table of commits to use. Empty: holdfast-<stage>-commits is created.',
