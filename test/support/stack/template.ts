@@ -63,10 +63,7 @@ const tableArn = (name: string) => ({
 export const resources = (capability: Capability, { tables = TABLES, bucket = BUCKET, machines = '*' } = {}) =>
   ({
     leases: [
-      ...[tables.leases, tables.waiters].flatMap((table) => [
-        tableArn(table),
-        tableArn(`${table}/index/by-execution`),
-      ]),
+      ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
       '*',
       { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },

@@ -29,7 +29,7 @@ const SCOPES = Object.fromEntries(
 export async function namespaceWorld(authorizer?: Authorizer) {
   const places = await newPlaces();
   const clock = new ManualClock();
-  const { leasesTable, waitersTable, poolsTable, commitsTable, nameserviceTable, bucket } = places;
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
   const leases = await queueWorld({ table: leasesTable, waitersTable, clock });
   const commits = await commitWorld({ table: commitsTable, bucket, clock });
   const names = await nameserviceWorld({ table: nameserviceTable, clock });
