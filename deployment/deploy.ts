@@ -1,4 +1,4 @@
-import type { Change, CreateChangeSetCommandInput, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
+import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { evaluate } from '../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
@@ -15,9 +15,6 @@ import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
 import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
 import { checkPlace, checkValues, type Values } from './values.ts';
-
-/** Which template a change set has. */
-export type TemplateOf = Pick<CreateChangeSetCommandInput, 'TemplateURL' | 'UsePreviousTemplate'>;
 
 /** How a deployment reports its progress, and asks for consent. */
 export interface Observer {
@@ -78,7 +75,7 @@ export async function deploy(
 
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
   const TemplateURL = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
-  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE', of: TemplateOf = { TemplateURL }) =>
+  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE', of: stacks.TemplateOf = { TemplateURL }) =>
     stacks.propose(aws, {
       StackName: name,
       ChangeSetType: type,
@@ -112,7 +109,7 @@ export async function deploy(
     }
   }
   const execute = (changeSet: stacks.ChangeSet) => stacks.execute(aws, { changeSet, name }, observer.onEvent);
-  const apply = async (values: Values, of?: TemplateOf) => {
+  const apply = async (values: Values, of?: stacks.TemplateOf) => {
     const changes = await changeTo(values, 'UPDATE', of);
     return changes && execute(changes);
   };

@@ -6,8 +6,8 @@ import { POOL } from '../shared/line/kind.ts';
 import { parsePool } from '../shared/permits/record.ts';
 import type { Clock } from '../shared/surroundings/clock.ts';
 import { type Aws, timeOfAws } from './aws.ts';
-import type { TemplateOf } from './deploy.ts';
 import { Refusal } from './failure.ts';
+import type { TemplateOf } from './stack.ts';
 import type { Values } from './values.ts';
 
 /** The tables of a stack of 0.2.0, which has a table of its own for pools. No later version reads that table. */
