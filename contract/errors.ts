@@ -98,9 +98,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       expiresAt: nullable(instant('When that grant ends, unless its holder extends it.')),
       retryAfterMs: retryAfterMs(),
       used: z.exactOptional(count('Of a pool: how much all holders weigh together.')),
-      limit: z.exactOptional(
-        nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.')),
-      ),
+      limit: z.exactOptional(nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.'))),
       holders: z.exactOptional(list(holder, 'Of a pool: the holders whose permits end first, up to ten.')),
     },
   },

@@ -107,9 +107,11 @@ describe('an execution that ends', () => {
     await park({ key: 'redriven', holder: 'in line', limit: 1, execution });
     clock.advance(10_000);
     for (const again of [false, true]) expect(await executionEnded(execution, again)).toEqual({ execution, ...none });
-    expect([await holders('redriven'), await rows('redriven'), (await executionRows('redriven')).length]).toMatchObject(
-      [['tester'], [{}], 2],
-    );
+    expect([await holders('redriven'), await rows('redriven'), (await executionRows('redriven')).length]).toMatchObject([
+      ['tester'],
+      [{}],
+      2,
+    ]);
     steps.executions.set(execution, 'FAILED');
     expect(await executionEnded(execution)).toMatchObject({ freed: 1, tickets: 1 });
   });
