@@ -31,15 +31,14 @@ export type Item = Record<string, AttributeValue>;
 type OwnPlaces = { [Place in keyof ReportDependencies['places']]: string };
 
 export async function newPlaces(): Promise<OwnPlaces> {
-  const [leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable, bucket] = await Promise.all([
+  const [leasesTable, commitsTable, nameserviceTable, waitersTable, bucket] = await Promise.all([
     newTable('leases'),
     newTable('commits'),
     newTable('nameservice'),
     newTable('waiters'),
-    newTable('pools'),
     newBucket(),
   ]);
-  return { leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable, bucket };
+  return { leasesTable, commitsTable, nameserviceTable, waitersTable, poolsTable: leasesTable, bucket };
 }
 
 /** An event bus whose events a test sees. */
