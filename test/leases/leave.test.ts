@@ -3,12 +3,13 @@ import { leaseLock } from '../../shared/leases/lock.ts';
 import { readRecord } from '../../shared/leases/read-record.ts';
 import { leave, refuse } from '../../shared/line/leave.ts';
 import { call } from '../support/emulators/aws.ts';
+import { throughTask } from '../support/stack/adapters.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await queueWorld();
 const { acquire, release, park, joinLine, putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
-const { dependencies, withdraw } = world;
+const { dependencies, withdraw, handlers } = world;
 afterAll(() => steps.stop());
 
 /** With so little time left, a release leaves the line to others: the lease is free, and keeps its mark. */
@@ -70,4 +71,17 @@ it('a withdrawal that names the ticket of its call costs a write and a read, how
   expect(requests.sent).toEqual(['UpdateItem', 'GetItem']);
   const flagged = (await rows(key)).filter(({ cancelled_at: at }) => at !== undefined);
   expect(flagged.map((row) => row.ticket?.S)).toEqual([ticket]);
+});
+
+it('the withdrawal of a task that was not notified of its grant ends the task, through the function', async () => {
+  const key = 'not notified';
+  const first = await acquire({ key });
+  const { task } = await park({ key, requestId: 'task' });
+  steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+  await release(first);
+  steps.faults = {};
+  expect([task.state, await rows(key)]).toMatchObject(['waiting', [{}]]);
+  const asked = { key, requestId: 'task', holder: 'tester' };
+  expect((await throughTask(handlers.withdraw, asked)).body).toMatchObject({ cancelled: true });
+  expect([task.state, task.error, await rows(key)]).toEqual(['failed', 'LeaseLost', []]);
 });
