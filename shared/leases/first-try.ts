@@ -59,7 +59,9 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
       const { end, record: after } = await handOffIfNext(dependencies, record, call);
       // A duplicate call may have a grant by now. Then the next write meets its grant.
       const isOwn = isRepeatable(after, request, triedAt);
-      if ((end !== 'empty' || lineSeenEmpty) && !isOwn) return { won: false, record: after };
+      // Another call has served the line at the same time, and no waiter was left.
+      const isFree = !isLeased(after) && after.waiters === undefined;
+      if ((end !== 'empty' || lineSeenEmpty) && !isOwn && !isFree) return { won: false, record: after };
       lineSeenEmpty = true;
     }
     before = record;

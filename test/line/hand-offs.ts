@@ -17,6 +17,16 @@ export async function handOffs(lineWorld: LineWorld) {
     dyingAfter(3, () => acquire({ key, holder, requestId: holder, waitSeconds }));
 
   describe('a release', () => {
+    it('a plain call takes a lock whose expired holder releases it at that moment, if no waiter is left in its line', async () => {
+      const key = newKey();
+      const first = await acquire({ key, ttlSeconds: 2 });
+      await waits(key, 'exited', 1);
+      timeline.advance(10_000);
+      requests.faultsOf.UpdateItem = [...world.triesByUpdate, precededBy(() => release(first))];
+      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain', repeated: false });
+      expect(await isMarked(key)).toBe(false);
+    });
+
     it('a release ends ten overdue tasks, serves the task behind them, and leaves the rest to the schedule', async () => {
       const key = newKey();
       const first = await acquire({ key });

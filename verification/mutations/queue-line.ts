@@ -27,6 +27,11 @@ export const QUEUE_LINE: Mutation[] = [
     ...['a task receives LeaseLost if a duplicate call releases the grant', LINE],
   ),
   shown(
+    'a plain call is refused a free lease whose line another call has emptied',
+    [change('&& !isOwn && !isFree)', '&& !isOwn)')],
+    'a plain call takes a lock whose expired holder releases it at that moment',
+  ),
+  shown(
     'a task whose expired grant was taken over waits without a mark',
     [change('if (isTakenOver) continue;', 'if (isTakenOver && record === undefined) continue;')],
     'a task whose expired grant is taken over between its two marks',
