@@ -30,7 +30,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       args,
       options: {
         ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, untag: TEXTS, 'allow-change': TEXTS },
-        ...{ plan: SWITCH, yes: SWITCH, help: SWITCH },
+        ...{ 'forget-pools': SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
     if (values.help) {
@@ -48,6 +48,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       tags: values.tag,
       untag: values.untag,
       allowedChanges: values['allow-change'],
+      forgetPools: values['forget-pools'],
     });
     const stack = await deploy(await connect(region), { artifact, order }, observer(values));
     for (const { OutputKey, OutputValue } of stack?.Outputs ?? []) console.log(`${OutputKey} ${OutputValue}`);

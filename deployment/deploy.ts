@@ -2,12 +2,14 @@ import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { evaluate } from '../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
+import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { defaultCodeBucket, upload } from './code.ts';
 import { Refusal } from './failure.ts';
 import { refuseForeignCommits } from './foreign-commits.ts';
 import { refuseSplit } from './guards.ts';
+import { adviceOf, oldPoolsOf, upgrade } from './old-pools.ts';
 import { inferred } from './previous.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
@@ -32,6 +34,8 @@ const PENDING = 'pending';
 const CHOOSE_PROTOCOL =
   'commitProtocol=dynamo is for buckets with Rust writers of object_store up to 0.12. Without such writers, native is better: see docs/commits.md';
 
+const STOPPED = 'With acquireConcurrency=0 no call of acquire runs. --reset acquireConcurrency starts acquire again';
+
 /**
  * Deploys a release, or changes the parameters of one that is deployed.
  * @returns the stack, or nothing where the caller did not confirm
@@ -39,11 +43,11 @@ const CHOOSE_PROTOCOL =
  */
 export async function deploy(
   aws: Aws,
-  { artifact, order }: { artifact: Artifact; order: Order },
+  { artifact, order, clock = systemClock }: { artifact: Artifact; order: Order; clock?: Clock },
   observer: Observer,
 ): Promise<Stack | undefined> {
   const { template } = artifact;
-  const { stage, given, reset, allowedChanges } = order;
+  const { stage, given, reset, allowedChanges, forgetPools } = order;
   const name = `holdfast-${stage}`;
   const { stack, shell } = await stacks.find(aws, name);
   const isNew = stack === undefined;
@@ -65,14 +69,17 @@ export async function deploy(
   const commits = next.commitsTable || (isNew ? undefined : own.commitsTable);
   await refuseForeignCommits(aws, { previous, next, table: commits });
   if (isNew && !next.commitProtocol) observer.say(CHOOSE_PROTOCOL);
+  if (next.acquireConcurrency === '0') observer.say(STOPPED);
+  const old = oldPoolsOf(previous, own);
+  if (old) observer.say(adviceOf(old, forgetPools));
 
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
   const TemplateURL = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
-  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE') =>
+  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE', of: stacks.TemplateOf = { TemplateURL }) =>
     stacks.propose(aws, {
       StackName: name,
       ChangeSetType: type,
-      TemplateURL,
+      ...of,
       Capabilities: ['CAPABILITY_NAMED_IAM'],
       Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
       Tags,
@@ -101,11 +108,19 @@ export async function deploy(
       return undefined;
     }
   }
-  const deployed = await stacks.execute(aws, { changeSet, name }, observer.onEvent);
+  const execute = (changeSet: stacks.ChangeSet) => stacks.execute(aws, { changeSet, name }, observer.onEvent);
+  const apply = async (values: Values, of?: stacks.TemplateOf) => {
+    const changes = await changeTo(values, 'UPDATE', of);
+    return changes && execute(changes);
+  };
+  if (old) {
+    await stacks.withdraw(aws, changeSet, name);
+    return upgrade(aws, { old, previous, next, forgetPools, clock }, { apply, say: observer.say });
+  }
+  const deployed = await execute(changeSet);
   if (!isProtected) return deployed;
   observer.say('Protecting the tables from deletion');
-  const protection = await changeTo(next, 'UPDATE');
-  return protection ? stacks.execute(aws, { changeSet: protection, name }, observer.onEvent) : deployed;
+  return (await apply(next)) ?? deployed;
 }
 
 /** What a creation adds. CloudFormation makes no change set for a stack that it failed to create. */

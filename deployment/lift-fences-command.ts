@@ -10,8 +10,8 @@ const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as con
 
 const SWITCH = { type: 'boolean', default: false } as const;
 
-/** The keys of the tables that have fences: of leases, and of pools. */
-const KEYS = ['key (S)', 'key (S), row (S)'];
+/** The key of the table of leases. */
+const KEY = 'key (S)';
 
 /**
  * `npm run lift-fences` and `holdfast lift-fences`: for a table that was restored to a point in time, before callers use it.
@@ -27,7 +27,7 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     const place = `account ${aws.account}, region ${aws.region}`;
     const key = await keyOfTable(aws, table);
     if (key === undefined) throw new Refusal(`there is no table ${table} in ${place}`);
-    if (!KEYS.includes(key)) throw new Refusal(`${table} is no table of leases or pools: its key is ${key}`);
+    if (key !== KEY) throw new Refusal(`${table} is no table of leases: its key is ${key}`);
     const now = await timeOfAws(aws, table);
     const use = values.yes ? undefined : await useOf(aws.dynamodb, table, now);
     if (use && !(await mayLift(use))) return;

@@ -6,6 +6,7 @@ import {
 } from '@aws-sdk/client-dynamodb';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Item } from '../shared/aws/dynamodb.ts';
+import { isPool } from '../shared/line/kind.ts';
 
 /** How far a fence that a function granted may be ahead of AWS's clock, in milliseconds. */
 const MARGIN_MS = 60_000;
@@ -18,7 +19,7 @@ const KEPT_SECONDS = {
 };
 
 /**
- * Lifts every fence of a restored table of leases, or of pools, above those that were granted after the point in time of
+ * Lifts every fence of a restored table of leases, also of its pools, above those that were granted after the point in time of
  * the restore. Fences follow the clock, so a minute from now is above them all. A fence that is higher stays. A lifted fence is ahead of
  * the clock: if TTL deleted its record before the clock has passed the fence, the next grant would have a lower fence.
  * @param now epoch milliseconds by AWS's clock, which the functions' clocks agree with
@@ -47,13 +48,13 @@ async function lift(
   dynamodb: DynamoDBClient,
   { table, item, to }: { table: string; item: Item; to: number },
 ): Promise<boolean> {
-  const { key, row } = item;
+  const { key } = item;
   if (!key) return false;
   let standing: Item | undefined = item;
   while (standing && Number(standing.fence?.N) < to)
     try {
       const update = updateOf(standing, to);
-      await dynamodb.send(new UpdateItemCommand({ TableName: table, Key: { key, ...(row && { row }) }, ...update }));
+      await dynamodb.send(new UpdateItemCommand({ TableName: table, Key: { key }, ...update }));
       return true;
     } catch (error) {
       if (!(error instanceof ConditionalCheckFailedException)) throw error;
@@ -64,15 +65,15 @@ async function lift(
 
 /** Sets the fence, and puts the TTL off if DynamoDB may otherwise delete the record too early. */
 function updateOf(standing: Item, to: number) {
-  const attribute = standing.row ? 'ttl_at' : 'lease_expiry';
-  const seen = standing[attribute];
-  const kept = Math.ceil(to / 1000) + (standing.lease_version ? KEPT_SECONDS.held : KEPT_SECONDS.other);
+  const seen = standing.lease_expiry;
+  const isHeldLease = standing.lease_version !== undefined && !isPool(standing);
+  const kept = Math.ceil(to / 1000) + (isHeldLease ? KEPT_SECONDS.held : KEPT_SECONDS.other);
   // A record without a time never vanishes.
   const isEarly = seen?.N !== undefined && Number(seen.N) < kept;
   return {
     UpdateExpression: `SET #fence = :to${isEarly ? ', #ttl = :kept' : ''}`,
     ConditionExpression: `#fence < :to AND ${seen ? '#ttl = :seen' : 'attribute_not_exists(#ttl)'}`,
-    ExpressionAttributeNames: { '#fence': 'fence', '#ttl': attribute },
+    ExpressionAttributeNames: { '#fence': 'fence', '#ttl': 'lease_expiry' },
     ExpressionAttributeValues: {
       ':to': { N: String(to) },
       ...(seen && { ':seen': seen }),

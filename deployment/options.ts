@@ -11,13 +11,14 @@ export const DEPLOY_OPTIONS = {
     help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',
     multiple: true,
   },
+  'forget-pools': { help: 'from 0.2.0: do not wait until all permits and their waiters have ended' },
   plan: { help: 'show the changes, and make none' },
   yes: { help: 'do not ask' },
 } as const;
 
 /** What `lift-fences` takes. */
 export const LIFT_OPTIONS = {
-  table: { value: 'NAME', help: 'the restored table, of leases or of pools', multiple: true },
+  table: { value: 'NAME', help: 'the restored table of leases', multiple: true },
   region: DEPLOY_OPTIONS.region,
   yes: { help: 'do not ask, even if callers use the table' },
 } as const;

@@ -17,6 +17,8 @@ export interface Request {
   untag: string[];
   /** Names of guarded parameters that may change. */
   allowedChanges: string[];
+  /** Whether permits of 0.2.0 may still be held, and awaited. */
+  forgetPools: boolean;
 }
 
 /** A request that can be understood. */
@@ -27,11 +29,12 @@ export interface Order {
   tags: Tag[];
   untag: string[];
   allowedChanges: string[];
+  forgetPools: boolean;
 }
 
 /** @throws Refusal that names what is wrong, before anybody asks AWS anything */
 export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
-  const { stage, reset, allowedChanges } = request;
+  const { stage, reset, allowedChanges, forgetPools } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
   const given = parseParameters(request.parameters, { Parameters });
@@ -47,7 +50,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const tags = parseTags(request.tags);
   const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
   if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is given and taken off`);
-  return { stage, given, reset, allowedChanges, tags, untag };
+  return { stage, given, reset, allowedChanges, tags, untag, forgetPools };
 }
 
 /** Of CloudFormation, for each stack. */

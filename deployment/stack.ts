@@ -61,6 +61,9 @@ export interface ChangeSet {
   changes: Change[];
 }
 
+/** Which template a change set has. */
+export type TemplateOf = Pick<CreateChangeSetCommandInput, 'TemplateURL' | 'UsePreviousTemplate'>;
+
 type Request = Omit<CreateChangeSetCommandInput, 'ChangeSetName'>;
 
 /** @returns nothing where nothing would change @throws Refusal with the reason of CloudFormation */

@@ -6,13 +6,13 @@ import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
 
-const TABLES = ['leasesTable', 'waitersTable', 'poolsTable', 'commitsTable', 'nameserviceTable'];
+const TABLES = ['leasesTable', 'waitersTable', 'commitsTable', 'nameserviceTable'];
 
 /** Finds what an execution that ends has held or waited for. */
 const INDEX = 'by-execution';
 
-/** A table of leases may lack the index, as one of the Rust crate does: its leases then end at their ttl, as docs/operations.md says. */
-const NEED_INDEX = ['waitersTable', 'poolsTable'];
+/** A table of leases may lack the index, as a table of the Rust crate does: its leases then end at their ttl, as docs/operations.md says. */
+const NEEDS_INDEX = 'waitersTable';
 
 /**
  * A table or bucket that a parameter names must exist, and a table must have the key and the index that the functions use. One
@@ -35,7 +35,7 @@ export async function checkStorage(
       if (parameter === 'bucket') return [];
       const { key, indexKey } = keysOf(Object(template.Resources[idOf(parameter)]?.Properties));
       if (found.key !== key) return [`${parameter}: the key of table ${name} is ${found.key}, and must be ${key}`];
-      const needsIndex = NEED_INDEX.includes(parameter) && values.executionEvents !== 'DISABLED';
+      const needsIndex = parameter === NEEDS_INDEX && values.executionEvents !== 'DISABLED';
       return needsIndex && found.indexKey !== indexKey ? [`${parameter}: table ${name} ${lacksIndex(indexKey)}`] : [];
     }),
     ...made.map(async ({ parameter, name }) =>

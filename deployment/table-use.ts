@@ -2,6 +2,7 @@ import { type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { parseRecord } from '../shared/leases/record.ts';
 import { stateOf } from '../shared/leases/rules.ts';
+import { isPool } from '../shared/line/kind.ts';
 import { parsePool } from '../shared/permits/record.ts';
 import { isInstant } from '../shared/surroundings/clock.ts';
 
@@ -10,14 +11,14 @@ const RECENT_MS = 300_000;
 
 /**
  * @param now epoch milliseconds
- * @returns what shows that callers use a table of leases or pools; undefined if nothing does
+ * @returns what shows that callers use a table of leases; undefined if nothing does
  */
 export async function useOf(dynamodb: DynamoDBClient, table: string, now: number): Promise<string | undefined> {
   let held = 0;
   let lastWrite = 0;
   for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
     for (const item of Items) {
-      const { isHeld, writes } = item.row ? ofPool(item, now) : ofLease(item, now);
+      const { isHeld, writes } = isPool(item) ? ofPool(item, now) : ofLease(item, now);
       held += isHeld;
       lastWrite = Math.max(lastWrite, ...writes.filter(isInstant));
     }

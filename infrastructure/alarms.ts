@@ -54,12 +54,6 @@ const TABLES: Table[] = [
     name: `\${self:custom.nameserviceTable}`,
     index: 'gsi1-kind',
   },
-  {
-    id: 'PoolsTable',
-    subject: 'the pools table or its index',
-    name: `\${self:custom.poolsTable}`,
-    index: 'by-execution',
-  },
   { id: 'CommitsTable', subject: 'the commits table', name: `\${self:custom.commitsTable}` },
 ];
 

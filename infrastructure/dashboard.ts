@@ -118,7 +118,6 @@ function service(): Widget[] {
 const TABLES = [
   { parameter: 'leasesTable', index: 'by-execution' },
   { parameter: 'waitersTable', index: 'by-execution' },
-  { parameter: 'poolsTable', index: 'by-execution' },
   { parameter: 'commitsTable', index: undefined },
   { parameter: 'nameserviceTable', index: 'gsi1-kind' },
 ];

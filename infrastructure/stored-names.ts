@@ -5,7 +5,6 @@ import type { ParameterName } from './parameters/kinds.ts';
 export const NAMES: Record<ParameterName, Json> = {
   leasesTable: choose('CreateLeasesTable', sub(`holdfast-\${stage}-leases`), ref('leasesTable')),
   waitersTable: choose('CreateWaitersTable', sub(`holdfast-\${stage}-waiters`), ref('waitersTable')),
-  poolsTable: choose('CreatePoolsTable', sub(`holdfast-\${stage}-pools`), ref('poolsTable')),
   commitsTable: choose('CreateCommitsTable', sub(`holdfast-\${stage}-commits`), ref('commitsTable')),
   nameserviceTable: choose('CreateNameserviceTable', sub(`holdfast-\${stage}-nameservice`), ref('nameserviceTable')),
   bucket: choose('CreateBucket', sub(`holdfast-\${stage}-\${AWS::AccountId}-\${AWS::Region}`), ref('bucket')),

@@ -31,7 +31,7 @@ export interface DirectOptions {
    * lost answer costs two seconds.
    */
   client: DynamoDBClient;
-  /** The table of leases, and the table of parked tasks. */
+  /** The table of leases and pools, and the table of waiters. */
   leasesTable: string;
   waitersTable: string;
   /** The values of the deployment; the defaults are 500 and 3600. */

@@ -3,19 +3,13 @@ import { type Group, SWITCH, TABLE } from './kinds.ts';
 export const STORAGE: Group = {
   leasesTable: {
     default: '',
-    description: 'An existing table of leases to use. Empty: holdfast-<stage>-leases is created.',
+    description: 'An existing table of leases and pools to use. Empty: holdfast-<stage>-leases is created.',
     ...TABLE,
     guarded: true,
   },
   waitersTable: {
     default: '',
-    description: 'An existing table of parked tasks to use. Empty: holdfast-<stage>-waiters is created.',
-    ...TABLE,
-    guarded: true,
-  },
-  poolsTable: {
-    default: '',
-    description: 'An existing table of pools to use. Empty: holdfast-<stage>-pools is created.',
+    description: 'An existing table of waiters to use. Empty: holdfast-<stage>-waiters is created.',
     ...TABLE,
     guarded: true,
   },

@@ -2,8 +2,9 @@ import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
-import { conditionalWrite } from '../aws/dynamodb.ts';
-import { writing } from '../aws/send.ts';
+import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
 import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
@@ -12,7 +13,7 @@ import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -37,9 +38,10 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     const grant = newGrant(dependencies, request, before);
     const triedAt = grant.acquiredAt;
     const outcome = await put(dependencies, grant, call);
-    if (outcome.won) {
-      const previous = outcome.item && endedBefore(parseRecord(outcome.item), 'expired', triedAt);
-      return { won: true, record: parseRecord(grantItem(grant)), repeated: false, previous };
+    if (outcome.won || outcome.old?.lease_version?.S === grant.version) {
+      const granted = await settle(dependencies, { grant, ...outcome }, call);
+      if (granted) return granted;
+      continue;
     }
     const record = parseRecord(outcome.old ?? { key: text(request.key) });
     if (isOwnOf(record, request) && isOver(record)) throw leaseLost(request.key, endReason(record), record);
@@ -51,13 +53,15 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
       continue;
     }
     const couldBeHad = !isLeased(record) || takeoverAt(record, dependencies.clockSkewMs) <= triedAt;
-    if (!couldBeHad || tries === MAX_TRIES) return { won: false, record };
+    if (!couldBeHad || tries >= MAX_TRIES) return { won: false, record };
     if (record.malformed !== undefined) throw unusable(record);
     if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
       const { end, record: after } = await handOffIfNext(dependencies, record, call);
       // A duplicate call may have a grant by now. Then the next write meets its grant.
       const isOwn = isRepeatable(after, request, triedAt);
-      if ((end !== 'empty' || lineSeenEmpty) && !isOwn) return { won: false, record: after };
+      // Another call has served the line at the same time, and no waiter was left.
+      const isFree = !isLeased(after) && after.waiters === undefined;
+      if ((end !== 'empty' || lineSeenEmpty) && !isOwn && !isFree) return { won: false, record: after };
       lineSeenEmpty = true;
     }
     before = record;
@@ -75,6 +79,38 @@ function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, 
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}
+
+/** The outcome of a write that landed, or met what an earlier try of the same write had left. */
+interface Landed {
+  grant: Grant;
+  won: boolean;
+  item?: Item | undefined;
+  old?: Item | undefined;
+}
+
+/**
+ * The grant that this call has written. If the write is late, and met no fence, raises the fence of the grant first: of a try of the SDK that got no
+ * answer, nothing tells what it met.
+ * @returns undefined if another call has changed the grant
+ * @throws HoldfastError OutcomeUnknown if the fence could not be raised, because this call may be the only one that has the request id
+ */
+async function settle(
+  dependencies: LeaseDependencies,
+  { grant, won, item, old = grantItem(grant) }: Landed,
+  call: Call,
+): Promise<Granted | undefined> {
+  const record = parseRecord(old);
+  const previous = item && endedBefore(parseRecord(item), 'expired', grant.acquiredAt);
+  const granted = { won: true, record, repeated: !won, previous } as const;
+  if (item?.fence !== undefined || !isLate(grant, dependencies.clock.now())) return granted;
+  const { raiseFence } = await import('./lock.ts');
+  try {
+    const raised = await raiseFence(dependencies, record as Leased, call);
+    return raised.won ? { ...granted, record: raised.record } : undefined;
+  } catch (error) {
+    throw error instanceof HoldfastError ? outcomeUnknown(writing(`table ${dependencies.table}`), error) : error;
+  }
 }
 
 /** Answers a request whose grant stands. @returns undefined if the grant has changed */

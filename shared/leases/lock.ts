@@ -19,6 +19,9 @@ import { endReason, endsAt, grantedIn, isLeased, isOver, takeoverAt } from './ru
 import { leaseHeld, leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
 
+// A plain acquire that needs this loads it from here: a chunk of its own would make each bundle larger.
+export { raiseFence } from './marks.ts';
+
 /** If the record was deleted with its mark, many calls may see this at the same time. A random pause up to this long separates them: one hand-off is enough. */
 const CROWD_MS = 25;
 

@@ -7,7 +7,7 @@ import type { WaitingTask } from '../line/waiters.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import { paceAfter } from './pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { isLeased } from './rules.ts';
+import { isLeased, risingFence } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /**
@@ -27,6 +27,12 @@ export const answer = (dependencies: LeaseDependencies, record: Leased, call: Ca
     { record, set: ', answered_at = :now', values: { ':now': integer(dependencies.clock.now()) } },
     call,
   );
+
+/** Raises the fence of a grant that this call has written late, before any call has answered with the grant (docs/protocols/leases.md#late-grants). */
+export const raiseFence = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> => {
+  const values = { ':fence': integer(risingFence(record, dependencies.clock.now())) };
+  return writeVersion(dependencies, { record, set: ', fence = :fence', values }, call);
+};
 
 /** A counter and not a flag, so that a call that found the line empty removes it only if no waiter has joined since. */
 const RAISE_MARK = 'waiters = if_not_exists(waiters, :zero) + :one';
@@ -122,7 +128,8 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
 }
 
 /**
- * Makes the grant a full one, for the call that claims it (docs/protocols/queue.md#claim).
+ * Makes the grant a full one, for the call that claims it (docs/protocols/queue.md#claim). Raises the fence if the hand-off may have met no record:
+ * its write may have been late, and no call has answered with the grant yet.
  * @param ttlSeconds what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there.
  */
 export function claimFull(
@@ -134,10 +141,11 @@ export function claimFull(
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
   const pace = paceAfter(record);
+  const fence = record.previous === undefined ? risingFence(record, now) : undefined;
   const expression =
     'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
-    `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'} ` +
-    'REMOVE claim_ttl_ms';
+    `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'}` +
+    `${fence === undefined ? '' : ', fence = :fence'} REMOVE claim_ttl_ms`;
   const values = {
     ':version': text(version),
     ':now': integer(now),
@@ -146,6 +154,7 @@ export function claimFull(
     ':ttlMs': integer(ttlSeconds * 1000),
     ':ttlSeconds': integer(ttlSeconds),
     ...(pace !== undefined && { ':pace': integer(pace) }),
+    ...(fence !== undefined && { ':fence': integer(fence) }),
   };
   return updateLease(dependencies, { key, expression, condition: isStillHeld(record), values, version }, call);
 }

@@ -70,12 +70,22 @@ export function endReason(record: LeaseRecord): 'released' | 'broken' {
 }
 
 /**
- * Rises strictly while the record stays, because it exceeds the previous fence. Rises after something removed the record or
- * our attributes as well, because time has passed.
+ * Rises strictly while the record stays, because it exceeds the previous fence. If something has removed the record or our attributes, the
+ * fence starts from the clock, and rises as far as the clocks agree and the write is not late (`isLate`).
  */
 function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
 }
+
+/** Another grant, its release, and a foreign client's take and delete are four requests, and hardly fit into this time. */
+const PROMPT_MS = 50;
+
+/**
+ * True if other grants may have come and gone since the fence of a grant was taken. If its write met no fence, the fence is raised before the grant
+ * is answered (docs/protocols/leases.md#late-grants).
+ */
+export const isLate = ({ acquiredAt }: Pick<LeaseRecord, 'acquiredAt'>, now: number): boolean =>
+  now - Number(acquiredAt) > PROMPT_MS;
 
 /** The fence of the next grant. @throws HoldfastError Unavailable if another client left one that no fence can exceed */
 export function risingFence({ key, fence }: LeaseRecord, now: number): number {

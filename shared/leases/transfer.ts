@@ -9,10 +9,10 @@ import { WINDOW_SECONDS } from '../line/times.ts';
 import { isTask, type Waiter } from '../line/waiters.ts';
 import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, lineUnchanged } from './conditions.ts';
 import { type Grant, grantItem, newGrant } from './grant.ts';
-import { isCounter, keeping, MARK_ATTRIBUTES } from './marks.ts';
+import { isCounter, keeping, MARK_ATTRIBUTES, raiseFence } from './marks.ts';
 import type { Ending, Line, NextInLine } from './next.ts';
 import type { LeaseRecord } from './record.ts';
-import { isEnding, isLeased } from './rules.ts';
+import { isEnding, isLate, isLeased } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /** The hints name up to this many waiters. */
@@ -46,7 +46,7 @@ interface Transfer {
 /**
  * Moves the lease from one holder to the next, or gives a free one to the next, in one write, so that no other caller comes in between
  * (docs/protocols/queue.md#hand-off). Replaces or removes all of the previous grant. If its execution stayed, the end of that execution would
- * free the successor's lease.
+ * free the successor's lease. A late grant gets a higher fence.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function transfer(
@@ -76,7 +76,10 @@ export async function transfer(
   };
   const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
   const condition = all(unchanged, isBelow(grant.fence));
-  return landed(grant, await updateLease(dependencies, { key, version, ...update, condition }, call));
+  const written = await updateLease(dependencies, { key, version, ...update, condition }, call);
+  const { won, record } = written;
+  const hasLateFence = won && isLeased(record) && from.fence === undefined && isLate(grant, dependencies.clock.now());
+  return landed(grant, hasLateFence ? await raiseFence(dependencies, record, call) : written);
 }
 
 /** So that its former holder learns that an operator broke the lease. It stays until a plain acquire, or the next break. */

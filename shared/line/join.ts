@@ -6,7 +6,7 @@ import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { LockCall } from './lock.ts';
 import { deleteWaiter, newTicket, putWaiter, queueFull, type WaitingCall, withdrawn } from './waiters.ts';
-import { KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
+import { deleteUnlessWithdrawn, KEEP_POSITION_MS, keepPosition } from './waiting-calls.ts';
 
 /**
  * Removes a call that has just joined from a line that is too long.
@@ -52,14 +52,18 @@ async function takePosition(
 }
 
 /**
- * A call in line has met a record of the other kind. A line has waiters for one kind, so the call leaves.
- * @returns a handler that throws the error
+ * A call in line has met a record of the other kind. A line has waiters for one kind, so the call leaves, and begins again unless it was withdrawn.
+ * @returns a handler that throws the error, or LeaseLost (`cancelled`)
  */
 export const leaving =
   <Rec>({ dependencies, lock, call }: LockCall<Rec>, ticket: string) =>
   async (error: unknown): Promise<never> => {
-    if (error instanceof OtherKind) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
-    throw error;
+    if (!(error instanceof OtherKind)) throw error;
+    const name = { key: lock.asked.key, ticket };
+    const { cancelled } = await deleteUnlessWithdrawn(dependencies, name, call);
+    if (!cancelled) throw error;
+    await deleteWaiter(dependencies, name, call);
+    throw withdrawn(name.key);
   };
 
 /** A call that joins the line of a lock. */

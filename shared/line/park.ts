@@ -1,8 +1,9 @@
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
 import type { Parked } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { leaving } from './join.ts';
+import { OtherKind } from './kind.ts';
 import { isLineFull } from './limits/full-lines.ts';
 import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
@@ -41,12 +42,17 @@ async function putInLine<Rec>(
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };
   await putWaiter(dependencies, waiter, call);
-  // The state machine receives the error of this call, so no message is sent to the task.
-  const outcome = await enter(dependencies, { lock, waiter }, call).catch(
-    leaving({ dependencies, lock, call }, waiter.ticket),
-  );
+  const outcome = await enter(dependencies, { lock, waiter }, call).catch(async (error) => {
+    // The state machine receives the error of this call, so no message is sent to the task. If its row stays, the schedule ends it.
+    if (error instanceof OtherKind) await deleteWaiter(dependencies, waiter, call).catch(ifFailed);
+    throw error;
+  });
   const { holder } = asked;
   return { key: asked.key, holder, ticket: waiter.ticket, parked: outcome === 'waits' };
+}
+
+function ifFailed(error: unknown): void {
+  if (!(error instanceof HoldfastError)) throw error;
 }
 
 /** `waits`: the task waits, or may wait. `notified`: the task no longer waits, or another call is about to notify the task. */

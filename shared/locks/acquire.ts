@@ -1,4 +1,5 @@
 import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import { acquireOrParkLease } from '../leases/acquire.ts';
 import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
@@ -23,14 +24,16 @@ export function acquire(dependencies: LeaseDependencies) {
     const { clock } = dependencies;
     const { key } = input;
     const [arrivedAt, waitMs] = [clock.now(), input.waitSeconds * 1000];
+    let over: Item | undefined;
     for (let changes = 0; ; changes++) {
       const waitSeconds = Math.max(0, waitMs - (clock.now() - arrivedAt)) / 1000;
       try {
-        return await run({ ...input, waitSeconds }, call);
+        return await run({ ...input, waitSeconds, ...(over && { over }) }, call);
       } catch (error) {
         if (!(error instanceof OtherKind) || changes === MOST_CHANGES) throw error;
         const { changeKind } = await import('./change-kind.ts');
-        await changeKind(dependencies, { key, item: error.item, to: hasTerms(input) ? 'pool' : 'lease' }, call);
+        const [to, withPermit] = [hasTerms(input) ? 'pool' : 'lease', input.taskToken === undefined] as const;
+        over = await changeKind(dependencies, { key, item: error.item, to, withPermit }, call);
       }
     }
   };

@@ -19,6 +19,8 @@ interface Changing {
   /** The record that the call met. */
   item: Item;
   to: Kind;
+  /** Whether the write of the caller's permit can form the pool. A task and the schedule form an empty pool first. */
+  withPermit?: boolean;
 }
 
 /** Calls of both kinds may come at the same time, and each of them changes the record. */
@@ -27,29 +29,30 @@ const MOST_TRIES = 10;
 /**
  * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). A call that returns has changed the kind, or has met a record that
  * another call has changed, so its caller tries again.
+ * @returns `withPermit`: the record of a free lease, over which the caller's write forms the pool
  * @throws HoldfastError WrongKind, Throttled, Unavailable, OutcomeUnknown
  */
 export async function changeKind(
   dependencies: LeaseDependencies,
-  { key, item, to }: Changing,
+  { key, item, to, withPermit = false }: Changing,
   call: Call,
-): Promise<void> {
+): Promise<Item | undefined> {
   try {
-    await (to === 'pool'
-      ? poolFrom(dependencies, { item, record: parseRecord(item) }, call)
-      : leaseFrom(dependencies, parsePool(key, item), call));
+    if (to === 'pool') return await poolFrom(dependencies, { item, record: parseRecord(item), withPermit }, call);
+    await leaseFrom(dependencies, parsePool(key, item), call);
   } catch (error) {
     // Another call has changed the kind.
     if (!(error instanceof OtherKind)) throw error;
   }
+  return undefined;
 }
 
 /** @throws OtherKind if the key is a pool */
 async function poolFrom(
   dependencies: LeaseDependencies,
-  seen: { item: Item; record: LeaseRecord },
+  { withPermit, ...seen }: { item: Item; record: LeaseRecord; withPermit: boolean },
   call: Call,
-): Promise<void> {
+): Promise<Item | undefined> {
   let { item, record } = seen;
   const { key } = record;
   for (let tries = 0; tries < MOST_TRIES; tries++) {
@@ -60,18 +63,20 @@ async function poolFrom(
       const handed = await handOffLease(dependencies, { record, ending }, call);
       // The waiters of the line come first.
       if (handed.end === 'left') throw isLease(dependencies, handed.record);
-      return;
+      return undefined;
     }
+    if (withPermit) return item;
     try {
       // If another call has formed the pool, the caller's next try meets that pool.
       await formPool(dependencies, { key, over: item }, call);
-      return;
+      return undefined;
     } catch (error) {
       if (!(error instanceof OtherKind)) throw error;
       item = error.item;
       record = parseRecord(item);
     }
   }
+  return undefined;
 }
 
 /** @throws OtherKind if the key is a lease */

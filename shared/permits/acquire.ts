@@ -1,5 +1,6 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import { naming } from '../aws/send.ts';
 import type { Acquired, Mode, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
@@ -31,6 +32,8 @@ export interface PermitInput {
   limit?: number | undefined;
   weight?: number | undefined;
   mode?: Mode | undefined;
+  /** The record of a free lease that the permit turns into a pool (locks/acquire.ts). */
+  over?: Item | undefined;
 }
 
 /**
@@ -48,7 +51,7 @@ export function acquirePermit(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: () => tryOnce(dependencies, request, call),
+      attempt: () => tryOnce(dependencies, { ...request, over: input.over }, call),
       lock: async ({ fence }: PoolRecord) =>
         (await import('./lock.ts')).permitLock(dependencies, { ...request, seenFence: fence }, call),
       held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),

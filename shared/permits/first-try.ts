@@ -21,6 +21,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
   const { clock, clockSkewMs } = dependencies;
   let ended: PoolEntry[] = [];
   let seen: PoolRecord | undefined;
+  let { over } = request;
   let lineSeenEmpty = false;
   let meetings = 1;
   const mayMeetAgain = () => meetings++ < MAX_DUPLICATE_CONFLICTS;
@@ -28,8 +29,12 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     const triedAt = clock.now();
     const isFull = ended.length <= MOST_ENDED;
     const known = seen?.formed;
-    const { won, record } = await write(dependencies, { request, ended, seen, now: triedAt }, call);
-    seen = record;
+    const { won, record } = await write(
+      dependencies,
+      { request: { ...request, over }, ended, seen, now: triedAt },
+      call,
+    );
+    [seen, over] = [record, undefined];
     const own = entryOf(record, request.name);
     if (isFull && won && own) return { won: true, record, repeated: false, ended };
     refuseEnded(record, request);
@@ -83,9 +88,10 @@ const write = async (
   call: Call,
 ): Promise<Written> => {
   const { key } = request;
-  if (seen && seen.formed === undefined) {
+  const { over } = request;
+  if (over || (seen && seen.formed === undefined)) {
     const { formPool } = await import('./form.ts');
-    return formPool(dependencies, { key, permit: request }, call);
+    return formPool(dependencies, { key, over, permit: request }, call);
   }
   return ended.length <= MOST_ENDED
     ? grantPermits(dependencies, { key, permits: [request], ended, seen, now }, call)

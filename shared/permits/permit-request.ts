@@ -1,3 +1,4 @@
+import type { Item } from '../aws/dynamodb.ts';
 import { type HoldfastError, invalidRequest } from '../errors.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
 import type { NewPermit, PoolEntry, PoolRecord } from './record.ts';
@@ -7,6 +8,8 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
   key: string;
   requestId: string;
   principal: string | undefined;
+  /** The record of a free lease that the permit turns into a pool. */
+  over?: Item | undefined;
 }
 
 /** A request has one permit, by the terms of the call that received it. A duplicate call that asks for another weight would be misled by it. */

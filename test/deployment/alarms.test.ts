@@ -95,10 +95,8 @@ describe('alarms', () => {
       );
     }
     const waiters = [{ Name: 'TableName', Value: TABLES.waiters }];
-    const pools = [{ Name: 'TableName', Value: TABLES.pools }];
     const index = { Name: 'GlobalSecondaryIndexName', Value: 'by-execution' };
     expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, [...waiters, index]].flatMap(readAndWrite));
-    expect(throttledOf('PoolsTableThrottlesAlarm')).toEqual([pools, [...pools, index]].flatMap(readAndWrite));
   });
 
   it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
@@ -118,8 +116,8 @@ describe('alarms', () => {
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    // Also of the queue's functions and table, of pools, and of the report.
-    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + 4);
+    // Also of the queue's functions and table, and of the report.
+    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + 3);
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);

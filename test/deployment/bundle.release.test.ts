@@ -171,7 +171,6 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
   const settings = {
     LOG_LEVEL: 'DEBUG',
     WAITERS_TABLE: await newTable('waiters'),
-    POOLS_TABLE: await newTable('pools'),
     AWS_ENDPOINT_URL_SFN: steps.endpoint,
   };
   const key = `parked ${randomUUID()}`;
@@ -275,10 +274,10 @@ it.concurrent('reports expired records as built: metrics that the alarms watch, 
 }) => {
   const bus = await eventBus();
   const { places, putLease } = await expiryWorld();
-  const { leasesTable, waitersTable, poolsTable, commitsTable, nameserviceTable, bucket } = places;
+  const { leasesTable, waitersTable, commitsTable, nameserviceTable, bucket } = places;
   await putLease(expiredLease('stuck', Date.now() - 7_200_000));
   const settings = {
-    ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '', POOLS_TABLE: poolsTable ?? '' },
+    ...{ LEASES_TABLE: leasesTable, WAITERS_TABLE: waitersTable ?? '' },
     ...{ COMMITS_TABLE: commitsTable, NAMESERVICE_TABLE: nameserviceTable, BUCKET: bucket },
     AWS_ENDPOINT_URL_EVENTBRIDGE: bus.endpoint,
   };

@@ -7,7 +7,7 @@ import { mergedTags, readRequest } from '../../deployment/request.ts';
 import { released } from '../support/stack/template.ts';
 import { aFew } from '../support/time/rounds.ts';
 
-const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], untag: [], allowedChanges: [] };
+const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], untag: [], allowedChanges: [], forgetPools: false };
 
 describe('what is typed for a deployment is refused where it', () => {
   it.each([
@@ -51,6 +51,7 @@ describe('what is typed for a deployment is refused where it', () => {
       given: { memoryMb: '256' },
       reset: ['logLevel'],
       allowedChanges: ['bucket'],
+      forgetPools: false,
       untag: ['old'],
       tags: [
         { Key: 'team', Value: 'platform' },

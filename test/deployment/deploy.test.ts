@@ -5,7 +5,15 @@ import { type CloudFormationDouble, idOf, startCloudFormation } from '../support
 import { released } from '../support/stack/template.ts';
 
 const NAME = 'holdfast-prod';
-const ORDER: Order = { stage: 'prod', given: {}, reset: [], tags: [], untag: [], allowedChanges: [] };
+const ORDER: Order = {
+  stage: 'prod',
+  given: {},
+  reset: [],
+  tags: [],
+  untag: [],
+  allowedChanges: [],
+  forgetPools: false,
+};
 const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 
 let double: CloudFormationDouble;

@@ -21,7 +21,15 @@ afterEach(() => double.stop());
 let said: string[];
 const deployed = async (given: Values) => {
   said = [];
-  const order = { stage: 'prod', given, reset: [], tags: [], untag: [], allowedChanges: ['commitProtocol'] };
+  const order = {
+    stage: 'prod',
+    given,
+    reset: [],
+    tags: [],
+    untag: [],
+    allowedChanges: ['commitProtocol'],
+    forgetPools: false,
+  };
   const observer = {
     say: (line: string) => void said.push(line),
     onChanges: () => {},

@@ -106,16 +106,24 @@ describe('a record with a lifted fence', () => {
     expect(await rawItem('permanent')).not.toHaveProperty('lease_expiry');
   });
 
-  it('of a pool stays for the retention after the clock has passed the fence', async () => {
+  it('of a pool stays for its 400 days, and stays the same pool', async () => {
     const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
     await acquire({ key: 'render', limit: 5 });
-    await liftFences(dynamodb, dependencies.table, clock.now() + 7 * 86_400_000);
-    const { fence, ttl_at: until } = (await rawItem('render')) ?? {};
+    const before = await rawItem('render');
+    await liftFences(dynamodb, dependencies.table, clock.now());
+    expect(await rawItem('render')).toEqual({ ...before, fence: { N: String(clock.now() + 60_000) } });
+  });
+
+  it('of a pool whose 400 days are over before stays for the retention after the clock has passed the fence', async () => {
+    const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
+    await acquire({ key: 'render', limit: 5 });
+    await liftFences(dynamodb, dependencies.table, clock.now() + 500 * 86_400_000);
+    const { fence, lease_expiry: until } = (await rawItem('render')) ?? {};
     expect(Number(until?.N)).toBe(Math.ceil(Number(fence?.N) / 1000) + 3600);
   });
 });
 
-describe('a table of leases or pools', () => {
+describe('a table of leases', () => {
   it('is in use while a lease or a permit is held, and for five minutes after the last write of a lease', async () => {
     const leases = await leaseWorld();
     const use = () => useOf(leases.dynamodb, leases.table, leases.clock.now());

@@ -8,7 +8,6 @@ it('outputs where the API is, and the names of table and functions', () => {
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
   expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
   expect(template.Outputs.WaitersTableName?.Value).toBe(TABLES.waiters);
-  expect(template.Outputs.PoolsTableName?.Value).toBe(TABLES.pools);
   expect(template.Outputs.NameserviceTableName?.Value).toBe(TABLES.nameservice);
   expect(template.Outputs.CommitsTableName?.Value).toBe(TABLES.commits);
   expect(template.Outputs.BucketName?.Value).toEqual({ 'Fn::Sub': BUCKET });

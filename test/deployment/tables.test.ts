@@ -71,27 +71,6 @@ describe('the tables', () => {
         },
       ],
       [
-        'PoolsTable',
-        {
-          Type: 'AWS::DynamoDB::Table',
-          ...kept,
-          Properties: {
-            ...common,
-            TableName: TABLES.pools,
-            AttributeDefinitions: ['key', 'row', 'execution'].map((AttributeName) => ({
-              AttributeName,
-              AttributeType: 'S',
-            })),
-            KeySchema: [
-              { AttributeName: 'key', KeyType: 'HASH' },
-              { AttributeName: 'row', KeyType: 'RANGE' },
-            ],
-            GlobalSecondaryIndexes: [byExecution],
-            TimeToLiveSpecification: { AttributeName: 'ttl_at', Enabled: true },
-          },
-        },
-      ],
-      [
         'NameserviceTable',
         {
           Type: 'AWS::DynamoDB::Table',
@@ -133,7 +112,6 @@ describe('the tables', () => {
     const names = {
       leases: 'shared-leases',
       waiters: 'shared-waiters',
-      pools: 'shared-pools',
       commits: 'shared-commits',
       nameservice: 'shared-names',
     };
@@ -141,7 +119,6 @@ describe('the tables', () => {
       expect(Environment.Variables).toMatchObject({
         LEASES_TABLE: names.leases,
         WAITERS_TABLE: names.waiters,
-        POOLS_TABLE: names.pools,
         COMMITS_TABLE: names.commits,
         NAMESERVICE_TABLE: names.nameservice,
         BUCKET: 'shared-bucket',

@@ -106,7 +106,6 @@ describe('a running stack', () => {
     ['leasesTable', { leasesTable: 'my-leases' }, {}],
     ['leasesTable', {}, { leasesTable: 'my-leases' }],
     ['waitersTable', {}, { waitersTable: 'other' }],
-    ['poolsTable', {}, { poolsTable: 'other' }],
     ['commitsTable', {}, { commitsTable: 'other' }],
     ['nameserviceTable', {}, { nameserviceTable: 'other' }],
     ['bucket', { bucket: 'one' }, { bucket: 'other' }],

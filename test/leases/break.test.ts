@@ -1,10 +1,15 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Fault } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
-const world = await leaseWorld();
-const { acquire, heartbeat, release, breakLease, read, clock, requests, rawItem } = world;
+// What only a lease has of test/line/breaks.ts: attributes, requests, and `previous`.
+
+const world = await queueWorld();
+const { acquire, heartbeat, release, breakLease, read, park, joinLine, grantOf, clock, requests, steps, rawItem } =
+  world;
+afterAll(() => steps.stop());
 
 /** Another instance of the service over the same table. */
 const other = await leaseWorld({ table: world.table, clock });
@@ -41,6 +46,7 @@ const broken = { code: 'LeaseLost', context: { reason: 'broken', holder: null } 
 
 beforeEach(() => {
   requests.faults = [];
+  requests.faultsOf = {};
   requests.sent.length = 0;
 });
 
@@ -59,31 +65,6 @@ describe('a break that waits for the holder', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
     expect(await read({ key: 'marked' })).toMatchObject({ state: 'held', holder: 'worker', ending: true, expiresAt });
     expect(await failure(acquire({ key: 'marked', holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
-  });
-
-  it('names no heartbeat if none came since the grant', async () => {
-    const { fence, expiresAt } = await acquire({ key: 'no beat' });
-    clock.advance(5000);
-    const answer = await breakLease({ key: 'no beat', fence, wait: true });
-    expect(answer).toMatchObject({ holderUntil: expiresAt, lastHeartbeatAt: null });
-  });
-
-  it.each([undefined, 600])(
-    'tells the holder at its next heartbeat, which extends nothing (ttlSeconds %s)',
-    async (ttlSeconds) => {
-      const key = `heartbeat ${ttlSeconds}`;
-      const { leaseId, expiresAt } = await ending(key);
-      const beat = heartbeat({ key, leaseId, ...(ttlSeconds && { ttlSeconds }) });
-      expect(await failure(beat)).toMatchObject(broken);
-      expect(await read({ key })).toMatchObject({ expiresAt, ending: true });
-    },
-  );
-
-  it('lets no heartbeat revive the lease when the ttl has ended, also if no other caller came', async () => {
-    const { leaseId } = await ending('no revival');
-    clock.advance(TTL_MS);
-    expect(await failure(heartbeat({ key: 'no revival', leaseId }))).toMatchObject(broken);
-    expect(await acquire({ key: 'no revival', holder: 'next' })).toMatchObject({ previous: { ended: 'expired' } });
   });
 
   it('frees the key when the holder releases it, and the next grant has no mark', async () => {
@@ -124,14 +105,6 @@ describe('a break that waits for the holder', () => {
     expect(await rawItem('twice')).not.toHaveProperty('ending_at');
   });
 
-  it('ends an expired lease at once, because no caller holds it', async () => {
-    const { fence, expiresAt } = await acquire({ key: 'expired', holder: 'worker' });
-    clock.advance(TTL_MS + 501);
-    const answer = await breakLease({ key: 'expired', fence, wait: true });
-    expect(answer).toMatchObject({ ended: true, holder: 'worker', holderUntil: expiresAt });
-    expect(await read({ key: 'expired' })).toMatchObject({ state: 'released' });
-  });
-
   it('finds nothing to break if the lease has been released, and spares a lease under another fence', async () => {
     const first = await acquire({ key: 'too late' });
     await release(first);
@@ -161,14 +134,6 @@ describe('a break that waits, in a race', () => {
     expect(answer.lastHeartbeatAt).toBe(iso(clock.now()));
   });
 
-  it('with a heartbeat that was sent before the mark and lands after it, keeps the expiry of the mark', async () => {
-    const { key, leaseId, fence, expiresAt } = await acquire({ key: 'mark first' });
-    clock.advance(20_000);
-    requests.faults = [precededBy(() => other.breakLease({ key, fence, wait: true }))];
-    expect(await failure(heartbeat({ key, leaseId }))).toMatchObject(broken);
-    expect(await read({ key })).toMatchObject({ expiresAt });
-  });
-
   it('with a heartbeat whose answer is lost before the mark, refuses the next try of that heartbeat', async () => {
     const { key, leaseId, fence } = await acquire({ key: 'beat lost' });
     clock.advance(20_000);
@@ -183,36 +148,9 @@ describe('a break that waits, in a race', () => {
     expect(await failure(late)).toMatchObject({ code: 'NotFound' });
     expect(await rawItem('release first')).not.toHaveProperty('ending_at');
   });
-
-  it('with a heartbeat that revives an expired lease, waits for the holder', async () => {
-    const { key, leaseId, fence } = await acquire({ key: 'revived' });
-    clock.advance(TTL_MS + 501);
-    requests.faults = ['none', 'none', precededBy(() => other.heartbeat({ key, leaseId }))]; // the mark, the look at the line, the end
-    expect(await breakLease({ key, fence, wait: true })).toMatchObject({ ended: false });
-    expect(await read({ key })).toMatchObject({ state: 'held', ending: true });
-  });
 });
 
 describe('a break whose answer is lost', () => {
-  it('answers the next try of a break that waits the same', async () => {
-    const { fence, expiresAt } = await acquire({ key: 'lost mark', holder: 'worker' });
-    requests.faults = ['lostReply'];
-    const answer = await breakLease({ key: 'lost mark', fence, wait: true });
-    expect(answer).toMatchObject({ broken: true, ended: false, holder: 'worker', holderUntil: expiresAt });
-  });
-
-  it('of a lease that another caller has by the next try, has an unknown outcome', async () => {
-    const grant = await acquire({ key: 'lost, and taken' });
-    const moveOn = async () => {
-      await other.release(grant);
-      clock.advance(1);
-      await other.acquire({ key: 'lost, and taken', holder: 'next' });
-    };
-    requests.faults = [lostBefore(moveOn)];
-    const late = breakLease({ key: 'lost, and taken', fence: grant.fence, wait: true });
-    expect(await failure(late)).toMatchObject({ code: 'OutcomeUnknown' });
-  });
-
   it('still names the bound and the last heartbeat if the lease ended at once', async () => {
     const { key, leaseId, fence } = await acquire({ key: 'lost end' });
     clock.advance(20_000);
@@ -224,5 +162,86 @@ describe('a break whose answer is lost', () => {
     expect(answer).toMatchObject({ ended: true, holderUntil: expiresAt, lastHeartbeatAt });
     clock.advance(1000);
     expect(await breakLease({ key, fence })).toEqual(answer);
+  });
+});
+
+describe('a break that waits, with waiters in line', () => {
+  it('names the holder as broken to the next task, if the line granted the lease to the holder in front of that task', async () => {
+    const key = 'quick';
+    const first = await acquire({ key, holder: 'first' });
+    const [worker, next] = [await park({ key, holder: 'worker' }), await park({ key, holder: 'next' })];
+    await release(first);
+    const grant = grantOf(worker.task);
+    expect(await breakLease({ key, fence: grant.fence, wait: true })).toMatchObject({ ended: false });
+    clock.advance(1000);
+    expect(await release(grant)).toMatchObject({ released: true });
+    clock.advance(1);
+    expect(next.task.output).toMatchObject({ previous: { holder: 'worker', ended: 'broken' } });
+    expect(await heartbeat(grantOf(next.task))).toMatchObject({ holder: 'next' });
+  });
+
+  it('waits for a grant that its caller claims between the look and the end', async () => {
+    const key = 'claimed meanwhile';
+    const first = await acquire({ key, holder: 'first' });
+    const { ticket } = await joinLine(key, 'r');
+    await release(first);
+    const claim = () => acquire({ key, holder: 'caller', requestId: 'r', ticket, ttlSeconds: 10 });
+    requests.faultsOf.UpdateItem = ['none', world.precededBy(claim)]; // the mark, which the claim window refuses, and the end
+    const fence = Number((await rawItem(key))?.fence?.N);
+    expect(await breakLease({ key, fence, wait: true })).toMatchObject({ ended: false });
+  });
+
+  it('refuses a repeat that read the grant before the mark', async () => {
+    const key = 'read before';
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'worker', requestId: 'r' });
+    await release(first);
+    const { fence, expiresAt } = grantOf(task);
+    clock.advance(1000);
+    requests.faultsOf.UpdateItem = [world.precededBy(() => breakLease({ key, fence, wait: true }))]; // the new version
+    const repeat = acquire({ key, holder: 'worker', requestId: 'r' });
+    expect(await failure(repeat)).toMatchObject(broken);
+    expect(await read({ key })).toMatchObject({ expiresAt, ending: true });
+  });
+
+  it('is known to a holder whose lease two waiters have had since the end of the ttl', async () => {
+    const key = 'reason';
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 2 });
+    const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
+    await breakLease({ key, fence: first.fence, wait: true });
+    clock.advance(3000);
+    await world.repairKey(key);
+    await release(grantOf(one.task));
+    expect(grantOf(two.task)).toMatchObject({ holder: 'two' });
+    expect(await failure(heartbeat(first))).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+    expect(await release(first)).toEqual({ key, released: false, reason: 'broken' });
+    expect(await release(grantOf(one.task))).toMatchObject({ released: false, reason: 'taken' });
+  });
+
+  it('sends again at its repeat to a task that could not be notified, and without a repeat the task keeps its position', async () => {
+    for (const key of ['repeated', 'not repeated']) {
+      const first = await acquire({ key });
+      const { task } = await park({ key, holder: 'task', requestId: 'r' });
+      steps.faults = { SendTaskSuccess: ['refused'], SendTaskFailure: ['denied', 'denied', 'denied'] };
+      await release(first);
+      const next = key === 'not repeated' ? await park({ key, holder: 'next' }) : undefined;
+      const broken = { key, fence: Number((await rawItem(key))?.fence?.N) };
+      expect(await breakLease(broken)).toMatchObject({ broken: true, ended: true });
+      steps.faults = {};
+      if (next) await release(grantOf(next.task));
+      else expect(await breakLease(broken)).toMatchObject({ broken: true, ended: true });
+      await world.repairKey(key);
+      if (next) expect(grantOf(task)).toMatchObject({ holder: 'task' });
+      else expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+      expect(await world.rows(key)).toEqual([]);
+    }
+  });
+
+  it('is known to its holder also if a waiter came after a break that ended the lease', async () => {
+    const key = 'reason of a free lease';
+    const first = await acquire({ key, holder: 'first' });
+    await breakLease({ key, fence: first.fence });
+    await park({ key, holder: 'next' });
+    expect(await failure(heartbeat(first))).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
   });
 });

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { unitCounter } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const world = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, read, clock } = world;
@@ -42,5 +43,41 @@ describe('request units', () => {
     expect(units.length).toBeGreaterThan(3);
     expect(new Set(units)).toEqual(new Set([0.5]));
     await release(grant);
+  });
+});
+
+const [line, other] = [await queueWorld(), await queueWorld()];
+/** A lost condition is an exception, which reports no units, and costs 1 on AWS. */
+const lineUnits = unitCounter(line.dynamodb);
+const otherUnits = unitCounter(other.dynamodb);
+const execution = 'arn:aws:states:eu-west-1:000000000000:execution:nightly:1';
+afterAll(() => Promise.all([line.steps.stop(), other.steps.stop()]));
+
+describe('request units of a line', () => {
+  it('parking costs two write units, and one more for an execution', async () => {
+    await line.acquire({ key: 'parked' });
+    expect(await lineUnits(() => line.park({ key: 'parked' }))).toEqual([1, 1]);
+    expect(await lineUnits(() => line.park({ key: 'parked', execution }))).toEqual([2, 1]);
+  });
+
+  it('a hand-off costs a query, a transfer and a deletion, after a release that loses if the line was empty before', async () => {
+    const first = await line.acquire({ key: 'handed' });
+    const [second] = [await line.park({ key: 'handed' }), await line.park({ key: 'handed' })];
+    expect(await lineUnits(() => line.release(first))).toEqual([1, 1, 1]);
+    line.clock.advance(1000);
+    expect(await lineUnits(() => line.release(line.grantOf(second.task)))).toEqual([1, 1, 1]);
+  });
+
+  it('storing an execution costs a write unit more, and the end of an execution without leases three reads', async () => {
+    expect(await lineUnits(() => line.acquire({ key: 'executed', execution }))).toEqual([2]);
+    expect(await lineUnits(() => line.executionEnded(`${execution}-unknown`))).toEqual([0.5, 0.5, 0.5]); // and again 90 seconds later
+  });
+
+  it('a run of the schedule costs one read unit, and less than three more for a key with a line', async () => {
+    expect(await otherUnits(other.repair)).toEqual([0.5, 0.5]);
+    await other.acquire({ key: 'repaired' });
+    await other.park({ key: 'repaired' });
+    // Anywhere in the table it starts, so in which order is left open.
+    expect((await otherUnits(other.repair)).toSorted()).toEqual([0.5, 0.5, 0.5, 1, 1]);
   });
 });

@@ -1,29 +1,4 @@
-import { askingAgain } from '../line/asking-again.ts';
-import { callers } from '../line/callers.ts';
-import { fullLines } from '../line/full.ts';
-import { handOffs } from '../line/hand-offs.ts';
-import { lateWrites } from '../line/late.ts';
-import { looks } from '../line/looks.ts';
-import { meetings } from '../line/meetings.ts';
-import { overdueTasks } from '../line/overdue.ts';
-import { piles } from '../line/pile.ts';
-import { duplicateCalls } from '../line/requests.ts';
-import { secondWaiters } from '../line/second-waiters.ts';
-import { withdrawals } from '../line/withdrawals.ts';
+import { testLine } from '../line/suite.ts';
 import { leaseLine } from '../line/world.ts';
 
-const suite = [
-  askingAgain,
-  callers,
-  fullLines,
-  handOffs,
-  lateWrites,
-  looks,
-  meetings,
-  overdueTasks,
-  piles,
-  duplicateCalls,
-  secondWaiters,
-  withdrawals,
-];
-for (const cases of suite) await cases(leaseLine);
+await testLine(leaseLine);

@@ -17,7 +17,17 @@ export async function handOffs(lineWorld: LineWorld) {
     dyingAfter(3, () => acquire({ key, holder, requestId: holder, waitSeconds }));
 
   describe('a release', () => {
-    it('ends ten overdue tasks, grants the lock to the one behind them, and leaves the rest to the schedule', async () => {
+    it('a plain call takes a lock whose expired holder releases it at that moment, if no waiter is left in its line', async () => {
+      const key = newKey();
+      const first = await acquire({ key, ttlSeconds: 2 });
+      await waits(key, 'exited', 1);
+      timeline.advance(10_000);
+      requests.faultsOf.UpdateItem = [...world.triesByUpdate, precededBy(() => release(first))];
+      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain', repeated: false });
+      expect(await isMarked(key)).toBe(false);
+    });
+
+    it('a release ends ten overdue tasks, serves the task behind them, and leaves the rest to the schedule', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const overdue: Task[] = [];
@@ -32,7 +42,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect([await rows(key), overdue.map(({ state }) => state)]).toEqual([[], Array(12).fill('failed')]);
     });
 
-    it('deletes ten rows of callers, from the millisecond on in which their place is over', async () => {
+    it('a release deletes ten expired rows of callers, from the first millisecond on', async () => {
       const key = newKey();
       const first = await acquire({ key });
       for (let nth = 0; nth < 12; nth++) await waits(key, `c${nth}`, 1);
@@ -43,7 +53,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect([task.state, (await rows(key)).length, await isMarked(key)]).toEqual(['succeeded', 2, false]);
     });
 
-    it('deletes the row of an overdue task that has ended by itself', async () => {
+    it('a release deletes the row of an overdue task that has ended', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key, parkSeconds: 1 });
@@ -56,7 +66,7 @@ export async function handOffs(lineWorld: LineWorld) {
     it.each([
       [2000, 'succeeded'],
       [1999, 'waiting'],
-    ])('with %i ms left: the task is %s', async (leftMs, state) => {
+    ])('after a release with %i ms left the task is %s', async (leftMs, state) => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key });
@@ -64,20 +74,17 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(task.state).toBe(state);
     });
 
-    it.each(['release', 'break'])(
-      'whose first try gets no answer hands on all the same, if it is a %s',
-      async (how) => {
-        const key = newKey();
-        const first = await acquire({ key });
-        const { task } = await park({ key });
-        requests.faultsOf.UpdateItem = ['lostReply'];
-        if (how === 'release') expect(await release(first)).toMatchObject({ released: true });
-        else expect(await breakGrant(first)).toMatchObject({ broken: true, fence: first.fence });
-        expect(task.state).toBe('succeeded');
-      },
-    );
+    it.each(['release', 'break'])('a hand-off follows a first try without an answer, if that is a %s', async (how) => {
+      const key = newKey();
+      const first = await acquire({ key });
+      const { task } = await park({ key });
+      requests.faultsOf.UpdateItem = ['lostReply'];
+      if (how === 'release') expect(await release(first)).toMatchObject({ released: true });
+      else expect(await breakGrant(first)).toMatchObject({ broken: true, fence: first.fence });
+      expect(task.state).toBe('succeeded');
+    });
 
-    it('whose grant to a task gets no answer notifies the task', async () => {
+    it('a hand-off whose grant gets no answer notifies the task', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key });
@@ -86,7 +93,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(grantOf(task).fence).toBeGreaterThan(first.fence);
     });
 
-    it('whose grant to a task is answered late gives the task its whole ttl', async () => {
+    it('a hand-off whose grant is answered late gives the task its whole ttl', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key, ttlSeconds: 20 });
@@ -96,7 +103,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(grantOf(task).expiresAt).toBe(new Date(timeline.now() + 20_000).toISOString());
     });
 
-    it('whose grant to a task is over before it is answered notifies no task, and the schedule grants it another', async () => {
+    it('a hand-off whose grant is over before its answer notifies no task, and the schedule serves the task', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key, ttlSeconds: 2 });
@@ -110,7 +117,7 @@ export async function handOffs(lineWorld: LineWorld) {
     });
   });
 
-  it('a task that comes between a look at a line without waiters and the write that takes the mark off has its turn', async () => {
+  it('a task that joins between the look at an empty line and the write that removes the mark is served', async () => {
     const key = newKey();
     const first = await acquire({ key });
     await park({ key, parkSeconds: 1 });
@@ -127,7 +134,7 @@ export async function handOffs(lineWorld: LineWorld) {
     expect(late.state).toBe('succeeded');
   });
 
-  it('a task whose ticket is written late finds what was released meanwhile, and does not wait for the schedule', async () => {
+  it('a task whose ticket is written late is served at once if the lock was released meanwhile', async () => {
     const key = newKey();
     const first = await acquire({ key });
     requests.faultsOf.PutItem = [precededBy(() => release(first))];
@@ -135,16 +142,8 @@ export async function handOffs(lineWorld: LineWorld) {
     expect([parked, task.state]).toEqual([false, 'succeeded']);
   });
 
-  it('a task whose ticket is written without an answer has one row, and one grant', async () => {
-    const key = newKey();
-    await release(await acquire({ key, holder: 'before' }));
-    requests.faultsOf.PutItem = ['lostReply'];
-    expect((await park({ key })).task.state).toBe('succeeded');
-    expect(await rows(key)).toEqual([]);
-  });
-
   describe('the schedule', () => {
-    it('takes no lock from a holder whose margin is not over, and takes it in the millisecond after that', async () => {
+    it('the schedule takes over no lock before the margin is over, and takes it over a millisecond later', async () => {
       const key = newKey();
       await acquire({ key, ttlSeconds: 2 });
       const { task } = await park({ key });
@@ -156,7 +155,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(task.state).toBe('succeeded');
     });
 
-    it('grants the lock to those in line if TTL has deleted the record', async () => {
+    it('the schedule serves the line if TTL has deleted the record', async () => {
       const key = newKey();
       await acquire({ key, ttlSeconds: 600 });
       const { task } = await park({ key });
@@ -165,18 +164,21 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(task.state).toBe('succeeded');
     });
 
-    it('puts back a mark that another client has dropped', async () => {
+    it('the schedule puts back the mark that a foreign client removed', async () => {
       const key = newKey();
       const first = await acquire({ key, ttlSeconds: 600 });
       const { task } = await park({ key });
       await world.removeMark(key);
       await repair(key);
       expect([await isMarked(key), task.state]).toEqual([true, 'waiting']);
+      await world.removeMark(key);
       await release(first);
+      expect(task.state).toBe('waiting'); // the release did not look at the line
+      await repair(key);
       expect(task.state).toBe('succeeded');
     });
 
-    it('passes over calls that did not claim their grants in time, and grants none of them another', async () => {
+    it('the schedule passes over calls that did not claim their grants, and grants none of them another', async () => {
       const key = newKey();
       const first = await acquire({ key });
       for (const holder of ['c1', 'c2']) {

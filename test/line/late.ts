@@ -1,21 +1,27 @@
-import { beforeEach, describe, expect, it } from 'vitest';
-import { dyingAfter } from '../support/faults/mortal.ts';
+import { describe, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
+type Send = () => Promise<unknown>;
+
+/** Writes that land late or without an answer, and what happens in the moment of a write. */
 export async function lateWrites(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, cancel, repair, park, grantOf, rows, requests, newKey, timeline } = world;
+  const { acquire, release, cancel, repair, park, grantOf, rows, withdraw, exitInLine } = world;
+  const { requests, newKey, timeline, precededBy, answeredLate } = world;
   const { now, later } = timeline;
-  beforeEach(() => {
-    requests.faultsOf = {};
-  });
 
-  describe('the first try of a new ticket', () => {
-    it('that landed without an answer is known: the call waits, and so does a task', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      requests.faultsOf.PutItem = [(send) => send(), 'lostReply'];
+  const denied = { name: 'AccessDeniedException', status: 400 };
+  const held = () => acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
+  const cancelFirst = async (key: string) => cancel(key, (await rows(key))[0]?.ticket?.S ?? '');
+
+  describe('the write of a new ticket', () => {
+    it('a call and a task recognize their tickets if the first try landed without an answer', async () => {
+      const first = await held();
+      const { key } = first;
+      requests.faultsOf.PutItem = [...world.triesByPut, 'lostReply'];
       const [grant] = await timeline.play(
         () => acquire({ key, holder: 'b', ttlSeconds: 10, waitSeconds: 20 }),
         () =>
@@ -31,21 +37,49 @@ export async function lateWrites(lineWorld: LineWorld) {
       await release(grant);
       expect(grantOf(task)).toMatchObject({ holder: 'task' });
     });
+
+    it('a first try that arrives after a withdrawal does not undo the withdrawal', async () => {
+      const { key } = await held();
+      const asked = { key, holder: 'b', requestId: 'r' };
+      let late: Send | undefined;
+      const delayed = async (send: Send) => {
+        late = send;
+        throw networkError('ECONNRESET', 'write');
+      };
+      requests.faultsOf.PutItem = [...world.triesByPut, delayed];
+      const [refused] = await timeline.play(
+        () => failure(acquire({ ...asked, waitSeconds: 20 })),
+        () =>
+          later(500, async () => {
+            expect(await withdraw(asked)).toMatchObject({ cancelled: true });
+            await late?.().catch(() => {});
+          }),
+      );
+      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('a call that joins when TTL deletes the record has the lock', async () => {
+      const { key } = await held();
+      requests.faultsOf.UpdateItem = [precededBy(() => world.deleteRecord(key))];
+      const [grant] = await timeline.play(() => acquire({ key, holder: 'b', waitSeconds: 5 }));
+      expect(grant).toMatchObject({ holder: 'b', repeated: false });
+      expect(await rows(key)).toEqual([]);
+    });
   });
 
-  describe('an operator that cancels a call which has been granted the lock and has not claimed it', () => {
-    it('is seen with the grant: the lock goes to the next one at once', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  describe('an operator that cancels a call', () => {
+    it('a call that is cancelled before its claim hands the lock off at once', async () => {
+      const first = await held();
+      const { key } = first;
       let cancelledAt = 0;
       const [refused, next] = await timeline.play(
         () => failure(acquire({ key, holder: 'b', waitSeconds: 20 })),
         () => later(100, async () => ({ ...(await acquire({ key, holder: 'c', waitSeconds: 20 })), at: now() })),
         () =>
           later(1500, async () => {
-            const [row] = await rows(key);
             await release(first);
-            expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
+            expect(await cancelFirst(key)).toMatchObject({ cancelled: true });
             timeline.advance(1500); // less than the window, and long enough for a look at the ticket
             cancelledAt = now();
           }),
@@ -53,71 +87,62 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
       expect(next.at - cancelledAt).toBeLessThanOrEqual(250);
     });
+
+    it.each(['granted', 'gone'] as const)(
+      'a cancel of a call that is %s in that moment writes no row',
+      async (reason) => {
+        const first = await held();
+        const { key } = first;
+        const asked = { key, holder: 'b', requestId: 'r' };
+        await exitInLine({ ...asked, waitSeconds: 1 });
+        const granted = async () => {
+          await release(first);
+          await acquire(asked);
+        };
+        const gone = async () => {
+          timeline.advance(6000); // its place is over
+          await repair(key);
+        };
+        requests.faultsOf.UpdateItem = [precededBy(reason === 'granted' ? granted : gone)];
+        expect(await cancelFirst(key)).toMatchObject({ cancelled: false, reason });
+        expect(await rows(key)).toEqual([]);
+      },
+    );
   });
 
-  describe('an operator that cancels a call', () => {
-    it.each(['granted', 'gone'] as const)('whose row goes in that moment puts none back: it is %s', async (reason) => {
-      const key = newKey();
-      const asked = { key, holder: 'b', requestId: 'r' };
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 1 })));
-      const [row] = await rows(key);
-      requests.faultsOf.UpdateItem = [
-        async (send) => {
-          if (reason === 'granted') {
-            await release(first);
-            await acquire(asked);
-          } else {
-            timeline.advance(6000); // its place is over
-            await repair(key);
-          }
-          return send();
-        },
-      ];
-      expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: false, reason });
-      expect(await rows(key)).toEqual([]);
-    });
-  });
-
-  describe('a call whose patience ends', () => {
+  describe('a call whose deadline comes', () => {
     const WAIT_MS = 1000;
-    /** Its answer, where something happens once its time is over: before the nth of its reads from then on. */
+    /** Its answer, if something happens after its deadline, before the nth of its reads from then on. */
     async function leaving(key: string, nth: number, what: () => Promise<unknown>) {
-      const deadline = timeline.now() + WAIT_MS;
+      const deadline = now() + WAIT_MS;
       let reads = 0;
-      requests.faultsOf.GetItem = Array(50).fill(async (send: () => Promise<unknown>) => {
-        if (timeline.now() >= deadline && ++reads === nth) await what();
+      requests.faultsOf.GetItem = Array(50).fill(async (send: Send) => {
+        if (now() >= deadline && ++reads === nth) {
+          timeline.advance(-100); // by a clock that is behind
+          await what();
+          timeline.advance(100);
+        }
         return send();
       });
       const asked = { key, holder: 'b', waitSeconds: WAIT_MS / 1000 };
       const [answer] = await timeline.play(() => acquire(asked).catch((error) => error));
       requests.faultsOf.GetItem = [];
+      expect(await rows(key)).toEqual([]);
       return answer;
     }
 
-    it('has the lock that another call grants it in that moment, by a clock that is behind', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      const answer = await leaving(key, 2, async () => {
-        timeline.advance(-100);
-        await release(first);
-        timeline.advance(100);
-      });
+    it('a call has the lock that it is granted in that moment, by a clock that is behind', async () => {
+      const first = await held();
+      const answer = await leaving(first.key, 2, () => release(first));
       expect(answer).toMatchObject({ holder: 'b', repeated: false });
-      expect(await rows(key)).toEqual([]);
     });
 
-    it('learns that an operator has cancelled it in that moment', async () => {
-      const key = newKey();
-      await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    it('a call receives LeaseLost if an operator cancels it in that moment', async () => {
+      const { key } = await held();
       const answer = await leaving(key, 1, async () => {
-        timeline.advance(-100);
-        const [row] = await rows(key);
-        expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
-        timeline.advance(100);
+        expect(await cancelFirst(key)).toMatchObject({ cancelled: true });
       });
       expect(answer).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-      expect(await rows(key)).toEqual([]);
     });
   });
 
@@ -132,140 +157,90 @@ export async function lateWrites(lineWorld: LineWorld) {
     expect(await world.executionEnded(execution, false, { stopDate })).toMatchObject({ freed: 1 });
   });
 
-  it('a call that joins when TTL deletes the record has the lock', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', ttlSeconds: 60 });
-    requests.faultsOf.UpdateItem = [
-      async (send) => {
-        await world.deleteRecord(key);
-        return send();
-      },
-    ];
-    const [grant] = await timeline.play(() => acquire({ key, holder: 'b', waitSeconds: 5 }));
-    expect(grant).toMatchObject({ holder: 'b', repeated: false });
-    expect(await rows(key)).toEqual([]);
-  });
-
   describe('a claim', () => {
-    const slowBy = (ms: number) => async (send: () => Promise<unknown>) => {
-      const answered = await send();
-      timeline.advance(ms);
-      return answered;
-    };
     const asked = { holder: 'b', requestId: 'r', ttlSeconds: 10 };
-    /** A call in line for a grant of ten seconds, where `arm` runs once it has been granted that. */
-    async function claiming(key: string, arm: () => unknown) {
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
+    const isHeld = { code: 'LeaseHeld', context: { holder: 'b' } };
+    /** A call in line for a grant of ten seconds. `arm` runs once the call has been granted that. */
+    async function claiming(arm: (key: string) => unknown) {
+      const first = await held();
+      const { key } = first;
       const granted = async () => {
         await release(first);
-        await arm();
+        await arm(key);
       };
       const waiting = () => acquire({ key, ...asked, waitSeconds: 5 }).catch((error) => error);
       const [, answer] = await timeline.play(() => later(500, granted), waiting);
-      return answer;
+      expect([requests.faultsOf.DeleteItem ?? [], requests.faultsOf.UpdateItem ?? []]).toEqual([[], []]);
+      return { key, answer };
     }
 
-    it.each([
-      ['has its whole time from then on', undefined],
-      ['has none if another has it by then', 'other'],
-    ])('whose ticket is deleted so slowly that the grant is over %s', async (_, holder) => {
-      const key = newKey();
-      const answer = await claiming(key, () => {
+    it('a claim gives the whole ttl from then on if the deletion of its ticket outlasts the grant', async () => {
+      const { answer } = await claiming(() => {
+        requests.faultsOf.DeleteItem = [answeredLate(10_000)];
+      });
+      expect(answer).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+    });
+
+    it('a claim gives no grant if another has the lock once its ticket is deleted', async () => {
+      const { answer } = await claiming((key) => {
         requests.faultsOf.DeleteItem = [
           async (send) => {
             const answered = await send();
-            timeline.advance(holder ? 10_501 : 10_000);
-            if (holder) await acquire({ key, holder });
+            timeline.advance(10_501);
+            await acquire({ key, holder: 'other' });
             return answered;
           },
         ];
       });
-      if (holder) expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder } });
-      else expect(answer).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+      expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'other' } });
     });
 
-    it.each([10_000, 10_500])(
-      'has none if its renewal after that was answered so slowly that the grant is over again, by %s ms',
-      async (ms) => {
-        const key = newKey();
-        const answer = await claiming(key, () => {
-          requests.faultsOf.DeleteItem = [slowBy(10_000)];
-          requests.faultsOf.UpdateItem = ['none', slowBy(ms)]; // the claim, and the renewal
-        });
-        expect(requests.faultsOf.UpdateItem).toEqual([]);
-        expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
-      },
-    );
-
-    it.each([10_000, 10_500])(
-      'has none of what another call of the request was quicker with, if that is over by then: after %s ms',
-      async (ms) => {
-        const key = newKey();
-        const answer = await claiming(key, async () => {
-          const { expiresAt } = await acquire({ key, ...asked });
-          requests.faultsOf.DeleteItem = [(send) => slowBy(Date.parse(expiresAt) - 10_000 + ms - now())(send)];
-        });
-        expect(requests.faultsOf.DeleteItem).toEqual([]);
-        expect(answer).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b' } });
-      },
-    );
-
-    it('is written five times at most, where each answer comes late: the call has what is left then', async () => {
-      const key = newKey();
-      const answer = await claiming(key, () => {
-        requests.faultsOf.UpdateItem = Array(5).fill(slowBy(6000));
+    it.each([10_000, 10_500])('a claim gives no grant if the answer to its renewal takes %i ms', async (ms) => {
+      const { answer } = await claiming(() => {
+        requests.faultsOf.DeleteItem = [answeredLate(10_000)];
+        requests.faultsOf.UpdateItem = ['none', answeredLate(ms)]; // the claim, and the renewal
       });
-      expect(requests.faultsOf.UpdateItem).toEqual([]);
+      expect(answer).toMatchObject(isHeld);
+    });
+
+    it.each([10_000, 10_500])('a claim gives no grant of a duplicate call that is over after %i ms', async (ms) => {
+      const { answer } = await claiming(async (key) => {
+        const { expiresAt } = await acquire({ key, ...asked });
+        const late = (send: Send) => answeredLate(Date.parse(expiresAt) - 10_000 + ms - now())(send);
+        requests.faultsOf.DeleteItem = [late];
+      });
+      expect(answer).toMatchObject(isHeld);
+    });
+
+    it('a claim is written five times at most, and the call has what is left then', async () => {
+      const { key, answer } = await claiming(() => {
+        requests.faultsOf.UpdateItem = Array(5).fill(answeredLate(6000));
+      });
       expect(answer).toMatchObject({ holder: 'b', remainingMs: 4000 });
       expect(await rows(key)).toEqual([]);
     });
   });
 
-  describe('a call whose patience ends while another call of its request has had the lock, and let it run out', () => {
-    it('keeps its own place', async () => {
-      const key = newKey();
-      const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 2 };
-      const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
-      await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
-      timeline.advance(1);
-      const [refused] = await timeline.play(
-        () => failure(acquire({ ...asked, waitSeconds: 2 })),
-        () =>
-          later(1, async () => {
-            requests.faultsOf.GetItem = [
-              async (send) => {
-                const seen = await send();
-                await release(first);
-                await acquire(asked);
-                timeline.advance(2000); // the grant is over in this very moment, and this call stood still
-                return seen;
-              },
-            ];
-          }),
-      );
-      const [row] = await rows(key);
-      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { ticket: row?.ticket?.S } } });
-    });
-  });
-
-  describe('a call in line that fails', () => {
-    it('names its request and its ticket if the store does not answer', async () => {
-      const key = newKey();
-      await acquire({ key, holder: 'first', ttlSeconds: 60 });
+  it.each(['the record is denied', 'the record does not answer', 'the line is denied'])(
+    'a call in line that fails because %s names its request and its ticket',
+    async (why) => {
+      const first = await held();
+      const { key } = first;
+      const errors: ('error500' | typeof denied)[] = why.endsWith('denied') ? [denied] : Array(3).fill('error500');
       const [failed] = await timeline.play(
         () => failure(acquire({ key, holder: 'b', requestId: 'r', waitSeconds: 20 })),
         () =>
           later(500, async () => {
-            requests.faultsOf.GetItem = ['error500', 'error500', 'error500'];
-            requests.faultsOf.BatchGetItem = ['error500', 'error500', 'error500'];
+            if (why.startsWith('the record')) requests.faultsOf = { GetItem: errors, BatchGetItem: [...errors] };
+            else {
+              await release(first, call({ timeLeftMs: () => 1999 }));
+              requests.faultsOf = { Query: [denied] };
+            }
           }),
       );
       requests.faultsOf = {};
-      const [row] = await rows(key);
-      expect(failed).toMatchObject({
-        code: 'Unavailable',
-        context: { retryWith: { requestId: 'r', ticket: row?.ticket?.S } },
-      });
-    });
-  });
+      const ticket = (await rows(key))[0]?.ticket?.S;
+      expect(failed).toMatchObject({ code: 'Unavailable', context: { retryWith: { requestId: 'r', ticket } } });
+    },
+  );
 }

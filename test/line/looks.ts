@@ -1,37 +1,26 @@
 import { describe, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import type { LineWorld } from './world.ts';
 
-type Send = () => Promise<unknown>;
+const WINDOW_MS = 2000;
+const MARGIN_MS = 500;
+/** The first look of a steady call, and the time between its looks. */
+const LOOK_MS = 25;
 
+/** What a call in line does by what it sees of the record and of its own waiter. */
 export async function looks(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const {
-    acquire,
-    release,
-    cancel,
-    executionEnded,
-    park,
-    rows,
-
-    requests,
-    steps,
-    newKey,
-    timeline,
-    steady,
-    refusedAfter,
-    answeredLate,
-  } = world;
+  const { acquire, release, cancel, executionEnded, park, repair, rows, exitInLine } = world;
+  const { requests, steps, newKey, timeline, steady, refusedAfter, precededBy, answeredLate } = world;
   const { now, later } = timeline;
 
-  const WINDOW_MS = 2000;
-  /** The first look of a steady call, and the time between its looks. */
-  const LOOK_MS = 25;
-
   const asked = (key: string) => ({ key, holder: 'b', requestId: 'r', ttlSeconds: 10 });
-  /** The lock is held for a second already. */
-  const held = async (key: string, ttlSeconds = 60) => {
-    const first = await acquire({ key, holder: 'first', ttlSeconds });
+  const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
+  const played = async <T>(waits: () => Promise<T>) => (await timeline.play(waits))[0];
+  /** The lock is held for a second already, so that the first look is the same for both locks. */
+  const held = async () => {
+    const first = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
     timeline.advance(1000);
     return first;
   };
@@ -42,127 +31,129 @@ export async function looks(lineWorld: LineWorld) {
     steps.executions.set(execution, 'FAILED');
     return execution;
   };
-  /** The next look takes so long. Meanwhile something happens, of which it sees nothing. */
-  const standsStill = (ms: number, meanwhile: () => Promise<unknown> = async () => {}) => {
-    const stands = async (send: Send) => {
-      const answer = await send();
-      const until = now() + ms;
-      await meanwhile();
-      timeline.advance(until - now());
-      requests.sent = [];
-      // A call that went on to look without a pause would never end.
-      requests.faultsOf.GetItem = [...Array(20).fill('none'), { name: 'AccessDeniedException', status: 400 }];
-      return answer;
-    };
-    requests.faultsOf.GetItem = [stands];
+  /** A release without the time to look at the line. */
+  const releaseOnly = (grant: { key: string; leaseId: string }) => release(grant, call({ timeLeftMs: () => 1999 }));
+  /** Something happens right before the first look of a call that comes now. */
+  const beforeFirstLook = (what: () => Promise<unknown>) => {
+    requests.faultsOf.GetItem = [precededBy(what)];
+  };
+  /** Something happens right after the first look of a call, which is answered that long after it was sent. */
+  const afterFirstLook = (ms: number, what: () => Promise<unknown> = async () => {}) => {
+    requests.faultsOf.GetItem = [
+      async (send) => {
+        const seen = await send();
+        const until = now() + ms;
+        await what();
+        timeline.advance(until - now());
+        return seen;
+      },
+    ];
   };
 
-  describe('a call in line that stood still for longer than the window', () => {
-    const STANDS_MS = WINDOW_MS + 1;
-    const AT = LOOK_MS + STANDS_MS;
+  describe('a call in line that was paused for longer than the grant window', () => {
+    const PAUSED_MS = WINDOW_MS + 1;
+    const AT = LOOK_MS + PAUSED_MS;
 
     it.each([
       [WINDOW_MS, LOOK_MS + WINDOW_MS + LOOK_MS],
-      [STANDS_MS, AT],
-    ])(
-      'and whose ticket is gone learns that at once, and after the window exactly by its next look (%i ms)',
-      async (ms, at) => {
-        const key = newKey();
-        const execution = endedExecution();
-        await held(key);
-        standsStill(ms, async () => {
-          await park({ key, holder: 'behind' });
-          await executionEnded(execution);
-        });
-        const [refused] = await timeline.play(() => refusedAfter(key, { execution }));
-        expect(refused).toMatchObject({
-          code: 'LeaseHeld',
-          afterMs: at,
-          context: { holder: 'first', retryWith: { requestId: 'r' } },
-        });
-        expect(refused.context.retryWith).not.toHaveProperty('ticket');
-      },
-    );
+      [PAUSED_MS, AT],
+    ])('a call whose waiter is gone after a pause of %i ms leaves after %i ms', async (ms, at) => {
+      const { key } = await held();
+      const execution = endedExecution();
+      afterFirstLook(ms, async () => {
+        await park({ key, holder: 'behind' });
+        await executionEnded(execution);
+      });
+      const refused = await played(() => refusedAfter(key, { execution }));
+      const context = { holder: 'first', retryWith: { requestId: 'r' } };
+      expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: at, context });
+      expect(refused.context.retryWith).not.toHaveProperty('ticket');
+    });
 
-    it('and whose ticket is there waits on', async () => {
-      const key = newKey();
-      const first = await held(key);
-      standsStill(STANDS_MS);
+    it('a call whose waiter is in line waits on after a pause', async () => {
+      const first = await held();
+      afterFirstLook(PAUSED_MS);
       const [granted] = await timeline.play(
-        () => steady(key),
+        () => steady(first.key),
         () => later(AT + 10, () => release(first)),
       );
       expect(granted).toMatchObject({ holder: 'b', repeated: false, waitedMs: AT + LOOK_MS });
     });
 
+    it('a call that was cancelled during a pause deletes its own row alone', async () => {
+      const { key } = await held();
+      afterFirstLook(PAUSED_MS, async () => {
+        await park({ key, holder: 'behind' });
+        await cancelFirst(key);
+      });
+      expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: AT });
+      expect((await rows(key)).map(({ holder }) => holder?.S)).toEqual(['behind']);
+    });
+
     it.each([
       ['that it has not claimed, and that is over', async () => {}],
       // The first try, and the claim.
-      [
-        'that another call of its request has claimed, and died',
-        (key: string) => dyingAfter(2, () => acquire(asked(key))),
-      ],
-    ])('and was cancelled with a grant %s, gives it to the next at once', async (_, claim) => {
-      const key = newKey();
-      const first = await held(key);
+      ['that an exited call of its request claimed', (key: string) => dyingAfter(2, () => acquire(asked(key)))],
+    ])('a call that was cancelled with a grant %s hands the lock off at once', async (_, claim) => {
+      const first = await held();
+      const { key } = first;
       const behind = steps.newTask();
-      standsStill(STANDS_MS, async () => {
+      afterFirstLook(PAUSED_MS, async () => {
         await park({ key, holder: 'behind' }, behind);
         await release(first);
         await cancelFirst(key);
         await claim(key);
       });
-      const [refused] = await timeline.play(() => refusedAfter(key));
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' }, afterMs: AT });
+      expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('cancelled'), afterMs: AT });
       expect(behind.output).toMatchObject({ holder: 'behind' });
     });
 
-    it('has at once the lock that another call of its request was answered with meanwhile', async () => {
-      const key = newKey();
-      const first = await held(key);
+    it('a call has at once the grant that a duplicate call received during a pause', async () => {
+      const first = await held();
+      const { key } = first;
       const others: { leaseId: string }[] = [];
-      standsStill(STANDS_MS, async () => {
+      afterFirstLook(PAUSED_MS, async () => {
         await release(first);
         others.push(await acquire(asked(key)));
+        requests.sent = [];
       });
-      const [granted] = await timeline.play(() => steady(key));
+      const granted = await played(() => steady(key));
       expect(granted).toMatchObject({ repeated: true, leaseId: others[0]?.leaseId, waitedMs: AT });
       // Its ticket, the record, the answer, its ticket.
       expect(requests.sent).toEqual(['GetItem', 'GetItem', 'UpdateItem', 'DeleteItem']);
     });
 
-    it('learns at once that another call of its request has had the lock, and given it back', async () => {
-      const key = newKey();
-      const first = await held(key);
-      standsStill(STANDS_MS, async () => {
+    it('a call receives LeaseLost at once if a duplicate call released the grant during a pause', async () => {
+      const first = await held();
+      const { key } = first;
+      afterFirstLook(PAUSED_MS, async () => {
         await release(first);
         await release(await acquire(asked(key)));
       });
-      const [refused] = await timeline.play(() => refusedAfter(key));
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' }, afterMs: AT });
+      expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('released'), afterMs: AT });
     });
 
-    it('and whose request has had a grant, which is over in this very moment, gets no second one', async () => {
-      const key = newKey();
-      const first = await held(key);
-      standsStill(STANDS_MS, async () => {
+    it('a call receives no second grant in the moment in which the first grant of its request is over', async () => {
+      const first = await held();
+      const { key } = first;
+      const ttlSeconds = WINDOW_MS / 1000;
+      afterFirstLook(PAUSED_MS, async () => {
         await release(first);
-        timeline.advance(STANDS_MS - WINDOW_MS);
-        await acquire({ ...asked(key), ttlSeconds: WINDOW_MS / 1000 });
+        timeline.advance(PAUSED_MS - WINDOW_MS);
+        await acquire({ ...asked(key), ttlSeconds });
       });
-      const [refused] = await timeline.play(() => refusedAfter(key, { ttlSeconds: WINDOW_MS / 1000 }));
+      const refused = await played(() => refusedAfter(key, { ttlSeconds }));
       expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { requestId: 'r' } }, afterMs: AT });
       expect(refused.context.retryWith).not.toHaveProperty('ticket');
     });
   });
 
-  describe('a call in line', () => {
-    it('whose ticket DynamoDB leaves out of an answer stays in line', async () => {
-      const key = newKey();
-      const first = await held(key);
+  describe('a call in line that looks at its own waiter', () => {
+    it('a call stays in line if DynamoDB leaves its ticket out of an answer', async () => {
+      const first = await held();
       const { result, asked: looks } = await world.leavingOut(world.dependencies.waitersTable, () =>
         timeline.play(
-          () => steady(key),
+          () => steady(first.key),
           () => later(1010, () => release(first)),
         ),
       );
@@ -170,12 +161,194 @@ export async function looks(lineWorld: LineWorld) {
       expect(looks).toHaveLength(1);
     });
 
-    it('leaves between two looks if its time is over then', async () => {
-      const key = newKey();
-      await held(key);
-      requests.faultsOf.GetItem = [answeredLate(10)];
-      const [refused] = await timeline.play(() => refusedAfter(key, { waitSeconds: 1 }));
+    it('a call looks at its own waiter once a second, and receives LeaseLost if an operator cancelled it', async () => {
+      const { key } = await held();
+      requests.faultsOf.GetItem = [answeredLate(950)];
+      const [refused, cancelled] = await timeline.play(
+        () => refusedAfter(key),
+        () =>
+          later(510, async () => {
+            await park({ key, holder: 'behind' });
+            return cancelFirst(key);
+          }),
+      );
+      expect(cancelled).toMatchObject({ cancelled: true });
+      expect(refused).toMatchObject({ ...lost('cancelled'), afterMs: 1000 });
+      expect(await cancel(key, 'none')).toMatchObject({ cancelled: false, reason: 'unknown' });
+    });
+
+    it.each([
+      ['between two looks', [answeredLate(10)]],
+      ['with a look', []],
+    ])('a call leaves in the moment of its deadline, %s', async (_, faults) => {
+      const { key } = await held();
+      requests.faultsOf.GetItem = [...faults];
+      const refused = await played(() => refusedAfter(key, { waitSeconds: 1 }));
       expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'first', place: 1 }, afterMs: 1000 });
     });
+  });
+
+  describe('a call in line that finds the grant of its request', () => {
+    it('a call receives LeaseLost, and deletes its own row, if a duplicate call has released the grant', async () => {
+      const first = await held();
+      const { key } = first;
+      await exitInLine(asked(key));
+      let left = 0;
+      beforeFirstLook(async () => {
+        await release(first);
+        await releaseOnly(await acquire(asked(key)));
+        left = (await rows(key)).length;
+      });
+      expect(await played(() => refusedAfter(key))).toMatchObject(lost('released'));
+      expect([left, await rows(key)]).toEqual([1, []]);
+    });
+
+    it('a call claims its grant in the moment in which the grant window is over', async () => {
+      const first = await held();
+      const from = now();
+      requests.faultsOf.GetItem = [
+        async (send) => {
+          await release(first);
+          const seen = await send();
+          timeline.advance(from + LOOK_MS + WINDOW_MS - now());
+          return seen;
+        },
+      ];
+      const granted = await played(() => steady(first.key));
+      expect(granted).toMatchObject({ repeated: false, waitedMs: LOOK_MS + WINDOW_MS, remainingMs: 10_000 });
+    });
+
+    it('a call whose deadline has come claims its grant after the grant window, though another waits behind it', async () => {
+      const first = await held();
+      const { key } = first;
+      afterFirstLook(WINDOW_MS + MARGIN_MS + 1, async () => {
+        await park({ key, holder: 'behind' });
+        await release(first);
+      });
+      const granted = await played(() => steady(key, { waitSeconds: 1 }));
+      expect(granted).toMatchObject({ holder: 'b', repeated: false, remainingMs: 10_000 });
+      expect(await world.see(key)).toMatchObject({ holder: 'b', waiting: 1 });
+    });
+  });
+
+  describe('a call in line that leaves', () => {
+    it('a call hands off a free lock before it leaves', async () => {
+      const first = await held();
+      const [refused, , { task }] = await timeline.play(
+        () => refusedAfter(first.key, { waitSeconds: 1 }),
+        () => later(990, () => releaseOnly(first)),
+        () => later(10, () => park({ key: first.key, holder: 'behind' })),
+      );
+      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'behind' } });
+      expect(task.output).toMatchObject({ holder: 'behind' });
+    });
+
+    it('a call hands off the lock that its request has just released', async () => {
+      const first = await held();
+      const { key } = first;
+      const [refused, { task }] = await timeline.play(
+        () => {
+          afterFirstLook(1000, () => release(first));
+          const ends = precededBy(async () => releaseOnly(await acquire(asked(key))));
+          requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
+          return refusedAfter(key, { waitSeconds: 1 });
+        },
+        () => later(10, () => park({ key, holder: 'behind' })),
+      );
+      expect(refused).toMatchObject(lost('released'));
+      expect(task.state).toBe('succeeded');
+    });
+
+    it('a call has the lock that its own hand-off grants to an older waiter of its request', async () => {
+      const first = await held();
+      await exitInLine(asked(first.key));
+      afterFirstLook(1000);
+      const ends = precededBy(() => releaseOnly(first));
+      requests.faultsOf.GetItem?.push('none', ends); // its waiter, and the record
+      const granted = await played(() => steady(first.key, { waitSeconds: 1 }));
+      expect(granted).toMatchObject({ holder: 'b', repeated: false });
+    });
+  });
+
+  describe('a call in line that finds the lock free', () => {
+    it('a call takes the lock, and ends the unnotified task before it whose grant was released', async () => {
+      const first = await held();
+      const ofTask = { key: first.key, holder: 'task', requestId: 'of task' };
+      const { task } = await park(ofTask);
+      steps.faults.SendTaskSuccess = ['refused', 'refused', 'refused'];
+      await release(first);
+      steps.faults = {};
+      timeline.advance(1); // a later ticket
+      const states: string[] = [];
+      beforeFirstLook(async () => {
+        await releaseOnly(await acquire(ofTask));
+        states.push(task.state);
+      });
+      expect(await played(() => steady(first.key))).toMatchObject({ holder: 'b' });
+      expect(states).toEqual(['waiting']);
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost' });
+    });
+
+    it('a call whose waiter is gone leaves at once, though the line is empty', async () => {
+      const execution = endedExecution();
+      const first = await held();
+      let tickets = 0;
+      beforeFirstLook(async () => {
+        tickets = (await executionEnded(execution)).tickets;
+        await release(first);
+      });
+      const refused = await played(() => refusedAfter(first.key, { execution }));
+      expect(tickets).toBe(1);
+      expect(refused).toMatchObject({ code: 'LeaseHeld', afterMs: LOOK_MS });
+      expect(refused.context).not.toHaveProperty('place');
+    });
+  });
+
+  describe('a call in line that finds the lock held without its mark', () => {
+    it('a call claims at once the grant that it receives while it puts the mark back', async () => {
+      const first = await held();
+      const { key } = first;
+      const granted = async () => {
+        await repair(key);
+        await release(first);
+      };
+      requests.faultsOf.GetItem = [
+        async (send) => {
+          await world.removeMark(key);
+          requests.faultsOf.UpdateItem = [precededBy(granted)];
+          return send();
+        },
+      ];
+      expect(await played(() => steady(key))).toMatchObject({
+        ...{ holder: 'b', repeated: false, waitedMs: LOOK_MS, remainingMs: 10_000 },
+      });
+    });
+
+    it('a call that puts the mark back has at once the lock that came free before', async () => {
+      const first = await held();
+      const [granted] = await timeline.play(
+        () => steady(first.key),
+        () =>
+          later(510, async () => {
+            await world.removeMark(first.key);
+            await release(first);
+          }),
+      );
+      expect(granted).toMatchObject({ holder: 'b', waitedMs: 525 }); // at its next look
+    });
+  });
+
+  it('a task whose expired grant is taken over between its two marks is granted the lock after the new holder', async () => {
+    const key = newKey();
+    const again = asked(key);
+    await acquire({ ...again, ttlSeconds: 2 });
+    timeline.advance(2600); // the margin is over too
+    const others: Awaited<ReturnType<typeof acquire>>[] = [];
+    const takesOver = precededBy(async () => void others.push(await acquire({ key, holder: 'other', ttlSeconds: 60 })));
+    requests.faultsOf.UpdateItem = ['none', takesOver]; // the first mark, and the second
+    const { task, parked } = await park(again);
+    expect([parked, task.state, await world.isMarked(key)]).toEqual([true, 'waiting', true]);
+    for (const other of others) await release(other);
+    expect(world.grantOf(task)).toMatchObject({ holder: 'b', repeated: false });
   });
 }

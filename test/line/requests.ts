@@ -1,134 +1,116 @@
 import { describe, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
-import { dyingAfter } from '../support/faults/mortal.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { Grant, LineWorld } from './world.ts';
 
+/** A request with more than one call, or with a call and a task: the request has one grant. */
 export async function duplicateCalls(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const {
-    acquire,
-    heartbeat,
-    release,
-    breakGrant,
-    cancel,
-    see,
-    repair,
-    park,
-    grantOf,
-    rows,
-
-    requests,
-    steps,
-    newKey,
-    timeline,
-  } = world;
+  const { acquire, heartbeat, release, breakGrant, cancel, see, repair, park, grantOf, rows, executionEnded } = world;
+  const { messages, requests, steps, newKey, timeline, precededBy, exitInLine } = world;
   const { sleep, later } = timeline;
+  const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
+  const ended = (reason: string) => ({ state: 'failed', error: 'LeaseLost', cause: { reason } });
+  const ticketAt = async (key: string, place: number) => (await rows(key)).at(place)?.ticket?.S ?? '';
+  const first = () => acquire({ key: newKey(), holder: 'first' });
 
-  describe('a request that stands in line twice', () => {
-    it('loses one of its places to an operator: the lock that its other call was answered with stays', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
+  describe('a request with two calls in line', () => {
+    it('a call whose waiter an operator cancels leaves the lock to the other call of its request', async () => {
+      const held = await first();
+      const { key } = held;
       const asked = { key, holder: 'b', requestId: 'twice', ttlSeconds: 60, waitSeconds: 20 };
       const [, grant, refused] = await timeline.play(
         () =>
           later(300, async () => {
-            const [, second] = await rows(key);
-            expect(await cancel(key, second?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
-            await release(first);
+            expect(await cancel(key, await ticketAt(key, 1))).toMatchObject({ cancelled: true });
+            await release(held);
           }),
         () => acquire(asked),
         () => later(10, () => failure(acquire(asked))),
       );
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+      expect(refused).toMatchObject(lost('cancelled'));
       expect(await see(key)).toMatchObject({ fence: grant.fence });
       expect(await release(grant)).toMatchObject({ released: true });
     });
-  });
 
-  describe('a request that stands in line twice, and asks again with a place that an operator took from it', () => {
-    it('learns that, and its other call keeps the lock', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const asked = { key, holder: 'b', requestId: 'asks twice', ttlSeconds: 60 };
+    it('a call that asks again with a cancelled ticket receives LeaseLost, and the other call keeps the lock', async () => {
+      const held = await first();
+      const asked = { key: held.key, holder: 'b', requestId: 'asks twice', ttlSeconds: 60 };
       const [left] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 1 })));
       const { ticket } = left.context.retryWith as { ticket: string };
-      await cancel(key, ticket);
+      await cancel(held.key, ticket);
       const [, grant] = await timeline.play(
-        () => later(300, () => release(first)),
+        () => later(300, () => release(held)),
         () => acquire({ ...asked, waitSeconds: 20 }),
       );
-      const refused = await failure(acquire({ ...asked, ticket }));
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-      expect(await see(key)).toMatchObject({ fence: grant.fence });
-    });
-  });
-
-  describe('a call that claims the grant of another place of its request', () => {
-    it('and loses its own place right then: it leaves the lock to the other call', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const asked = { key, holder: 'b', requestId: 'other place', waitSeconds: 20 };
-      await timeline.play(() => dyingAfter(3, () => acquire(asked)));
-      timeline.advance(1);
-      const [, refused] = await timeline.play(
-        () =>
-          later(300, async () => {
-            const [, second] = await rows(key);
-            await release(first);
-            requests.faultsOf.DeleteItem = [
-              async (send) => {
-                await cancel(key, second?.ticket?.S ?? '');
-                return send();
-              },
-            ];
-          }),
-        () => failure(acquire(asked)),
-      );
-      expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-      expect(await acquire({ ...asked, waitSeconds: 0 })).toMatchObject({
-        repeated: true,
-      });
+      expect(await failure(acquire({ ...asked, ticket }))).toMatchObject(lost('cancelled'));
+      expect(await see(held.key)).toMatchObject({ fence: grant.fence });
     });
 
-    /** Its first call dies in line, and its second one meets the grant of that place after `meanwhile`. */
-    async function secondOf(asked: { key: string }, meanwhile: (ticket: string) => Promise<unknown>, as = call()) {
-      const { key } = asked;
-      const first = await acquire({ key, holder: 'first' });
-      await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, waitSeconds: 20 })));
-      timeline.advance(1);
+    /** The first call exits in line. The second call finds the grant of that waiter after `meanwhile`. */
+    async function secondOf(asked: object, meanwhile: (ticket: string, key: string) => Promise<unknown>, as = call()) {
+      const held = await first();
+      const { key } = held;
+      await exitInLine({ key, ...asked });
       const [, answer] = await timeline.play(
         () =>
           later(300, async () => {
-            const [, second] = await rows(key);
-            await release(first);
-            await meanwhile(second?.ticket?.S ?? '');
+            const ticket = await ticketAt(key, 1);
+            await release(held);
+            await meanwhile(ticket, key);
           }),
-        () => acquire({ ...asked, waitSeconds: 20 }, as).catch((error) => error),
+        () => acquire({ key, ...asked, waitSeconds: 20 }, as).catch((error) => error),
       );
-      return answer;
+      return { key, answer };
     }
 
-    it('and finds that its retry had the lock, and took its own place out of the line: it is answered with that', async () => {
-      const key = newKey();
-      const asked = { key, holder: 'b', requestId: 'own place gone' };
+    it('a call that is cancelled before it looks claims no grant of another waiter of its request', async () => {
+      const asked = { holder: 'b', requestId: 'own waiter gone' };
+      const { key, answer } = await secondOf(asked, (ticket, of) => cancel(of, ticket));
+      expect(answer).toMatchObject(lost('cancelled'));
+      timeline.advance(2501); // the grant window and the margin
+      expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
+    });
+
+    it('a call that is cancelled while it claims the grant of another waiter leaves the lock to its request', async () => {
+      const asked = { holder: 'b', requestId: 'other waiter' };
+      const { key, answer } = await secondOf(asked, async (ticket, of) => {
+        requests.faultsOf.DeleteItem = [precededBy(() => cancel(of, ticket))];
+      });
+      expect(answer).toMatchObject(lost('cancelled'));
+      expect(await acquire({ key, ...asked })).toMatchObject({ repeated: true });
+    });
+
+    it('a call is answered with the grant that its retry received by its ticket, and measures no hand-off', async () => {
+      const asked = { holder: 'b', requestId: 'retried' };
       const measured: string[] = [];
       const as = call({ measure: (measure) => void measured.push(measure) });
-      let retried: Grant | undefined;
-      const retry = async (ticket: string) => {
-        retried = await acquire({ ...asked, ticket });
-      };
-      const answer = await secondOf(asked, retry, as);
-      expect(answer).toMatchObject({ leaseId: retried?.leaseId, repeated: true });
-      expect(measured).toEqual([]); // it was handed to the retry
+      const retried: Grant[] = [];
+      const retry = async (ticket: string, key: string) => retried.push(await acquire({ key, ...asked, ticket }));
+      const { answer } = await secondOf(asked, retry, as);
+      expect(answer).toMatchObject({ leaseId: retried[0]?.leaseId, repeated: true });
+      expect(measured).toEqual([]);
+    });
+
+    it('a call that looks at the line of an expired grant is answered with what a duplicate call receives meanwhile', async () => {
+      const { key } = await acquire({ key: newKey(), holder: 'dead', ttlSeconds: 3 });
+      const asked = { key, holder: 'b', requestId: 'r' };
+      await exitInLine(asked);
+      await park({ key, holder: 'behind' });
+      timeline.advance(3501);
+      const duplicates: Grant[] = [];
+      requests.faultsOf.Query = [precededBy(async () => duplicates.push(await acquire(asked)))];
+      expect(await acquire(asked)).toMatchObject({ fence: duplicates[0]?.fence, repeated: true });
+      expect(duplicates).toHaveLength(1);
     });
   });
 
-  describe('a request of a task', () => {
-    it('that a call stands in line for too: the lock stays with the call if the task is gone', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
-      const { task } = await park({ key, holder: 'b', requestId: 'gone' });
+  describe('a request with a task and a call in line', () => {
+    it('the lock stays with the call if the task of the request is gone', async () => {
+      const held = await first();
+      const { key } = held;
+      const asked = { key, holder: 'b', requestId: 'gone' };
+      const { task } = await park(asked);
       const [, grant] = await timeline.play(
         () =>
           later(300, async () => {
@@ -137,17 +119,17 @@ export async function duplicateCalls(lineWorld: LineWorld) {
               await sleep(3000); // the call is answered meanwhile
               task.state = 'timedOut';
             };
-            await release(first);
+            await release(held);
           }),
-        () => later(10, () => acquire({ key, holder: 'b', requestId: 'gone', waitSeconds: 20 })),
+        () => later(10, () => acquire({ ...asked, waitSeconds: 20 })),
       );
       expect(grant).toMatchObject({ holder: 'b', repeated: true });
       expect(await see(key)).toMatchObject({ fence: grant.fence });
     });
 
-    it('that a call stands in line for too, whose task is gone: the call has the lock, and not the next one as well', async () => {
-      const key = newKey();
-      const first = await acquire({ key, holder: 'first' });
+    it('the call has the lock alone if it looks while the hand-off passes over the task of its request', async () => {
+      const held = await first();
+      const { key } = held;
       const asked = { key, holder: 'b', requestId: 'task gone' };
       const { task } = await park(asked);
       task.state = 'timedOut';
@@ -157,7 +139,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
             // Between the deletion of the ticket and the transfer to the next one, the call looks.
             const slow = (send: () => Promise<unknown>) => sleep(500).then(send);
             requests.faultsOf.Query = ['none', slow];
-            await release(first);
+            await release(held);
           }),
         () => later(10, () => acquire({ ...asked, waitSeconds: 5 })),
         () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 5 }))),
@@ -165,114 +147,175 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'b', fence: grant.fence } });
       expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
     });
+  });
 
-    describe('that a call in line was granted and has not claimed', () => {
-      const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
-      const asked = { holder: 'b', requestId: 'unclaimed', ttlSeconds: 3600, execution };
-      /** The call is dead. */
-      async function unclaimed() {
-        const first = await acquire({ key: newKey(), holder: 'first' });
-        const { key } = first;
-        await timeline.play(() => dyingAfter(3, () => acquire({ ...asked, key, waitSeconds: 20 })));
-        await release(first);
-        timeline.advance(500);
-        return key;
-      }
+  describe('a grant that a call in line has not claimed', () => {
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+    const unnamed = { holder: 'b', requestId: 'unclaimed', ttlSeconds: 3600 };
+    const asked = { ...unnamed, execution };
+    /** The call has exited. */
+    async function unclaimed() {
+      const held = await first();
+      await exitInLine({ key: held.key, ...unnamed });
+      await release(held);
+      timeline.advance(500);
+      return held.key;
+    }
 
-      it('goes on to the next if the task which comes is gone', async () => {
-        const key = await unclaimed();
-        const gone = steps.newTask();
-        gone.state = 'timedOut';
-        const next = await park({ key, holder: 'next' });
-        await park({ key, ...asked }, gone);
-        timeline.advance(5000);
-        await repair(key);
-        expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
-      });
-
-      it('is claimed by another call in that moment: the task is notified of that grant', async () => {
-        const key = await unclaimed();
-        const grants: { leaseId: string }[] = [];
-        requests.faultsOf.UpdateItem = [
-          'none', // the mark
-          async (send) => {
-            grants.push(await acquire({ key, ...asked }));
-            return send();
-          },
-        ];
-        const { task } = await park({ key, ...asked });
-        expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
-      });
-
-      it.each(['before', 'after'])(
-        'stays with the task if an operator takes the call’s place %s it came',
-        async (when) => {
-          const first = await acquire({ key: newKey(), holder: 'first' });
-          const { key } = first;
-          const own = { key, ...asked };
-          const [told, refused] = await timeline.play(
-            () =>
-              later(300, async () => {
-                const [row] = await rows(key);
-                const stop = async () =>
-                  expect(await cancel(key, row?.ticket?.S ?? '')).toMatchObject({ cancelled: true });
-                await release(first);
-                if (when === 'before') await stop();
-                const { task } = await park(own);
-                if (when === 'after') await stop();
-                return grantOf(task);
-              }),
-            () => failure(acquire({ ...own, waitSeconds: 20 })),
-            () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 20 }))),
-          );
-          expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
-          expect(await see(key)).toMatchObject({ fence: told.fence });
-        },
-      );
+    it('an unclaimed grant becomes a full grant of the task of its request, with the execution that the task names', async () => {
+      const key = await unclaimed();
+      messages.length = 0;
+      const { task, parked } = await park({ key, ...asked });
+      expect([parked, messages]).toEqual([false, []]); // no task waits behind it
+      const { leaseId } = grantOf(task);
+      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, waitedMs: 0, repeated: false });
+      timeline.advance(1000);
+      expect(await heartbeat(grantOf(task))).toMatchObject({ remainingMs: 3_600_000 });
+      expect(await acquire({ key, ...asked, waitSeconds: 20 })).toMatchObject({ repeated: true, leaseId });
+      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     });
 
-    describe('that a call had and gave back before the task heard of it', () => {
-      /** A task that has not heard of its grant, and a call that was answered with it. Another task may wait behind. */
-      async function shared({ others }: { others: boolean }) {
-        const first = await acquire({ key: newKey(), holder: 'first' });
-        const asked = { key: first.key, holder: 'task', requestId: 'shared' };
-        const { task } = await park(asked);
-        timeline.advance(1);
-        const next = others ? [await park({ key: first.key, holder: 'next' })] : [];
-        steps.faults.SendTaskSuccess = ['refused'];
-        await release(first);
-        return { task, next: next[0]?.task, grant: await acquire(asked) };
-      }
-
-      it('is over for the task, which learns that', async () => {
-        const { task, next, grant } = await shared({ others: true });
-        expect(await release(grant)).toMatchObject({ released: true });
-        expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'released' } });
-        expect(next && grantOf(next)).toMatchObject({ holder: 'next' });
-        expect(await rows(grant.key)).toEqual([]);
-      });
-
-      it('is over for the task by an operator’s break', async () => {
-        const { task, grant } = await shared({ others: true });
-        await breakGrant(grant);
-        expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });
-      });
-
-      it('is over for the task too if another token of the request had it', async () => {
-        const first = await acquire({ key: newKey(), holder: 'first' });
-        const asked = { key: first.key, holder: 'task', requestId: 'two tokens' };
-        const old = await park(asked);
-        steps.faults.SendTaskSuccess = ['refused'];
-        await release(first);
-        const { task } = await park(asked);
-        await park({ key: first.key, holder: 'next' });
-        await release(grantOf(task));
-        expect(old.task).toMatchObject({
-          state: 'failed',
-          error: 'LeaseLost',
-          cause: { reason: 'released', holder: null },
-        });
-      });
+    it('an unclaimed grant has the target that the task names', async () => {
+      const key = await unclaimed();
+      const target = steps.newExecution('RUNNING');
+      await park({ key, ...asked, target });
+      expect(await executionEnded(execution)).toMatchObject({ freed: 0 }); // the target runs
+      steps.executions.set(target, 'FAILED');
+      expect(await executionEnded(target)).toMatchObject({ freed: 1 });
     });
+
+    it('an unclaimed grant names no execution if neither the call nor the task does', async () => {
+      const key = await unclaimed();
+      await park({ key, ...unnamed });
+      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+      expect(await see(key)).toMatchObject({ holder: 'b' });
+    });
+
+    it('an unclaimed grant goes to the task of its request even if the task cannot be notified at once', async () => {
+      const key = await unclaimed();
+      await park({ key, holder: 'next' });
+      timeline.advance(1); // a later ticket
+      steps.faults.SendTaskSuccess = ['refused'];
+      const { task, parked } = await park({ key, ...asked });
+      expect([parked, task.state]).toEqual([true, 'waiting']);
+      timeline.advance(10_000);
+      await repair(key);
+      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
+    });
+
+    it('an unclaimed grant goes to the next waiter if the task of its request is gone', async () => {
+      const key = await unclaimed();
+      const gone = steps.newTask();
+      gone.state = 'timedOut';
+      const next = await park({ key, holder: 'next' });
+      await park({ key, ...asked }, gone);
+      timeline.advance(5000);
+      await repair(key);
+      expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
+    });
+
+    it('a task is notified of the grant that a duplicate call claims while the task parks', async () => {
+      const key = await unclaimed();
+      const grants: Grant[] = [];
+      const claims = precededBy(async () => grants.push(await acquire({ key, ...asked })));
+      requests.faultsOf.UpdateItem = ['none', claims]; // the mark comes first
+      const { task } = await park({ key, ...asked });
+      expect(grantOf(task)).toMatchObject({ leaseId: grants[0]?.leaseId, repeated: true });
+    });
+
+    it.each(['before', 'after'])(
+      'a task keeps the grant of its request if an operator cancels the call %s the task comes',
+      async (when) => {
+        const held = await first();
+        const { key } = held;
+        const [grant, refused] = await timeline.play(
+          () =>
+            later(300, async () => {
+              const ticket = await ticketAt(key, 0);
+              const stop = async () => expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+              await release(held);
+              if (when === 'before') await stop();
+              const { task } = await park({ key, ...asked });
+              if (when === 'after') await stop();
+              return grantOf(task);
+            }),
+          () => failure(acquire({ key, ...asked, waitSeconds: 20 })),
+          () => later(20, () => failure(acquire({ key, holder: 'next', waitSeconds: 20 }))),
+        );
+        expect(refused).toMatchObject(lost('cancelled'));
+        expect(await see(key)).toMatchObject({ fence: grant.fence });
+      },
+    );
+  });
+
+  describe('a grant of a task that was not notified', () => {
+    /** A duplicate call was answered with the grant. Another task may wait behind. */
+    async function shared(others: boolean) {
+      const held = await first();
+      const { key } = held;
+      const asked = { key, holder: 'task', requestId: 'shared' };
+      const { task } = await park(asked);
+      timeline.advance(1);
+      const next = others ? (await park({ key, holder: 'next' })).task : undefined;
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(held);
+      return { key, task, next, grant: await acquire(asked) };
+    }
+
+    it('a task receives LeaseLost if a duplicate call releases the grant', async () => {
+      const { key, task, next, grant } = await shared(true);
+      expect(await release(grant)).toMatchObject({ released: true });
+      expect(task).toMatchObject(ended('released'));
+      expect(next && grantOf(next)).toMatchObject({ holder: 'next' });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('the schedule sends that LeaseLost if no other waiter is in line, and until the task is notified', async () => {
+      const { key, task, grant } = await shared(false);
+      await release(grant);
+      steps.faults.SendTaskFailure = ['refused'];
+      await repair(key);
+      expect([task.state, await rows(key)]).toMatchObject(['waiting', [{}]]);
+      await repair(key);
+      expect(task).toMatchObject(ended('released'));
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('a task receives LeaseLost if an operator breaks the grant that a duplicate call was answered with', async () => {
+      const { task, grant } = await shared(true);
+      await breakGrant(grant);
+      expect(task).toMatchObject(ended('broken'));
+    });
+
+    it('a task receives LeaseLost if another token of its request has released the grant', async () => {
+      const held = await first();
+      const asked = { key: held.key, holder: 'task', requestId: 'two tokens' };
+      const old = await park(asked);
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(held);
+      const { task } = await park(asked);
+      await park({ key: held.key, holder: 'next' });
+      await release(grantOf(task));
+      expect(old.task).toMatchObject({ ...ended('released'), cause: { reason: 'released', holder: null } });
+    });
+  });
+
+  it('a call that leaves as its request holds an expired grant keeps its waiter', async () => {
+    const held = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 60 });
+    const { key } = held;
+    const asked = { key, holder: 'b', requestId: 'r', ttlSeconds: 2 };
+    await exitInLine(asked);
+    requests.faultsOf.GetItem = [
+      async (send) => {
+        const seen = await send();
+        await release(held);
+        await acquire(asked);
+        timeline.advance(2000); // the grant is over in this very moment
+        return seen;
+      },
+    ];
+    const [refused] = await timeline.play(() => failure(acquire({ ...asked, waitSeconds: 2 })));
+    const ticket = await ticketAt(key, 0);
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { retryWith: { ticket } } });
   });
 }

@@ -10,6 +10,7 @@ import { handOff as handOffPermits } from '../../shared/permits/hand-off.ts';
 import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { type Overrides, queueWorld } from '../support/worlds/line.ts';
@@ -17,6 +18,8 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 // What stands in front of a lock is the same line for a lease and for the only permit of a pool. The suite in this
 // folder sees a lock through World alone: no attribute of a record, and no sequence of requests.
+
+type Terms = { key: string } & Record<string, unknown>;
 
 export interface Grant {
   key: string;
@@ -34,8 +37,14 @@ export interface Grant {
 interface Seen {
   holder: string | undefined;
   fence: number | undefined;
+  execution?: string | null;
+  inGrace?: boolean;
+  remainingMs?: number;
+  expiresAt?: string;
   waiting: number;
   waiters: { ticket: string; kind: string; holder: string }[];
+  /** True if an operator has broken the grant, and the holder may still use it. */
+  ending?: boolean;
 }
 
 interface Counts {
@@ -49,6 +58,7 @@ type Shared =
   | 'as'
   | 'precededBy'
   | 'answeredLate'
+  | 'lostAfter'
   | 'leavingOut'
   | 'requests'
   | 'steps'
@@ -63,6 +73,8 @@ interface World extends Pick<Lines, Shared> {
   /** The first try of an acquire among the writes of a kind, before the write of its row: none is disturbed. */
   triesByPut: 'none'[];
   triesByUpdate: 'none'[];
+  /** The writes of a repair before it notifies a task: the mark of a lease. */
+  repairsByUpdate: 'none'[];
   /** A key of its own each time. */
   newKey(): string;
   acquire(input: object, as?: Caller): Promise<Grant>;
@@ -76,13 +88,13 @@ interface World extends Pick<Lines, Shared> {
   grantOf(task: Task): Grant;
   heartbeat(input: { key: string; leaseId: string; ttlSeconds?: number }): Promise<{ holder: string }>;
   release(grant: { key: string; leaseId: string }, as?: Caller): Promise<{ released: boolean; reason?: string }>;
-  breakGrant(grant: { key: string; fence: number }): Promise<unknown>;
+  breakGrant(grant: { key: string; fence: number; wait?: boolean }): Promise<unknown>;
   cancel(key: string, ticket: string): Promise<{ cancelled: boolean }>;
   /** What the schedule does for a key. */
-  repair(key: string): Promise<{ granted: number; unanswered: number }>;
+  repair(key: string): Promise<{ granted: number; told: number; unanswered: number }>;
   /** What a message does that looks at the key again. */
   lookAgain(message: RepairMessage | undefined): Promise<unknown>;
-  /** Reads the record. @returns a hand-off by it, as of a call that stood still since */
+  /** Reads the record. @returns a hand-off by it, as of a call that was paused since */
   handOffLater(key: string): Promise<() => Promise<unknown>>;
   see(key: string): Promise<Seen>;
   /** The rows of a key in the table of waiters. */
@@ -99,7 +111,26 @@ interface World extends Pick<Lines, Shared> {
   repairAll(as?: Caller): Promise<unknown>;
   /** Deletes the record, as TTL does. */
   deleteRecord(key: string): Promise<unknown>;
+  /** A task that parks a millisecond after all before. */
+  parkNext: World['park'];
+  /** A call that joins the line after all before, and then exits. The waiters after it have later tickets. @returns its ticket */
+  exitInLine(input: Terms, as?: Caller): Promise<string>;
 }
+
+/** Calls and tasks that come one after the other. */
+const arrivals = ({ timeline, acquire, park, rows }: Pick<World, 'timeline' | 'acquire' | 'park' | 'rows'>) => ({
+  parkNext: (input: object, task?: Task) => {
+    timeline.advance(1);
+    return park(input, task);
+  },
+  exitInLine: async (input: Terms, as?: Caller) => {
+    timeline.advance(1);
+    // Three requests put a call in line.
+    await timeline.play(() => dyingAfter(3, () => acquire({ waitSeconds: 20, ...input }, as)));
+    timeline.advance(1);
+    return (await rows(input.key)).at(-1)?.ticket?.S ?? '';
+  },
+});
 
 export type LineWorld = (overrides?: Overrides) => Promise<World>;
 
@@ -123,6 +154,22 @@ const counts = (record: Item): Counts => ({
 const attributesOf = ({ waiters, out }: Partial<Counts>) => ({
   ...(waiters !== undefined && { waiters: { N: String(waiters) } }),
   ...(out !== undefined && { line_out: { N: String(out) } }),
+});
+
+type Current = Omit<Seen, 'waiting' | 'waiters'>;
+
+const seen = (
+  current: Current | undefined,
+  { waiting, waiters = [] }: Partial<Pick<Seen, 'waiters'>> & Pick<Seen, 'waiting'>,
+) => {
+  const { holder, fence, execution, inGrace, remainingMs, expiresAt, ending } = current ?? ({} as Partial<Current>);
+  return { holder, fence, execution, inGrace, remainingMs, expiresAt, ending, waiting, waiters } as Seen;
+};
+
+/** When a caller leaves that waits for another minute, as its row says. */
+const times = ({ now }: Timeline) => ({
+  deadline: { N: String(now() + 60_000) },
+  keep_until: { N: String(now() + 65_000) },
 });
 
 /** Each test begins without faults. */
@@ -156,11 +203,12 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     timeline,
     triesByPut: ['none'],
     triesByUpdate: [],
+    repairsByUpdate: ['none'],
     newKey: keysOf('a lease'),
     steady,
     refusedAfter: refusal(timeline, steady),
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence }) => world.breakLease({ key, fence }),
+    breakGrant: ({ key, fence, wait }) => world.breakLease({ key, fence, wait }),
     repair: (key) => world.repairKey(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? '', message?.fence),
     handOffLater: async (key) => {
@@ -168,17 +216,8 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
       return () => handOff(dependencies, { record, ending: 'broken' }, call());
     },
     see: async (key) => {
-      const {
-        state,
-        holder,
-        fence,
-        waiting,
-        waiters = [],
-      } = (await world.read({ key, waiters: true })) as never as {
-        state: string;
-      } & Seen;
-      const current = state === 'held' ? { holder, fence } : { holder: undefined, fence: undefined };
-      return { ...current, waiting, waiters };
+      const lease = (await world.read({ key, waiters: true })) as never as { state: string } & Seen;
+      return seen(lease.state === 'held' ? lease : undefined, lease);
     },
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
     removeMark: async (key) => {
@@ -187,8 +226,10 @@ export const leaseLine: LineWorld = async (overrides = {}) => {
     },
     countsOf: async (key) => counts(await rawItem(key)),
     setCounts: async (key, some) => putRaw({ ...(await rawItem(key)), ...attributesOf(some) }),
+    callerRow: (key, name, more = {}) => world.callerRow(key, name, { ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
+    ...arrivals({ ...world, timeline } as never as World),
   };
 };
 
@@ -200,6 +241,8 @@ export const permitLine: LineWorld = async (overrides = {}) => {
   const world = await poolLineWorld({ clock: timeline, ...overrides });
   const { dependencies, rawItem, putRaw, callerRow } = world;
   resetting(world as unknown as Lines);
+  const acquire: World['acquire'] = (input, as) => world.acquire({ limit: 1, ...input }, as);
+  const park: World['park'] = (input, task) => world.park({ limit: 1, ...input }, task);
   const steady: World['steady'] = (key, more = {}, chance = 0) => {
     const sure = { ...dependencies, ids: { ...dependencies.ids, random: () => chance } };
     return acquirePermit(sure)(inputOfAcquire.parse({ key, limit: 1, ...STEADY, ...more }), call());
@@ -209,13 +252,14 @@ export const permitLine: LineWorld = async (overrides = {}) => {
     timeline,
     triesByPut: [],
     triesByUpdate: ['none'],
+    repairsByUpdate: [],
     newKey: keysOf('a permit'),
-    acquire: (input, as) => world.acquire({ limit: 1, ...input }, as),
+    acquire,
     steady,
     refusedAfter: refusal(timeline, steady),
-    park: (input, task) => world.park({ limit: 1, ...input }, task),
+    park,
     grantOf: (task) => world.grantOf(task) as unknown as Grant,
-    breakGrant: ({ key, fence }) => world.breakPermit({ key, fence }),
+    breakGrant: ({ key, fence, wait }) => world.breakPermit({ key, fence, wait }),
     repair: (key) => world.repairLine(key),
     lookAgain: async (message) => world.repairKey(message?.key ?? ''),
     handOffLater: async (key) => {
@@ -223,8 +267,8 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       return () => handOffPermits(dependencies, { record }, call());
     },
     see: async (key) => {
-      const { holders, waiting, waiters = [] } = await world.read(key, { waiters: true });
-      return { holder: holders[0]?.holder, fence: holders[0]?.fence, waiting, waiters };
+      const pool = await world.read(key, { waiters: true });
+      return seen(pool.holders[0], pool);
     },
     rows: world.rows,
     isMarked: async (key) => (await rawItem(key))?.waiters !== undefined,
@@ -233,8 +277,9 @@ export const permitLine: LineWorld = async (overrides = {}) => {
       const seq = some.waiters === undefined ? {} : { seq: { N: String(some.waiters) } };
       return putRaw({ ...(await rawItem(key)), ...attributesOf(some), ...seq });
     },
-    callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...more }),
+    callerRow: (key, name, more = {}) => callerRow(key, name, { ...ONE, ...times(timeline), ...more }),
     repairAll: (as = call()) => world.repairWith(as),
     deleteRecord: world.deleteRaw,
+    ...arrivals({ acquire, park, rows: world.rows, timeline }),
   };
 };

@@ -64,7 +64,7 @@ it('tasks and a caller in line, through their functions', async () => {
   expect(cancelled.body).toMatchObject({ cancelled: true });
   expect([heavy.state, light.state]).toEqual(['failed', 'succeeded']);
   expect((await post(give, { key, leaseId: first.body.leaseId })).body.released).toBe(true);
-  expect((await throughTask(repairQueues, { key: 'holdfast:pool:line' })).outcome).toBe('ok');
+  expect((await throughTask(repairQueues, { key: 'line' })).outcome).toBe('ok');
   tasks.steps.stop();
 });
 

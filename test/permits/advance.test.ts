@@ -9,7 +9,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
 const { acquire, release, breakPermit, heartbeat, park, grantOf, read, repairLine, rawItem, rows } = world;
-const { clock, requests, steps, dependencies, sent, precededBy, answeredLate } = world;
+const { clock, requests, steps, dependencies, sent, precededBy, answeredLate, lostAfter } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -27,23 +27,23 @@ const queries = () => sent('Query');
 const told = (action: string) => steps.requests.filter((one) => one.action === action).map(({ token }) => token);
 const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 
+/** A task for each holder, in this order. */
+const parkAll = async (key: string, names: string[], terms: object) => {
+  const tasks: Parked['task'][] = [];
+  for (const holder of names) tasks.push((await park({ key, holder, ...terms })).task);
+  return tasks;
+};
+
 /** What happens before the nth UpdateItem from now on arrives. */
 const beforeUpdate = (nth: number, what: () => Promise<unknown>) => {
-  requests.faultsOf.UpdateItem = [
-    ...Array(nth - 1).fill('none'),
-    async (send: () => Promise<unknown>) => {
-      await what();
-      return send();
-    },
-  ];
+  requests.faultsOf.UpdateItem = [...Array(nth - 1).fill('none'), (send) => what().then(send)];
 };
 
 /** x has expired, y has not, and three tasks are in line for the two places. */
 async function crowded(key: string) {
   const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
   const y = await acquire({ key, holder: 'y', limit: 2, ttlSeconds: 600 });
-  const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
-  for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2, ttlSeconds: 600 })).task);
+  const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2, ttlSeconds: 600 });
   clock.advance(2501);
   requests.sent.length = 0;
   return { x, y, tasks, states: () => tasks.map(({ state }) => state) };
@@ -162,8 +162,7 @@ describe('a write of the line that is lost', () => {
   it('to a caller that passed a removed mark grants no more than the limit has left', async () => {
     const key = 'past the mark';
     const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
-    const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
-    for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
+    const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2 });
     beforeUpdate(2, async () => {
       await world.removeMark(key);
       await acquire({ key, holder: 'past', limit: 2 });
@@ -191,8 +190,7 @@ describe('a write of the line that is lost', () => {
     const key = 'less room';
     const [x, y] = [await acquire({ key, holder: 'x', limit: 3 }), await acquire({ key, holder: 'y', limit: 3 })];
     await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 });
-    const tasks: Parked['task'][] = [];
-    for (const holder of ['b', 'c', 'd', 'e']) tasks.push((await park({ key, holder, limit: 3 })).task);
+    const tasks = await parkAll(key, ['b', 'c', 'd', 'e'], { limit: 3 });
     requests.sent.length = 0;
     const [looked, landed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const first = async (send: Send) => {
@@ -204,11 +202,10 @@ describe('a write of the line that is lost', () => {
       await other;
       return answer;
     };
-    const second = async (send: Send) => {
+    const second = precededBy(async () => {
       looked.resolve();
       await landed.promise;
-      return send();
-    };
+    });
     requests.faultsOf.UpdateItem = ['none', first, 'none', second];
     await release(x);
     expect(tasks.map(({ state }) => state)).toEqual([...Array(3).fill('succeeded'), 'waiting']);
@@ -342,8 +339,7 @@ describe('a write of the line that is won', () => {
   it('grants more than five permits by one query', async () => {
     const key = 'many';
     const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
-    const tasks: Awaited<ReturnType<typeof park>>['task'][] = [];
-    for (let n = 0; n < 12; n++) tasks.push((await park({ key, holder: `r${n}`, mode: 'shared' })).task);
+    const tasks = await parkAll(key, [...'abcdefghijkl'], { mode: 'shared' });
     requests.sent.length = 0;
     await release(writer);
     expect(tasks.map(({ state }) => state)).toEqual(Array(12).fill('succeeded'));
@@ -401,8 +397,7 @@ describe('the permit of a task that was gone', () => {
   it('and all that come behind it: no task is told twice', async () => {
     const key = 'gone, once';
     const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });
-    const tasks: Parked['task'][] = [];
-    for (const holder of ['b', 'c', 'd']) tasks.push((await park({ key, holder, limit: 2 })).task);
+    const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2 });
     await park({ key, holder: 'heavy', limit: 2, weight: 2 });
     for (const task of tasks.slice(0, 2)) task.state = 'timedOut';
     requests.sent.length = 0;
@@ -498,16 +493,7 @@ describe('a call that gives room to the line', () => {
     world.messages.length = 0;
     await release(first);
     expect(task.state).toBe('succeeded');
-    expect(world.messages).toEqual([{ key: `holdfast:pool:${key}`, delaySeconds: 4 }]);
-  });
-
-  it('sends no message where no task waits behind a caller', async () => {
-    const key = 'no message';
-    const first = await acquire({ key, limit: 1 });
-    await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20 }));
-    await release(first);
-    expect(await holders(key)).toEqual(['dead']);
-    expect(world.messages).toEqual([]);
+    expect(world.messages).toEqual([{ key: `${key}`, delaySeconds: 4 }]);
   });
 });
 
@@ -539,12 +525,10 @@ describe('a task that is granted a permit', () => {
     const [b, c] = [await park({ key, holder: 'b', limit: 2 }), await park({ key, holder: 'c', limit: 2 })];
     requests.faultsOf.UpdateItem = [
       'none',
-      async (send: Send) => {
-        await send();
+      lostAfter(async () => {
         const [{ fence } = { fence: 0 }] = (await read(key)).holders;
         await breakPermit({ key, fence });
-        throw networkError('ECONNRESET', 'read');
-      },
+      }),
     ];
     expect(await release(first)).toMatchObject({ released: true });
     expect(b.task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause: { reason: 'broken' } });

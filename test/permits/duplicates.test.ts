@@ -2,7 +2,6 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_QUOTAS } from '../../shared/line/limits/quotas.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { acquirePermit } from '../../shared/permits/acquire.ts';
-import { readPool } from '../../shared/permits/read.ts';
 import { call } from '../support/emulators/aws.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -12,7 +11,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy, grantOf } = world;
+const { acquire, release, heartbeat, park, read, rows, repairLine, requests, steps, precededBy } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
   requests.faultsOf = {};
@@ -23,13 +22,15 @@ type Send = () => Promise<unknown>;
 
 const own = { holder: 'R', requestId: 'r', limit: 1, ttlSeconds: 10 };
 
-/** A place of the request, which has left the line with LeaseHeld, and which then waits for that long in the name of a dead call. */
-async function placeOf(key: string, waitMs: number): Promise<string> {
-  const [refused] = await timeline.play(() => failure(acquire({ key, ...own, waitSeconds: 1 })));
-  const { ticket } = refused.context.retryWith as { ticket: string };
-  await world.keepWaiting(key, ticket, now() + waitMs);
-  return ticket;
-}
+/** A call that joins the line, and then exits. */
+const dieInLine = async (key: string, more: object = {}) => {
+  await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
+  timeline.advance(1); // a later ticket
+};
+const expectRepeated = (answer: Grant, duplicates: Grant[]) => {
+  const [{ leaseId, fence } = {}] = duplicates;
+  expect([answer, duplicates]).toMatchObject([{ leaseId, fence, repeated: true }, [{ repeated: false }]]);
+};
 
 /** A heartbeat, which writes a new version. */
 const beat = ({ key, leaseId }: Grant) => {
@@ -37,8 +38,8 @@ const beat = ({ key, leaseId }: Grant) => {
   return heartbeat({ key, leaseId });
 };
 
-describe('a call is answered with the permit that another call of the request gets meanwhile', () => {
-  it('while the first one looks at the line, to which another comes', async () => {
+describe('a call whose duplicate call receives a permit meanwhile', () => {
+  it('a call that looks at the line receives the permit of a duplicate call, though another joins', async () => {
     const key = 'looking';
     await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
     await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
@@ -51,90 +52,81 @@ describe('a call is answered with the permit that another call of the request ge
       }),
     ];
     const answer = await acquire({ key, ...own });
-    const [{ leaseId, fence } = {}] = duplicates;
-    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
+    expectRepeated(answer, duplicates);
     expect(await read(key)).toMatchObject({ used: 1, waiting: 1, holders: [{ holder: 'R' }] });
   });
 
-  it('while the first one looks at the line, in which the request has a place', async () => {
-    const key = 'claimed by another';
-    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
-    await placeOf(key, 60_000);
-    await park({ key, holder: 'behind', limit: 1 });
-    timeline.advance(8000);
-    const duplicates: Grant[] = [];
-    requests.faultsOf.Query = [precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
-    const answer = await acquire({ key, ...own });
-    const [{ leaseId, fence } = {}] = duplicates;
-    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
-  });
+  it.each(['empty', 'full'])(
+    'a call before its claim receives the permit of a duplicate call, with a line behind that is %s',
+    async (line) => {
+      const key = `claim ${line}`;
+      const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+      await dieInLine(key, own);
+      if (line === 'full') await park({ key, holder: 'behind', limit: 1 });
+      else await repairLine(key); // puts the mark back
+      await release(first);
+      const duplicates: Grant[] = [];
+      requests.faultsOf.UpdateItem = ['none', precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
+      const answer = await acquire({ key, ...own });
+      expectRepeated(answer, duplicates);
+      expect(await rows(key)).toHaveLength(line === 'full' ? 1 : 0);
+    },
+  );
 
-  it.each(['empty', 'full'])('between its first write and its claim, with a line behind that is %s', async (line) => {
-    const key = `claim ${line}`;
-    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-    await placeOf(key, 60_000);
-    if (line === 'full') await park({ key, holder: 'behind', limit: 1 });
-    else await repairLine(key); // puts the mark back
-    await release(first);
-    const duplicates: Grant[] = [];
-    requests.faultsOf.UpdateItem = ['none', precededBy(async () => duplicates.push(await acquire({ key, ...own })))];
-    const answer = await acquire({ key, ...own });
-    const [{ leaseId, fence } = {}] = duplicates;
-    expect(duplicates).toMatchObject([{ repeated: false }]);
-    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
-    expect(await rows(key)).toHaveLength(line === 'full' ? 1 : 0);
-  });
-
-  it.each([1, 12])('between its last look and its claim, where its time in line is over, %i times', async (changes) => {
-    const key = `leaves ${changes}`;
-    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-    const deadline = now() + 1000;
-    const duplicates: Grant[] = [];
-    const lastLook = async (send: Send) => {
-      const answer = await send();
-      if (now() < deadline - 500) return answer;
-      await release(first); // gives the permit to the call in line
-      timeline.advance(500);
-      const claims = precededBy(async () => duplicates.push(await acquire({ key, ...own })));
-      const beats = precededBy(() => Promise.all(duplicates.map(beat)));
-      requests.faultsOf = { UpdateItem: [claims, ...Array(changes - 1).fill(beats)] };
-      return answer;
-    };
-    requests.faultsOf.GetItem = Array(1000).fill(lastLook);
-    const [answer] = await timeline.play(() => acquire({ key, ...own, waitSeconds: 1 }));
-    const [{ leaseId, fence } = {}] = duplicates;
-    expect(duplicates).toMatchObject([{ repeated: false }]);
-    expect(answer).toMatchObject({ leaseId, fence, repeated: true });
-    expect(await rows(key)).toEqual([]);
-  });
+  it.each([1, 12])(
+    'a call whose deadline has come receives the permit of a duplicate call that has changed it %i times',
+    async (changes) => {
+      const key = `leaves ${changes}`;
+      const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+      const deadline = now() + 1000;
+      const duplicates: Grant[] = [];
+      const lastLook = async (send: Send) => {
+        const answer = await send();
+        if (now() < deadline - 500) return answer;
+        await release(first); // gives the permit to the call in line
+        timeline.advance(500);
+        const claims = precededBy(async () => duplicates.push(await acquire({ key, ...own })));
+        const beats = precededBy(() => Promise.all(duplicates.map(beat)));
+        requests.faultsOf = { UpdateItem: [claims, ...Array(changes - 1).fill(beats)] };
+        return answer;
+      };
+      requests.faultsOf.GetItem = Array(1000).fill(lastLook);
+      const [answer] = await timeline.play(() => acquire({ key, ...own, waitSeconds: 1 }));
+      expectRepeated(answer, duplicates);
+      expect(await rows(key)).toEqual([]);
+    },
+  );
 });
 
 it.each([
   ['twelve', 12, 'repeated', 26],
   ['a hundred', 100, 'LeaseHeld', 40], // it gives up after twenty tries
-])('a call before whose claim others change its permit %s times', async (_, changes, outcome, writes) => {
-  const key = `changed ${changes}`;
-  const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await placeOf(key, 60_000);
-  await park({ key, holder: 'behind', limit: 1 });
-  await release(first);
-  const duplicate = await acquire({ key, ...own });
-  const beats = precededBy(() => beat(duplicate));
-  // Each second write is that of a claim.
-  let written = 0;
-  const counted = (send: Send) => (written++ < 2 * changes ? beats(send) : send());
-  requests.faultsOf.UpdateItem = Array(1000).fill(counted);
-  const answer = await acquire({ key, ...own }).then(
-    ({ leaseId, repeated }) => leaseId === duplicate.leaseId && repeated && 'repeated',
-    ({ code }) => code,
-  );
-  expect([answer, written]).toEqual([outcome, writes]);
-});
+])(
+  'a call whose permit others change %s times before its claim receives the permit or LeaseHeld',
+  async (_, changes, outcome, writes) => {
+    const key = `changed ${changes}`;
+    const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
+    await dieInLine(key, own);
+    await park({ key, holder: 'behind', limit: 1 });
+    await release(first);
+    const duplicate = await acquire({ key, ...own });
+    const beats = precededBy(() => beat(duplicate));
+    // Each second write is that of a claim.
+    let written = 0;
+    const counted = (send: Send) => (written++ < 2 * changes ? beats(send) : send());
+    requests.faultsOf.UpdateItem = Array(1000).fill(counted);
+    const answer = await acquire({ key, ...own }).then(
+      ({ leaseId, repeated }) => leaseId === duplicate.leaseId && repeated && 'repeated',
+      ({ code }) => code,
+    );
+    expect([answer, written]).toEqual([outcome, writes]);
+  },
+);
 
-it('a call that meets its permit changed five times, and then over, takes it anew: lost writes are counted apart', async () => {
+it('a call whose permit was changed five times, and has then expired, receives another permit', async () => {
   const key = 'changed, then over';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await placeOf(key, 60_000);
+  await dieInLine(key, own);
   await repairLine(key); // puts the mark back
   await release(first); // gives the permit to the place, and takes the mark off
   const duplicate = await acquire({ key, ...own });
@@ -149,10 +141,10 @@ it('a call that meets its permit changed five times, and then over, takes it ane
   expect(again).toMatchObject({ repeated: false, previous: { fence: duplicate.fence, ended: 'expired' } });
 });
 
-it('a call that does not wait, and whose old place gets a permit and gives it back meanwhile, learns that', async () => {
+it('a call that does not wait receives LeaseLost if its old waiter receives a permit and releases it meanwhile', async () => {
   const key = 'given back';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
-  await placeOf(key, 60_000);
+  await dieInLine(key, own);
   await repairLine(key); // puts the mark back
   await release(first, call({ timeLeftMs: () => 1999 })); // too little to look at the line
   requests.faultsOf.UpdateItem = ['none', precededBy(async () => release(await acquire({ key, ...own })))];
@@ -160,7 +152,7 @@ it('a call that does not wait, and whose old place gets a permit and gives it ba
   expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
 });
 
-it('a call in line before each of whose claims others change its permit gives up when its time is over', async () => {
+it('a call in line whose permit others change before each of its claims leaves at its deadline', async () => {
   const key = 'changed in line';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
   const duplicates: Grant[] = [];
@@ -189,63 +181,6 @@ it('a call in line before each of whose claims others change its permit gives up
   expect(claims).toBe(40); // twenty tries, and twenty more when it leaves
 });
 
-describe('a permit that a call in line was granted and has not claimed', () => {
-  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
-  const asked = { ...own, ttlSeconds: 3600, execution };
-  /** The call is dead. */
-  async function unclaimed(key: string) {
-    await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 3 });
-    await placeOf(key, 60_000);
-    const next = await park({ key, holder: 'next', limit: 1 });
-    timeline.advance(8000);
-    await repairLine(key);
-    timeline.advance(500);
-    return next;
-  }
-
-  it('is that of the task which comes, whole', async () => {
-    const key = 'unclaimed';
-    await unclaimed(key);
-    requests.sent.length = 0;
-    const { task, parked } = await park({ key, ...asked });
-    expect(parked).toBe(false);
-    expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(3); // the first try, the mark, and the permit
-    const told = grantOf(task);
-    expect(told).toMatchObject({ remainingMs: 3_600_000, repeated: false, previous: { holder: 'dead' } });
-    expect((await read(key)).holders).toMatchObject([{ holder: 'R', ttlSeconds: 3600, execution }]);
-    timeline.advance(1000);
-    expect(await heartbeat(told)).toMatchObject({ remainingMs: 3_600_000 });
-    const again = await acquire({ key, ...asked, waitSeconds: 5 });
-    expect(again).toMatchObject({ repeated: true, leaseId: told.leaseId, remainingMs: 3_600_000 });
-  });
-
-  it('names the execution and the target that the task names, and neither where it names none', async () => {
-    const target = execution.replace('takes-over', 'its-target');
-    for (const [key, named] of [
-      ['with a target', { execution, target }],
-      ['with none', {}],
-    ] as const) {
-      await unclaimed(key);
-      await park({ key, ...own, ...named });
-      const { entries } = await readPool(world.dependencies, key, call());
-      expect(entries.map(({ holder, execution, target }) => ({ holder, execution, target }))).toEqual([
-        { holder: 'R', execution: undefined, target: undefined, ...named },
-      ]);
-    }
-  });
-
-  it('is that of the task which comes, though nobody can tell it at once: the schedule does', async () => {
-    const key = 'unclaimed, unanswered';
-    await unclaimed(key);
-    steps.faults.SendTaskSuccess = ['refused'];
-    const { task } = await park({ key, ...asked });
-    expect(task.state).toBe('waiting');
-    timeline.advance(10_000);
-    await repairLine(key);
-    expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000 });
-  });
-});
-
 it('a call in line whose request receives a permit of another weight is refused, and leaves no place behind', async () => {
   const key = 'another weight';
   const first = await acquire({ key, holder: 'x', limit: 3, weight: 3, ttlSeconds: 60 });
@@ -266,14 +201,8 @@ const withShortestPauses = acquirePermit({
   ids: { ...world.dependencies.ids, random: () => 0 },
 });
 const asks = (input: object) => acquireInput().parse({ limit: 1, ttlSeconds: 60, waitSeconds: 1, ...input });
-/** A call that dies when it has its row and its mark. */
-const dieInLine = async (key: string, more: object = {}) => {
-  await timeline.play(() => dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 1, waitSeconds: 20, ...more })));
-  timeline.advance(1); // a later ticket
-};
-
 describe('a call that has others before it in line', () => {
-  it('comes in at once after short turns', async () => {
+  it('a call receives its permit at once after short turns', async () => {
     const key = 'short turns';
     const first = await acquire({ key, holder: 'x', limit: 1 });
     const turn = (holder: string) => async () => {
@@ -289,23 +218,19 @@ describe('a call that has others before it in line', () => {
     expect(last.waitedMs).toBeLessThan(100);
   });
 
-  it('leaves them room that nobody gives to the line, for 50 milliseconds where one is before it', async () => {
+  it('a call leaves free room to the one waiter before it for 50 milliseconds', async () => {
     const key = 'patience';
     const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
     timeline.advance(1000);
     await dieInLine(key);
     const from = now();
     const at = { looks: [] as number[], queries: [] as number[] };
-    const looks = (send: () => Promise<unknown>) => {
+    const looks = precededBy(async () => {
       at.looks.push(now() - from);
       // The second look takes until those 50 milliseconds are over.
       if (at.looks.length === 2) timeline.advance(33);
-      return send();
-    };
-    const queries = (send: () => Promise<unknown>) => {
-      at.queries.push(now() - from);
-      return send();
-    };
+    });
+    const queries = precededBy(async () => at.queries.push(now() - from));
     await timeline.play(
       () => failure(withShortestPauses(asks({ key, holder: 'b' }), call())),
       () =>
@@ -318,7 +243,7 @@ describe('a call that has others before it in line', () => {
     expect((await read(key)).holders).toMatchObject([{ holder: 'dead' }]);
   });
 
-  it('and finds room, but not for the first of them, asks for the line once with each look', async () => {
+  it('a call that finds no room for the next waiter reads the line once with each look', async () => {
     const key = 'heavy';
     const asked = { key, limit: 2, ttlSeconds: 60 };
     const [x, y] = [await acquire({ ...asked, holder: 'x' }), await acquire({ ...asked, holder: 'y' })];

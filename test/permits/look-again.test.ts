@@ -59,18 +59,6 @@ describe('the mark of a pool stays for a task that comes', () => {
   });
 });
 
-it('the mark of a pool stays for a task that comes between a look at the empty line and the write that takes the mark off', async () => {
-  const terms = { key: 'seen empty', limit: 2, ttlSeconds: 600 };
-  const first = await acquire({ ...terms, holder: 'x' });
-  await leaveMark(terms);
-  const parked: Awaited<ReturnType<typeof park>>[] = [];
-  beforeTheGrant(async () => parked.push(await park({ ...terms, holder: 'heavy', weight: 2 })));
-  expect((await failure(acquire({ ...terms, holder: 'light' }))).code).toBe('LeaseHeld');
-  expect(await rawItem(terms.key)).toHaveProperty('waiters');
-  await release(first);
-  expect(parked.map(({ task }) => task.state)).toEqual(['succeeded']);
-});
-
 it('a task hears of its permit, though the answer of the write was lost, and another permit of that write has ended since', async () => {
   const terms = { key: 'lost and broken', limit: 2, ttlSeconds: 600 };
   const first = await acquire({ ...terms, holder: 'x', weight: 2 });

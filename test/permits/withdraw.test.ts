@@ -12,7 +12,7 @@ import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 const timeline = new Timeline();
 const { now, later } = timeline;
 const world = await poolLineWorld({ clock: timeline });
-const { acquire, release, withdraw, park, grantOf, read, rows, rawItem, requests, steps, as, handlers } = world;
+const { acquire, release, withdraw, park, grantOf, read, rows, requests, steps, as, handlers } = world;
 const { breakPermit, precededBy, untold } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -43,24 +43,6 @@ const claimed = async (requestId: string) => {
 };
 
 describe('a withdrawal of a request for a permit', () => {
-  it('ends the call that waits, and those behind it come in', async () => {
-    const key = newKey();
-    await acquire({ key, holder: 'first', limit: 2, ttlSeconds: 60 });
-    const heavy = { key, holder: 'heavy', requestId: 'w1', limit: 2, weight: 2, waitSeconds: 20 };
-    const [refused, light, withdrawn] = await timeline.play(
-      async () => ({ ...(await failure(acquire(heavy, owner))), at: now() }),
-      () => later(100, () => acquire({ key, holder: 'light', limit: 2, waitSeconds: 20 })),
-      () =>
-        later(3000, async () => ({ ...(await withdraw({ key, requestId: 'w1', holder: 'heavy' }, owner)), at: now() })),
-    );
-    expect(withdrawn).toMatchObject({ key, requestId: 'w1', cancelled: true });
-    expect(refused).toMatchObject(cancelled);
-    expect(refused.at - withdrawn.at).toBeLessThanOrEqual(1250);
-    expect(light.waitedMs).toBeLessThan(3500);
-    expect(await rows(key)).toEqual([]);
-    expect(await rawItem(key)).not.toHaveProperty('waiters');
-  });
-
   it('of a task is done where its permit is broken before it ends', async () => {
     const key = newKey();
     const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, requestId: 'w10' });
@@ -71,17 +53,14 @@ describe('a withdrawal of a request for a permit', () => {
     expect([(await read(key)).used, await rows(key)]).toEqual([0, []]);
   });
 
-  it('has nothing to end where its holder gives the permit back first', async () => {
+  it.each([
+    ['its holder gives the permit back first', []],
+    ['an operator breaks the permit first, though a try got no answer', ['error500']],
+  ] as [string, 'error500'[]][])('has nothing to end if %s', async (_, faults) => {
     const { key, grant, task } = await claimed('w13');
-    requests.faultsOf.UpdateItem = ['none', precededBy(() => release(grant, owner))];
+    const ends = () => (faults.length > 0 ? breakPermit({ key, fence: grant.fence }) : release(grant, owner));
+    requests.faultsOf.UpdateItem = ['none', ...faults, precededBy(ends)];
     expect(await withdraw({ key, requestId: 'w13', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
-    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
-  });
-
-  it('nor where an operator breaks it first, though a try got no answer', async () => {
-    const { key, grant, task } = await claimed('w14');
-    requests.faultsOf.UpdateItem = ['none', 'error500', precededBy(() => breakPermit({ key, fence: grant.fence }))];
-    expect(await withdraw({ key, requestId: 'w14', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
     expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
   });
 
@@ -112,40 +91,37 @@ describe('a withdrawal of a request for a permit', () => {
     await release(first);
   });
 
-  it('is what a call learns that came in line, and was granted its permit, while the withdrawal began', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
-    const asked = { key, requestId: 'w17', holder: 'b' };
-    const comes = precededBy(async () => {
-      await dieInLine(asked);
-      await release(first);
-    });
-    // The reads of the lease, and of the pool after the look at its line.
-    requests.faultsOf.GetItem = ['none', comes];
-    expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
-    const [row] = await rows(key);
-    expect(row).toHaveProperty('cancelled_at');
-    expect(await failure(acquire({ ...asked, limit: 1, waitSeconds: 1, ticket: row?.ticket?.S }, owner))).toMatchObject(
-      { code: 'LeaseLost' },
-    );
-  });
+  describe('whose call came in line, and was granted its permit, while the withdrawal began', () => {
+    /** The withdrawal, which begins between its reads of the lease and of the pool after the look at the line. */
+    async function begun(requestId: string) {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
+      const asked = { key, requestId, holder: 'b' };
+      const comes = precededBy(async () => {
+        await dieInLine(asked);
+        await release(first);
+      });
+      requests.faultsOf.GetItem = ['none', comes];
+      return asked;
+    }
 
-  it('is what it says where that call gives its permit up in that moment, by the flag', async () => {
-    const key = newKey();
-    const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
-    const asked = { key, requestId: 'w19', holder: 'b' };
-    const comes = precededBy(async () => {
-      await dieInLine(asked);
-      await release(first);
+    it('is what the call learns', async () => {
+      const asked = await begun('w17');
+      expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
+      const [row] = await rows(asked.key);
+      expect(row).toHaveProperty('cancelled_at');
+      const again = acquire({ ...asked, limit: 1, waitSeconds: 1, ticket: row?.ticket?.S }, owner);
+      expect(await failure(again)).toMatchObject({ code: 'LeaseLost' });
     });
-    const calls: object[] = [];
-    const gives = precededBy(async () => {
-      calls.push(await failure(acquire({ ...asked, limit: 1 }, owner)));
+
+    it('is what it says if the call gives its permit up in that moment, by the flag', async () => {
+      const asked = await begun('w19');
+      const calls: object[] = [];
+      const gives = precededBy(async () => calls.push(await failure(acquire({ ...asked, limit: 1 }, owner))));
+      requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the permit
+      expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
+      expect(calls).toMatchObject([cancelled]);
     });
-    requests.faultsOf.GetItem = ['none', comes];
-    requests.faultsOf.UpdateItem = ['none', gives]; // the flag, and the end of the permit
-    expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
-    expect(calls).toMatchObject([cancelled]);
   });
 
   it('whose call sees the flag alone, and has its permit: the call gives it back to the next at once', async () => {

@@ -48,7 +48,7 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
     });
     expect(await lift('holdfast-three-commits')).toMatchObject({
       exitCode: 64,
-      output: expect.stringContaining('is no table of leases or pools: its key is path (S)'),
+      output: expect.stringContaining('is no table of leases: its key is path (S)'),
     });
     expect(await lift('holdfast-three-lease')).toMatchObject({
       exitCode: 64,

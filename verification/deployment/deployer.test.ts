@@ -193,10 +193,23 @@ describe('the policy', () => {
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
-  // The command itself reads this table, before a change to `native` (foreign-commits.ts).
+  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), and drains the pools of 0.2.0 (old-pools.ts).
   const commits =
     ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');
-  const needs = [...ofTemplate, { ...commits, action: 'dynamodb:Scan' }];
+  const ofCommand = [
+    ['commits', 'Scan'],
+    ['pools', 'Scan'],
+    ['waiters', 'Scan'],
+    ['waiters', 'DeleteItem'],
+  ] as const;
+  const needs = [
+    ...ofTemplate,
+    ...ofCommand.map(([kind, action]) => ({
+      ...commits,
+      action: `dynamodb:${action}`,
+      resource: commits.resource.replace(/commits$/, kind),
+    })),
+  ];
 
   const decisions = async (statements: object[], asked: typeof needs) => {
     const PolicyInputList = [JSON.stringify({ Version: '2012-10-17', Statement: statements })];

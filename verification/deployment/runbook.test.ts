@@ -61,26 +61,25 @@ describe('the commands of the runbook', () => {
     expect((await acquire()).body.fence).toBeGreaterThan(since.body.fence);
   });
 
-  it('add the index to a table of pools, over which a deployment is refused until then', async () => {
+  it('add the index to a table of waiters, over which a deployment is refused until then', async () => {
     const planned = (...given: string[]) =>
       deploy('unindexed', ['--plan', ...given.map((parameter) => `--param=${parameter}`)]);
     const { tables } = await readService();
-    for (const { kind, definition } of tables.filter((one) => ['waiters', 'pools'].includes(one.kind))) {
-      const { GlobalSecondaryIndexes: _, KeySchema = [], AttributeDefinitions = [], ...rest } = definition;
-      const keys = KeySchema.map(({ AttributeName }) => AttributeName);
-      const table = { ...rest, TableName: `my-${kind}`, KeySchema };
-      const attributes = AttributeDefinitions.filter(({ AttributeName }) => keys.includes(AttributeName));
-      await dynamodb.send(new CreateTableCommand({ ...table, AttributeDefinitions: attributes }));
-      const refused = await planned(`${kind}Table=my-${kind}`);
-      expect(refused.output).toContain(
-        `${kind}Table: table my-${kind} lacks the index by-execution with the key execution (S), key (S)`,
-      );
-      expect(refused.exitCode).toBe(64);
-      expect(await planned(`${kind}Table=my-${kind}`, 'executionEvents=DISABLED')).toMatchObject({ exitCode: 0 });
-    }
-    const [add] = commands.filter(({ parameters }) => parameters.TableName === 'my-pools');
+    const { definition } = tables.find(({ kind }) => kind === 'waiters') as (typeof tables)[number];
+    const { GlobalSecondaryIndexes: _, KeySchema = [], AttributeDefinitions = [], ...rest } = definition;
+    const keys = KeySchema.map(({ AttributeName }) => AttributeName);
+    const table = { ...rest, TableName: 'my-waiters', KeySchema };
+    const attributes = AttributeDefinitions.filter(({ AttributeName }) => keys.includes(AttributeName));
+    await dynamodb.send(new CreateTableCommand({ ...table, AttributeDefinitions: attributes }));
+    const refused = await planned('waitersTable=my-waiters');
+    expect(refused.output).toContain(
+      'waitersTable: table my-waiters lacks the index by-execution with the key execution (S), key (S)',
+    );
+    expect(refused.exitCode).toBe(64);
+    expect(await planned('waitersTable=my-waiters', 'executionEvents=DISABLED')).toMatchObject({ exitCode: 0 });
+    const [add] = commands.filter(({ parameters }) => parameters.TableName === 'my-waiters');
     const { service, method, parameters } = add as Command;
     expect((await describeAll([[service, method, parameters]]))[0]).not.toHaveProperty('error');
-    expect(await planned('poolsTable=my-pools')).toMatchObject({ exitCode: 0 });
+    expect(await planned('waitersTable=my-waiters')).toMatchObject({ exitCode: 0 });
   });
 });

@@ -24,8 +24,8 @@ type What =
   | { what: 'query' }
   /** A caller makes the grant that it received in line a whole lease. */
   | { what: 'claim' }
-  /** A grant; without a ticket a plain one. */
-  | { what: 'grant'; ticket: string | undefined; request: string; fence: number }
+  /** A grant; without a ticket a plain one. Of a lease, with its lease id. */
+  | { what: 'grant'; ticket: string | undefined; request: string; fence: number; leaseId?: string | undefined }
   /** The record has become a pool, has changed as a pool, or is a pool no more. */
   | { what: 'pool'; state: PoolState };
 
@@ -136,6 +136,7 @@ function onLeases(
 const grantOf = (attribute: (name: string) => Item[string] | undefined) => ({
   request: requestOf(attribute('request_id')?.S, attribute('holder')?.S),
   fence: Number(attribute('fence')?.N),
+  leaseId: attribute('lease_id')?.S,
 });
 
 const requestOf = (requestId = '', holder = '') => `${requestId} of ${holder}`;

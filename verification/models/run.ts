@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { HELP, type Model, play } from './engine/command.ts';
 
 const MODELS: Record<string, () => Promise<Model>> = {
+  keys: async () => (await import('./keys/model.ts')).KEYS,
   leases: async () => (await import('./leases/model.ts')).LEASES,
   permits: async () => (await import('./permits/model.ts')).PERMITS,
 };

@@ -49,23 +49,23 @@ const TESTS = {
   ],
   commits: ['test/commits/!(races|chaos|s3-conformance)*', 'test/namespaces/{others,paths}*'],
   expired: ['test/expiry/{clean,held,permits,report}*', 'test/nameservice/expired*'],
-  leases: ['test/leases/!(races)*', 'test/queue/!(races|wakeup|order)*', 'test/namespaces/leases*'],
+  leases: ['test/leases/!(races|order|wakeup)*', 'test/namespaces/leases*'],
   line: [
-    'test/queue/!(races|wakeup|order)*',
-    'test/leases/{adapters,line,waits}*',
-    'test/line/tasks*',
+    'test/leases/!(races|order|wakeup)*',
+    'test/line/*',
     'test/namespaces/{executions,leases}*',
     'test/permits/!(races|line-races|crowd)*',
   ],
   locks: [
-    'test/{leases,permits,queue}/adapters*',
-    'test/leases/{environment,input}*',
+    'test/{leases,permits}/adapters*',
+    'test/leases/{environment,input,leave,line-adapters,messages}*',
     'test/namespaces/{executions,leases}*',
-    'test/permits/{execution,namespaces,withdraw}*',
-    'test/queue/{dead-holders,execution-ended,many-keys,messages,withdraw}*',
+    'test/permits/{executions,line,namespaces,withdraw}*',
+    'test/leases/{executions,leave,line,messages}*',
+    'test/line/many-keys*',
   ],
   nameservice: ['test/nameservice/!(races)*', 'test/namespaces/others*'],
-  permits: ['test/permits/!(races|line-races|crowd)*', 'test/{leases,queue}/adapters*'],
+  permits: ['test/permits/!(races|line-races|crowd)*', 'test/leases/{adapters,line-adapters}*'],
 };
 type Room = keyof typeof TESTS;
 

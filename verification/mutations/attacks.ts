@@ -7,7 +7,10 @@ export const ATTACKS: Mutation[] = [
     changes: [
       change('leaving)) }, call).catch(\n        (error) => failures.push(error),\n      );', 'leaving)) }, call);'),
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other, and the failure is reported' },
+    test: {
+      file: 'test/leases/executions.test.ts',
+      name: 'a key that fails stops no other key, and the pass reports the failure',
+    },
   },
   {
     name: 'the clean-up after an execution takes its keys in the order of the index',
@@ -17,7 +20,7 @@ export const ATTACKS: Mutation[] = [
         'of shuffled([...keys], { ...dependencies.ids, random: () => 0 })',
       ),
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is not the same one each time' },
+    test: { file: 'test/leases/executions.test.ts', name: 'a pass takes the keys in an order by chance' },
   },
   {
     name: 'one key that fails stops the schedule',
@@ -28,14 +31,14 @@ export const ATTACKS: Mutation[] = [
         'shared/locks/repair.ts',
       ),
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'stops no other key of the schedule' },
+    test: { file: 'test/leases/executions.test.ts', name: 'a key that fails stops no other key of the schedule' },
   },
   {
     name: 'an execution of another account stops the clean-up',
     changes: [change("if (isDenied || name === 'InvalidArn')", "if (name === 'InvalidArn')")],
     test: {
-      file: 'test/queue/execution-ended.test.ts',
-      name: 'keeps no other lease or ticket of the execution from being freed',
+      file: 'test/leases/line.test.ts',
+      name: 'a target of another account keeps no other grant of the execution',
     },
   },
   {
@@ -77,17 +80,17 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'a lease may name an execution of another account',
     changes: [change('if (home !== undefined &&', 'if (home === undefined &&')],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'is not written any more' },
+    test: { file: 'test/leases/executions.test.ts', name: 'acquire refuses an execution that cannot be asked about' },
   },
   {
     name: 'any number of tasks may be parked for a key',
     changes: [change('const isFull = inLine > waitersPerKey;', 'const isFull = inLine < 0;')],
-    test: { file: 'test/queue/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
   },
   {
     name: 'a read of a key reads its whole queue',
     changes: [change('if (++waiting === counted) break;', '++waiting;')],
-    test: { file: 'test/queue/bounds.test.ts', name: 'reading a key does not read its whole queue' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'reading a key does not read its whole queue' },
   },
   {
     name: 'acquire waits for as long as it is asked to, whatever the deployment allows',
@@ -97,17 +100,20 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'the schedule looks once at a key that a client of another kind holds',
     changes: [change('return isForeign(current) && hasYoungWaiter', 'return !current && hasYoungWaiter')],
-    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that a client holds that knows nothing of the queue' },
+    test: {
+      file: 'test/leases/shared-keys.test.ts',
+      name: 'a key that a client holds that knows nothing of the queue',
+    },
   },
   {
     name: 'one key that fails while it is watched ends the watch of all others',
     changes: [change('failures.push(error);\n        still.push(key);', 'failures.push(error);\n        return;')],
-    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
+    test: { file: 'test/leases/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
   },
   {
     name: 'one key that fails while it is watched is not watched on',
     changes: [change('failures.push(error);\n        still.push(key);', 'failures.push(error);')],
-    test: { file: 'test/queue/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
+    test: { file: 'test/leases/shared-keys.test.ts', name: 'a key that fails while it is watched ends no watch' },
   },
   {
     name: 'data of another client is shown however deep it is nested',

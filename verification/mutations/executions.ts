@@ -1,8 +1,7 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const GRACE = 'test/queue/grace.test.ts';
-const PERMITS = 'test/permits/grace.test.ts';
-const HOLDERS = 'test/queue/dead-holders.test.ts';
+const LEASES = 'test/leases/line.test.ts';
+const PERMITS = 'test/permits/line.test.ts';
 
 const shown = (name: string, [file, test]: [file: string, test: string], change: Change): Mutation => ({
   name,
@@ -14,22 +13,22 @@ const shown = (name: string, [file, test]: [file: string, test: string], change:
 export const EXECUTIONS: Mutation[] = [
   shown(
     'a lease goes on for its grace after SUCCEEDED too',
-    [GRACE, 'ends at once after its execution ended with SUCCEEDED'],
+    [LEASES, 'a grant whose execution is shown as SUCCEEDED'],
     change("if (work !== 'failed' || graceMs", "if (work === 'none' || graceMs"),
   ),
   shown(
     'an abnormal end frees a lease with a grace at once',
-    [GRACE, 'goes on for its grace after its execution ended with ABORTED'],
+    [LEASES, 'a grant lasts for its grace after its execution ended with ABORTED'],
     change("if (work !== 'failed' || graceMs", "if (work === 'failed' || graceMs"),
   ),
   shown(
     'the grace lasts beyond the expiry of the lease',
-    [GRACE, 'ends no later than its own expiry'],
+    [LEASES, 'the grace ends no later than the grant itself'],
     change('return Math.min(expiry, now + graceMs);', 'return now + graceMs;'),
   ),
   shown(
     'the grace is written over a lease that an execution was answered with since',
-    [GRACE, 'stays with an execution that is redriven between the read and the write of the pass'],
+    [LEASES, 'a grant stays with an execution that is redriven between the read and the write of the pass'],
     change(
       'const condition = all(isStillHeld(record), isOfExecution(execution));',
       'const condition = all(isOfExecution(execution), isOfExecution(execution));',
@@ -38,7 +37,7 @@ export const EXECUTIONS: Mutation[] = [
   ),
   shown(
     'the grace is written over a permit that an execution was answered with since',
-    [PERMITS, 'stays with an execution that is redriven between the read and the write of the pass'],
+    [PERMITS, 'a grant stays with an execution that is redriven between the read and the write of the pass'],
     change(
       'condition: isStill(entry),',
       "condition: { ...isStill(entry), expression: '#h.v = :seen OR attribute_exists(#h.v)' },",
@@ -47,12 +46,12 @@ export const EXECUTIONS: Mutation[] = [
   ),
   shown(
     'the next holder inherits the grace of the one before',
-    [GRACE, 'has the grace of its own request, whether a task or a call waited for it'],
+    [LEASES, 'a grant from the line has the grace of its own request'],
     change("'grace_ms', 'ended_execution', ", ''),
   ),
   shown(
     'the first pass judges what is from after the end of the execution',
-    [GRACE, 'the first pass leaves what was granted or parked later'],
+    [LEASES, 'the first pass leaves grants and tickets from after the end'],
     change('again || stopDate === undefined ?', "again || execution !== '' ?"),
   ),
   shown(
@@ -62,22 +61,25 @@ export const EXECUTIONS: Mutation[] = [
   ),
   shown(
     'the end of an execution asks about it before it reads what the execution holds',
-    [PERMITS, 'asks Step Functions nothing at either pass'],
+    [
+      'test/permits/executions.test.ts',
+      'an execution that has released its permits costs one read at either pass and no question',
+    ],
     change('const askedAt = dependencies.clock.now();', 'await end();\n    const askedAt = dependencies.clock.now();'),
   ),
   shown(
     'a run of the schedule asks about as many executions as hold wanted keys',
-    [HOLDERS, 'at most a hundred times in a run'],
+    [LEASES, 'a run asks at most a hundred times'],
     change('if (questions.left-- <= 0) break;', 'if (questions.left-- <= -1000) break;'),
   ),
   shown(
     'the schedule frees the lease of an execution that is about to start',
-    [HOLDERS, 'about an execution that does not exist, and may be about to start'],
+    [LEASES, 'the lock stays with an execution that does not exist, and may be about to start'],
     change('findEnd(dependencies, { execution }, call)', 'findEnd(dependencies, { execution, orMissing: true }, call)'),
   ),
   shown(
     'the schedule takes a target for one that never started while its start is on the way',
-    [HOLDERS, 'stays while the start of its target may be on the way'],
+    [LEASES, 'the lock stays while the start of its target may be on the way'],
     change('stoppedAt + SETTLED_MS <= askedAt', 'stoppedAt <= askedAt'),
   ),
 ];

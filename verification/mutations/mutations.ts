@@ -74,6 +74,84 @@ export const MUTATIONS: Mutation[] = [
     },
   },
   {
+    name: 'a late grant keeps the fence from before its write',
+    changes: [
+      change(
+        'if (item?.fence !== undefined || !isLate(grant, dependencies.clock.now())) return granted;',
+        'return granted;',
+      ),
+    ],
+    test: {
+      file: 'test/histories/courses/late-grants.test.ts',
+      name: 'the fences of leases rise on record in a course of a history: a grant is written late, after another grant',
+    },
+  },
+  {
+    name: 'a grant that an earlier try of the SDK left keeps the fence from before its write',
+    changes: [change('if (outcome.won || outcome.old?.lease_version?.S === grant.version) {', 'if (outcome.won) {')],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has the higher fence if the SDK sends the write again after a lost answer',
+    },
+  },
+  {
+    name: 'a late grant has its fence raised beside a fence that it met',
+    changes: [change('if (item?.fence !== undefined || !isLate', 'if (!isLate')],
+    test: { file: 'test/leases/late-grants.test.ts', name: 'however late DynamoDB answers, if the record had a fence' },
+  },
+  {
+    name: 'a grant counts as late after a second',
+    changes: [change('const PROMPT_MS = 50;', 'const PROMPT_MS = 1000;')],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'if DynamoDB answers within 50 ms, and two writes after that',
+    },
+  },
+  {
+    name: 'a raised fence changes whatever grant stands there',
+    changes: [
+      change(
+        'return raised.won ? { ...granted, record: raised.record } : undefined;',
+        'return { ...granted, record: raised.record };',
+      ),
+    ],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'is lost if a duplicate call releases it before its fence is raised',
+    },
+  },
+  {
+    name: 'a grant whose fence could not be raised is told as one that was not made',
+    changes: [
+      change(
+        'error instanceof HoldfastError ? outcomeUnknown(writing(`table ${dependencies.table}`), error) : error',
+        'error',
+      ),
+    ],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has an unknown outcome if its fence could not be raised, and the repeat finds the grant',
+    },
+  },
+  {
+    name: 'a late hand-off keeps the fence from before its write',
+    changes: [change('landed(grant, hasLateFence ?', 'landed(grant, !record ?')],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has the higher fence if a hand-off writes the grant of a task',
+    },
+  },
+  {
+    name: 'a claim keeps the fence of a hand-off that met no record',
+    changes: [
+      change('record.previous === undefined ? risingFence(record, now) : undefined', 'undefined as number | undefined'),
+    ],
+    test: {
+      file: 'test/leases/late-grants.test.ts',
+      name: 'has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence',
+    },
+  },
+  {
     name: 'a release forgets the fence',
     promise: ONE_LOCK,
     changes: [
@@ -441,19 +519,19 @@ export const MUTATIONS: Mutation[] = [
       change('tries++ > 0', 'false'),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
     },
   },
   {
     name: 'a message to a task goes over a connection that was idle',
     changes: [change('keepAlive: false', 'keepAlive: true', 'shared/aws/step-functions.ts')],
-    test: { file: 'test/queue/connections.test.ts', name: 'loses no message to a task' },
+    test: { file: 'test/line/connections.test.ts', name: 'loses no message to a task' },
   },
   {
     name: 'a question about an execution has a single try',
     changes: [change('!mayPass(tried.error)', 'tried.error')],
-    test: { file: 'test/queue/connections.test.ts', name: 'is asked again if the first answer was throttled' },
+    test: { file: 'test/line/connections.test.ts', name: 'is asked again if the first answer was throttled' },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
@@ -472,7 +550,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a plain caller takes an expired lease from those who are parked',
     changes: [change('all(isUnmarked, canBeHad, isBelow(grant.fence))', 'all(canBeHad, isBelow(grant.fence))')],
-    test: { file: 'test/leases/line.test.ts', name: 'keep plain callers out, even of an expired grant' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'callers in line keep plain callers out, even of an expired grant',
+    },
   },
   {
     name: 'a task that nobody answered for is taken for gone',
@@ -487,7 +568,7 @@ export const MUTATIONS: Mutation[] = [
       change("if (notified.outcome === 'delivered') await deleteWaiter", 'if (notified.outcome) await deleteWaiter'),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'by the schedule, also between the expiry and the margin of the clocks',
     },
   },
@@ -514,8 +595,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a task whose cancelling got no answer is told as cancelled',
     changes: [change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/withdrawal.ts')],
     test: {
-      file: 'test/queue/park.test.ts',
-      name: 'says where the task was gone, and keeps the ticket where Step Functions gives no answer',
+      file: 'test/leases/line.test.ts',
+      name: 'the operator is told that the task is gone, and the ticket stays',
     },
   },
   {
@@ -592,14 +673,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         `await putWaiter(dependencies, waiter, call);
-  // The state`,
-        '// The state',
-      ),
-      change(
-        `leaving({ dependencies, lock, call }, waiter.ticket),
-  );`,
-        `leaving({ dependencies, lock, call }, waiter.ticket),
-  );
+  const outcome = await enter(dependencies, { lock, waiter }, call);`,
+        `const outcome = await enter(dependencies, { lock, waiter }, call);
   if (outcome === 'waits') await putWaiter(dependencies, waiter, call);`,
       ),
     ],
@@ -616,7 +691,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'by the schedule, also between the expiry and the margin of the clocks',
     },
   },
@@ -694,7 +769,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the request of a grant that nobody got is remembered as released',
     changes: [change("', request_id, holder, principal, ticket'", "', principal, ticket'")],
-    test: { file: 'test/queue/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
+    test: { file: 'test/leases/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
   },
   {
     name: 'the wrapper lets its target run on after the lease',
@@ -737,7 +812,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a transfer undoes the lift of a fence',
     changes: [change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;')],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'stays: of a lease that is held, lifted by the command for restored tables',
     },
   },
@@ -751,8 +826,8 @@ export const MUTATIONS: Mutation[] = [
       change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;'),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
-      name: 'transfer, whose first try arrives after others have come and gone: the fence stays',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a transfer whose first try arrives after others have come and gone keeps the fence',
     },
   },
   {
@@ -764,7 +839,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'does not follow a key without a record that another has held since',
     },
   },
@@ -777,7 +852,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'does not clear the mark that began again where the one before named nobody',
     },
   },
@@ -790,7 +865,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'a call that stood still does not clear the mark that began again on a lease that stays held',
     },
   },
@@ -803,7 +878,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/standstills.test.ts',
+      file: 'test/leases/standstills.test.ts',
       name: 'a renewal that stood still does not extend the grant of the next holder',
     },
   },
@@ -815,12 +890,12 @@ export const MUTATIONS: Mutation[] = [
         "values: { ':version': text(version), ...values },\n    ...(!set.includes('lease_expiry') && { version }),",
       ),
     ],
-    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, one answer' },
+    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, one answer' },
   },
   {
     name: 'nobody looks at the clock again after a renewal',
     changes: [change('&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))')],
-    test: { file: 'test/queue/hazards.test.ts', name: 'by its granter, two answers' },
+    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, two answers' },
   },
   {
     name: 'a lease is taken over in the millisecond before its margin is over',
@@ -834,8 +909,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'a transfer leaves the mark of a break on the record',
     changes: [change("'released_at', 'broken_at'],", "'released_at'],")],
     test: {
-      file: 'test/queue/hazards.test.ts',
-      name: 'nor of one that was broken: its release, repeated, is told as one',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a transfer leaves nothing of a broken grant',
     },
   },
   {
@@ -851,8 +926,8 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
-      name: 'release of a lease whose waiters are gone, while another task parks: that task has it',
+      file: 'test/leases/paused-hand-offs.test.ts',
+      name: 'a release hands off the lease to a task that parks meanwhile',
     },
   },
   {
@@ -876,7 +951,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     test: {
-      file: 'test/queue/hazards.test.ts',
+      file: 'test/leases/grants-to-tasks.test.ts',
       name: 'a schedule that sends first rotates the version: its “gone” and that of the granter move nothing',
     },
   },
@@ -884,8 +959,8 @@ export const MUTATIONS: Mutation[] = [
     name: 'the end of an execution frees a lease that somebody is parked for',
     changes: [change('isOfExecution(record.execution), isUnmarked);', 'isOfExecution(record.execution));')],
     test: {
-      file: 'test/queue/execution-ended.test.ts',
-      name: 'holding: its lease goes to the next who is parked, or is free',
+      file: 'test/leases/line.test.ts',
+      name: 'a lock goes to the next task when its execution ends, or is free',
     },
   },
   {

@@ -13,21 +13,16 @@ const byTest = (name: string, [file, test]: [file: string, test: string], ...cha
   ...{ name, changes, test: { file: `test/permits/${file}.test.ts`, name: test } },
 });
 
-/** Shown for leases and permits alike. */
-const byTask = (name: string, test: string, ...changes: Change[]): Mutation => ({
-  ...{ name, changes, test: { file: 'test/line/tasks.test.ts', name: test } },
-});
-
 /** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
 export const POOLS: Mutation[] = [
   byTest(
     'a task that shares an unclaimed permit has its window alone',
-    ['duplicates', 'is that of the task which comes, whole'],
+    ['line', 'an unclaimed grant becomes a full grant of the task of its request'],
     change('fullTtlMs: isUnclaimed ? waiter.ttlSeconds * 1000 : undefined', 'fullTtlMs: undefined'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
-    ['duplicates', 'is that of the task which comes, though nobody can tell it at once: the schedule does'],
+    ['line', 'an unclaimed grant goes to the task of its request even if the task cannot be notified at once'],
     change('...(ticket !== undefined && { k: text(ticket) }),', '', 'shared/permits/deliver.ts'),
   ),
   byHistory(
@@ -55,7 +50,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the line ends permits without the clock skew',
-    ['line', 'takes no lock from a holder whose margin is not over'],
+    ['line', 'the schedule takes over no lock before the margin is over'],
     change('const cut = clock.now() - clockSkewMs;', 'const cut = clock.now() - 0 * clockSkewMs;'),
   ),
   byTest(
@@ -70,12 +65,12 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a call that does not wait takes no notice of the mark',
-    ['park', 'of a release that died before it looked at the line: its repeat looks'],
+    ['line', 'a call hands off the lock of a release that could not read the line'],
     change('conditions: [isUnmarked] }', 'conditions: [] }'),
   ),
   byTest(
     'one that fits passes the first in the line of a pool',
-    ['callers', 'of a weight that does not fit yet keep the light ones behind them out'],
+    ['callers', 'a heavy caller keeps the light callers behind it out'],
     change(
       '    if (used > permit.room || line.heads.length',
       '    if (used > permit.room) {\n      line.others = true;\n      continue;\n    }\n    if (used > permit.room || line.heads.length',
@@ -113,7 +108,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the mark of a pool counts from 1 again after it went',
-    ['callers', 'never has a value twice, though the line is empty in between'],
+    ['callers', 'the mark of a pool never has a value twice'],
     change("const NEXT = 'if_not_exists(#seq,", "const NEXT = 'if_not_exists(#waiters,"),
   ),
   byTest(
@@ -149,68 +144,71 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
-    ['line', 'whose first try gets no answer hands on all the same, if it is a release'],
+    ['line', 'a hand-off follows a first try without an answer, if that is a release'],
     change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
   ),
   byTest(
     'the mark of a pool comes before the ticket of a call',
-    ['line', 'and whose tickets are written late are not passed by one that comes after them'],
+    ['line', 'a caller whose ticket is written late is not passed by a later caller'],
     change(
       `${TAKES_PLACE}const marking = lock.mark(ticket, again ? 'again' : 'first');`,
       `const marking = lock.mark(joining.ticket ?? '', 'first');\n  await marking.catch(() => {});\n  ${TAKES_PLACE}`,
     ),
   ),
-  byTask(
-    'a task that is tried again takes the lease from the execution that has it',
-    'a retried task leaves the grant to the execution that has it',
-    change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/leases/marks.ts'),
-  ),
-  byTask(
+  {
+    name: 'a task that is tried again takes the lease from the execution that has it',
+    changes: [change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/leases/marks.ts')],
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a retried task leaves the grant to the execution that has it',
+    },
+  },
+  byTest(
     'a task that is tried again takes the permit from the execution that has it',
-    'a retried task leaves the grant to the execution that has it',
+    ['line', 'a retried task leaves the grant to the execution that has it'],
     change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/permits/deliver.ts'),
   ),
-  byTask(
+  byTest(
     'a task that is gone ends a grant that a call may hold',
-    'a retried task that has already ended does not hand off the grant',
+    ['line', 'a retried task that has already ended does not hand off the grant'],
     change("if (outcome === 'gone' && !repeated) await", "if (outcome === 'gone') await"),
   ),
-  byTask(
+  byTest(
     'a task whose refusal got no answer is said to wait no more',
-    'the answer says that the task waits if the request was released',
+    ['line', 'the answer says that the task waits if the request was released'],
     change(
       "return delivery === 'unanswered' ? 'waits' : 'notified';",
       "return delivery === 'gone' ? 'waits' : 'notified';",
     ),
   ),
-  byTask(
+  byTest(
     'a task whose grant got no answer is said to wait no more',
-    'the answer says that the task waits if the task was granted at once',
+    ['line', 'the answer says that the task waits if the task was granted at once'],
     change("if (unnotified?.has(waiter.ticket)) return 'waits';", ''),
   ),
-  byTask(
+  byTest(
     'no message looks at the end of the holders of a pool',
-    'only the first task in line sends the message that looks again',
+    ['line', 'only the first task in line sends the message that looks again'],
     change('if (Number.isFinite(endsAt)) await', 'if (endsAt < 0) await'),
   ),
-  byTask(
+  byTest(
     'no message looks at the end of a permit that a task was granted in front of another task',
-    'a hand-off to a task sends the message that looks again when the grant of that task ends',
+    ['line', 'a hand-off to a task sends the message that looks again when the grant of that task ends'],
     change('else if (behind) await', 'else if (behind && record.used < 0) await'),
   ),
-  byTask(
+  byTest(
     'a hand-off of a pool sends a message about permits whose tasks are gone',
-    'a hand-off to a task that is gone sends no message that looks again',
+    ['line', 'a hand-off to a task that is gone sends no message that looks again'],
     change('if (!taskWaits || undelivered.length === heads.length)', 'if (!taskWaits)'),
   ),
-  byTask(
+  byTest(
     'each task that parks for a permit sends a message',
-    'only the first task in line sends the message that looks again',
+    ['line', 'only the first task in line sends the message that looks again'],
     change('if (!this.isNext(record, ticket)) return;', 'if (record.nextTicket === undefined) return;'),
   ),
-  byTask(
+  byTest(
     'a hand-off of a pool sends a message only if a task is next',
-    'a hand-off sends the message that looks again after the grant window',
+    ['line', 'a hand-off sends the message that looks again after the grant window'],
     change(' || (await reading.hasTaskBehind(waiter))', ''),
   ),
   byTest(
@@ -230,27 +228,28 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a task that parks for a permit does not look after its mark',
-    ['park', 'grants a permit at once where there is room'],
+    ['line', 'a task receives a free lock at once, with what acquire would answer'],
     change('if (lock.freeAt(record) <= dependencies.clock.now()) {', 'if (lock.freeAt(record) === 0) {'),
   ),
   byTest(
     'a grant of the line that landed without an answer is taken for that of another call',
-    ['park', 'of the write that grants: the grant is told all the same, once'],
+    ['line', 'the task is notified once'],
     change('return { ...written, won: written.landed };', 'return written;'),
   ),
   byTest(
     'a message to a task that got no answer is sent again by the SDK',
-    ['park', 'of a message that has landed: the permit stays'],
+    ['line', 'the schedule deletes the ticket of a task that a message has reached without an answer'],
     { file: 'shared/aws/step-functions.ts', search: 'maxAttempts: 1,', replace: 'maxAttempts: 3,' },
+    change('tooLate: () => tries++ > 0', 'tooLate: () => tries++ > 2'),
   ),
   byTest(
     'the schedule tells no task of a permit that it may not have heard of',
-    ['park', 'of the message to the task: the schedule renews the permit, and tells it again'],
+    ['line', 'the schedule notifies a task of its grant from ten seconds after'],
     change('if (read++ === MAX_LATE ||', 'if (read++ >= 0 ||'),
   ),
   byTest(
     'a grant whose answer was lost is told also where another call has told it since',
-    ['park', 'of the write that grants, and the task came again before the next try'],
+    ['line', 'the grant stays if the task has come again with another token'],
     change(
       'if (entry.version !== versions.get(permit.name)) return undefined;',
       'if (!versions.has(permit.name)) return undefined;',
@@ -258,23 +257,23 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the schedule does not put back the mark of a pool',
-    ['park', 'of a call that died after its row: the schedule marks the record and grants'],
+    ['line', 'puts back a mark that another client has dropped'],
     change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it received while it looked at the line',
-    ['duplicates', 'while the first one looks at the line, to which another comes'],
+    ['duplicates', 'a call that looks at the line receives the permit of a duplicate call'],
     change('if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
   ),
   byTest(
     'a call is refused for the permit that a duplicate of it claimed first',
-    ['duplicates', 'between its first write and its claim, with a line behind that is'],
+    ['duplicates', 'a call before its claim receives the permit of a duplicate call'],
     change('clock.now()) && mayMeetAgain())', 'clock.now()) && meetings < 0)'),
     change('if (!granted || !mayMeetAgain())', 'if (!granted || meetings > 0)'),
   ),
   byTest(
     'a call that leaves the line is refused for the permit that a duplicate of it claimed first',
-    ['duplicates', 'between its last look and its claim, where its time in line is over'],
+    ['duplicates', 'a call whose deadline has come receives the permit of a duplicate call'],
     change('++conflicts === maxConflicts', '++conflicts >= 1'),
   ),
   byTest(
@@ -289,7 +288,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a repeated acquire prolongs the permit',
-    ['one-line', 'a repeated acquire does not extend a permit that came from the line'],
+    ['line', 'a repeated acquire does not extend a grant that came from the line'],
     change("if (how === 'answer') return this.#answer(entry);", ''),
   ),
   byTest(
@@ -299,7 +298,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller in line is granted its whole ttl before it claims its permit',
-    ['line', 'in line costs the next one the window, the margin, and a look'],
+    ['line', 'a caller that exits in line delays the next one by the grant window'],
     change('{ ttlMs: WINDOW_MS, claimTtlMs: ttlMs }', '{ ttlMs, claimTtlMs: ttlMs }'),
   ),
   byTest(
@@ -326,7 +325,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a caller that did not claim its permit keeps its place',
-    ['line', 'in line costs the next one the window, the margin, and a look'],
+    ['line', 'a caller that exits in line delays the next one by the grant window'],
     change(
       "if (gone) return gone.how === 'expired' || !isTask(waiter) ?",
       "if (gone) return gone.how === 'expired' && isTask(waiter) ?",
@@ -386,7 +385,7 @@ export const POOLS: Mutation[] = [
     ],
     test: {
       file: 'test/permits/dead-head.test.ts',
-      name: 'keeps its place if the answer about its heartbeat is refused',
+      name: 'a task keeps its ticket if the answer about its heartbeat is refused',
     },
   },
   byTest(
@@ -404,7 +403,7 @@ export const POOLS: Mutation[] = [
     ],
     test: {
       file: 'test/permits/dead-head.test.ts',
-      name: 'loses its place within two minutes after its token has died: whose execution goes on',
+      name: 'a task whose execution goes on loses its ticket within two minutes after its token has expired',
     },
   },
   byTest(
@@ -438,6 +437,6 @@ export const POOLS: Mutation[] = [
   {
     name: 'the former holder of a broken lease is told that it was taken',
     changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
-    test: { file: 'test/queue/break.test.ts', name: 'sees it also if the waiter came after the break' },
+    test: { file: 'test/leases/break.test.ts', name: 'is known to its holder also if a waiter came' },
   },
 ];

@@ -10,7 +10,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (search.record.key === '' && error instanceof HoldfastError && GIVEN_BACK",
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'lets a release end the lease, with its mark' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'lets a release end the lease, with its mark' },
   },
   {
     name: 'a grant that expired ends where the line cannot be read',
@@ -20,7 +20,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'error instanceof HoldfastError',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'fails a call that would take an expired lease over' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'fails a call that would take an expired lease over' },
   },
   {
     name: 'a release in line fails with its first look',
@@ -30,7 +30,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: ', call);',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'once, by a holder that was in line itself' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'once, by a holder that was in line itself' },
   },
   {
     name: 'a message that was throttled is left to the schedule',
@@ -40,7 +40,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (pauseMs === 0 && call',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
   },
   {
     name: 'a message that was throttled is sent again without a look at the ttl',
@@ -50,7 +50,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isFresh && (renewals === 0 || !isShort(grant, now))) {',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
   },
   {
     name: 'no message looks at the end of a plain grant with a task behind it',
@@ -60,7 +60,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (record.claimTtlMs !== undefined)',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'gets the lease by a message a second after it can be had' },
+    test: { file: 'test/leases/line.test.ts', name: 'only the first task in line sends the message' },
   },
   {
     name: 'each task that parks sends a message',
@@ -70,7 +70,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const isFirst = Number(record.waiters?.N) > 0;',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'has its message sent by the first in line alone' },
+    test: { file: 'test/leases/line.test.ts', name: 'only the first task in line sends the message' },
   },
   {
     name: 'a message about a grant that has ended goes on with the one that stands',
@@ -84,7 +84,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (fence !== undefined) await',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'about a grant that has ended reads the record' },
+    test: { file: 'test/leases/messages.test.ts', name: 'about a grant that has ended reads the record' },
   },
   {
     name: 'a grant to a task in front of another sends no message',
@@ -94,7 +94,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (outcome !== 'gone') {\n        if (line.taskWaits && !isTask(oldest)) await",
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
+    test: { file: 'test/leases/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
   },
   {
     name: 'the event of an end believes what Step Functions said before the record was read',
@@ -105,7 +105,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
       },
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'and is redriven before the pass reads the record' },
+    test: { file: 'test/leases/line.test.ts', name: 'an execution that is redriven before the pass reads the record' },
   },
   {
     name: 'an overdue task is refused by the record from before its ticket',
@@ -138,7 +138,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'call.timeLeftMs() < TRANSFER_MS;',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'does not keep the schedule from other keys' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'does not keep the schedule from other keys' },
   },
   {
     name: 'a hand-off grants whatever time is left',
@@ -148,7 +148,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'moved.length >= MAX_GONE;',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
   },
   {
     name: 'a grant that leaves no time to notify is kept',
@@ -159,7 +159,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: {
-      file: 'test/queue/bounds.test.ts',
+      file: 'test/leases/bounds.test.ts',
       name: 'after the transfer, the grant ends again, and its task keeps its place',
     },
   },
@@ -171,7 +171,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '...{ oldest: undefined, next: undefined, others: false,',
       },
     ],
-    test: { file: 'test/queue/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
   },
   {
     name: 'an execution of our own account that is denied counts as missing',
@@ -181,7 +181,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "name === 'AccessDeniedException';",
       },
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'is not freed where it names our own account' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a target of the own account that may not be described keeps its grant',
+    },
   },
   {
     name: 'a grant is freed though nobody can tell whether its execution runs',
@@ -191,7 +194,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (state === 'running') return undefined;",
       },
     ],
-    test: { file: 'test/queue/execution-ended.test.ts', name: 'is left to its expiry by the schedule' },
+    test: { file: 'test/leases/line.test.ts', name: 'the schedule leaves the lock of an execution of another account' },
   },
   {
     name: 'a mark that is no counter is raised like one',
@@ -214,7 +217,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'LAST_KEY_MS : Number.POSITIVE_INFINITY)) break;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'one run of the schedule deletes all expired rows behind a lease that runs',
+    },
   },
   {
     name: 'the repair clears a pile for one key as long as its run lasts',
@@ -224,7 +230,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'LAST_KEY_MS : 0)) break;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'with 19999 of 40,000 ms left' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'with 19999 of 40,000 ms left' },
   },
   {
     name: 'the repair clears no row of a caller with half of its run over',
@@ -234,7 +240,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '(met++ < 0 ?',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'a message deletes a hundred expired rows' },
   },
   {
     name: 'the repair ends a hundred rows of a key even if its run is nearly over',
@@ -257,7 +263,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "only === '' ? 0 : call.timeLeftMs() / 2",
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'loses a hundred rows by a message' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'a message deletes a hundred expired rows' },
   },
   {
     name: 'the repair deletes a pile by one request for each row at once',
@@ -267,7 +273,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (ending.length === -1) await endAll();',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'goes by one run of the schedule, behind a lease that runs' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'one run of the schedule deletes all expired rows behind a lease that runs',
+    },
   },
   {
     name: 'one run ends no more than a hundred overdue tasks of a key',
@@ -278,7 +287,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       },
     ],
     test: {
-      file: 'test/queue/bounds.test.ts',
+      file: 'test/leases/bounds.test.ts',
       name: 'of overdue ones costs a hand-off ten messages, and the schedule ends the rest',
     },
   },
@@ -290,7 +299,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (stops) undecided = false;',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a look reads past any pile',
@@ -300,7 +309,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const reachesLimit = expiredRowLimit(clock.now(), Number.POSITIVE_INFINITY);',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a look that stopped at a pile counts the line as whole',
@@ -312,7 +321,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
       break;`,
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'behind the first in line: the lease goes to that one' },
+    test: { file: 'test/leases/expired-rows.test.ts', name: 'a release serves the waiter before many expired rows' },
   },
   {
     name: 'a pile begins a row early',
@@ -322,7 +331,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '++over >= size - 1;',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 818 rows: a release passes them' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release passes 818 expired rows' },
   },
   {
     name: 'rows of callers that keep their places make a pile',
@@ -332,7 +341,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '!isTask(waiter) && waiter.deadline <= now && ++over',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of callers that keep their places is none' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a release passes any number of callers that keep their positions',
+    },
   },
   {
     name: 'a task whose hand-off stopped at a pile is taken for notified',
@@ -342,7 +354,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "return end === 'empty' || !(await",
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/leases/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a reader counts past any pile',
@@ -352,7 +364,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/leases/line.test.ts', name: 'ends the count of those who wait' },
+    test: {
+      file: 'test/leases/line.test.ts',
+      name: 'a reader and a call that leaves count no waiters behind many expired rows',
+    },
   },
   {
     name: 'the repair takes a line for empty that begins with a pile',
@@ -362,7 +377,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) return false;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'the repair puts back a lost mark before many expired rows',
+    },
   },
   {
     name: 'the repair asks past any pile whether somebody waits',
@@ -372,7 +390,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/queue/pile.test.ts', name: 'lets the repair put a lost mark back' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'the repair puts back a lost mark before many expired rows',
+    },
   },
   {
     name: 'a look at the line of a pool reads past any pile',
@@ -382,7 +403,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) continue;',
       },
     ],
-    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a look that stopped at a pile takes the line of a pool for empty',
@@ -392,7 +413,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (reachesLimit(waiter)) return line;',
       },
     ],
-    test: { file: 'test/permits/line.test.ts', name: 'of 819 rows and more: a release stops there' },
+    test: { file: 'test/permits/line.test.ts', name: 'a release stops at 819 expired rows' },
   },
   {
     name: 'a pile in the line of a pool waits for many runs',
@@ -402,7 +423,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '{ ...line, fail, spareMs: Number.POSITIVE_INFINITY, strangers }',
       },
     ],
-    test: { file: 'test/permits/line.test.ts', name: 'goes by one run of the schedule, behind a holder that goes on' },
+    test: {
+      file: 'test/permits/line.test.ts',
+      name: 'one run of the schedule deletes all expired rows behind a holder that goes on',
+    },
   },
   {
     name: 'a write that counts waiting calls is sent again after a lost answer',
@@ -459,20 +483,20 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'false',
       },
     ],
-    test: { file: 'test/queue/messages.test.ts', name: 'do not grow in number' },
+    test: { file: 'test/leases/messages.test.ts', name: 'do not grow in number' },
   },
   {
     name: 'a grant inherits the note of the last message of the one before',
     changes: [{ search: ", 'look_at'],", replace: '],' }],
     test: {
-      file: 'test/queue/messages.test.ts',
+      file: 'test/leases/messages.test.ts',
       name: 'are the last ones about a grant, and the next grant has messages of its own',
     },
   },
   {
     name: 'the schedule works on one key after the other',
     changes: [{ search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'sees 150 keys with a line' },
+    test: { file: 'test/line/many-keys.test.ts', name: 'sees 150 keys with a line' },
   },
   {
     name: "keys that are worked on at once undo each other's counts",
@@ -482,12 +506,12 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const own = { ...repaired };',
       },
     ],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
+    test: { file: 'test/line/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
   },
   {
     name: 'a run that is cut short raises no alarm',
     changes: [{ file: 'shared/locks/repair.ts', search: 'complete ? 0 : 1', replace: '0' }],
-    test: { file: 'test/queue/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
+    test: { file: 'test/line/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
   },
   {
     name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',

@@ -1,12 +1,12 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const CALLERS = 'test/queue/callers.test.ts';
+const CALLERS = 'test/leases/callers.test.ts';
 const LINE = 'test/leases/line.test.ts';
-const CROWD = 'test/queue/crowd.test.ts';
-const HAZARDS = 'test/queue/hazards.test.ts';
-const QUICK = 'test/queue/quick-release.test.ts';
-const PACE = 'test/queue/pace.test.ts';
-const REQUESTS = 'test/queue/requests.test.ts';
+const CROWD = 'test/leases/crowd.test.ts';
+const PAUSED = 'test/leases/paused-hand-offs.test.ts';
+const QUICK = 'test/leases/quick-release.test.ts';
+const PACE = 'test/leases/pace.test.ts';
+const REQUESTS = 'test/leases/duplicate-calls.test.ts';
 
 const shown = (name: string, changes: Change[], ...[test, file = LINE]: [test: string, file?: string]): Mutation => ({
   name,
@@ -19,12 +19,17 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a hand-off that took its grant back too late has moved nothing',
     [change("const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
-    ...['after the transfer, and another has the lease before the grant ends', 'test/queue/bounds.test.ts'],
+    ...['after the transfer, and another has the lease before the grant ends', 'test/leases/bounds.test.ts'],
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
     [change("if (isOwn && (ending === 'executionEnded'", "if (isOwn && (ending !== 'broken'")],
-    ...['is over for the task, which learns that', LINE],
+    ...['a task receives LeaseLost if a duplicate call releases the grant', LINE],
+  ),
+  shown(
+    'a plain call is refused a free lease whose line another call has emptied',
+    [change('&& !isOwn && !isFree)', '&& !isOwn)')],
+    'a plain call takes a lock whose expired holder releases it at that moment',
   ),
   shown(
     'a task whose expired grant was taken over waits without a mark',
@@ -39,7 +44,7 @@ export const QUEUE_LINE: Mutation[] = [
         'const ttlMs = record.ttlMs ?? askedMs;',
       ),
     ],
-    ...['is that of the task which comes, whole', REQUESTS],
+    ...['an unclaimed grant becomes a full grant of the task of its request', LINE],
   ),
   shown(
     'a lease that has come free takes no mark',
@@ -59,7 +64,7 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'if (record) return isSame;',
       },
     ],
-    ...['nor by the mark that began again while the lease was free', HAZARDS],
+    ...['a paused hand-off does not remove the mark of a newcomer', PAUSED],
   ),
   shown(
     'a crowd that finds the lease free waits as if its turns were long',
@@ -75,18 +80,18 @@ export const QUEUE_LINE: Mutation[] = [
         'import { grantUnchanged, isHeld, isStillHeld, isUnmarked, lineUnchanged } from',
       ),
     ],
-    'that comes when another has the lease is none: the call is told so',
+    'a call whose claim comes after another has the lease receives LeaseHeld',
     CALLERS,
   ),
   shown(
     'nobody looks at the clock after a claim',
     [change('isWorthIt(grant, clock.now())', 'isWorthIt(grant, 0)')],
-    'that is answered late is renewed, so that the caller gets more than half of its ttl',
+    'a claim that is answered late is renewed',
   ),
   shown(
     'a claim does not know its own first try',
     [change('condition: isStillHeld(record), values, version }', 'condition: isStillHeld(record), values }')],
-    'whose answer is lost is known by its version',
+    'a claim whose answer is lost is known by its version',
   ),
   shown(
     'a claim does not look whether it was withdrawn',
@@ -96,7 +101,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a caller in line is granted its whole ttl before it has claimed it',
     [change('ttlSeconds: WINDOW_SECONDS, claimTtlSeconds', 'ttlSeconds, claimTtlSeconds')],
-    'alone in line leaves no grant for its ttl: the next caller has the lock after the window',
+    'a caller that exits alone in line keeps the lock for the grant window',
   ),
   shown(
     'a plain caller overwrites a grant that was not claimed',
@@ -106,17 +111,17 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'all(isExpired(cut), isNotEndingFor',
       },
     ],
-    'alone in line leaves no grant for its ttl: the next caller has the lock after the window',
+    'a caller that exits alone in line keeps the lock for the grant window',
   ),
   shown(
     'a grant that was not claimed in time keeps its place',
     [change("new Set(['lapsed', 'spent',", "new Set(['spent',")],
-    'in line costs the next one the window, the margin, and a look',
+    'a caller that exits in line delays the next one by the grant window',
   ),
   shown(
     'a caller that has left is granted the lease',
     [change("if (isCancelled || isOverdue(waiter, now)) return 'passed';", "if (isCancelled) return 'passed';")],
-    'is no place for another: a crowd that has left costs the next one nothing',
+    'a crowd that has left does not delay the next caller',
   ),
   shown(
     'an overdue task that cannot be notified keeps the mark of a free lease',
@@ -156,22 +161,22 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a ticket is kept for any request that names it',
     [change('all(isOf(asker), isCaller)', 'isCaller')],
-    'gains nothing by the ticket of another request, and leaves that in line',
+    'a call gains nothing by the ticket of another request',
   ),
   shown(
     'no message looks again in front of a task',
     [change('ticket);\n        if (line.taskWaits) await', 'ticket);\n        if (!oldest) await')],
-    'in front of a task: a message has the line looked at again',
+    'the message that looks again serves the task behind a caller that exited',
   ),
   shown(
     'a task that parks behind an unclaimed grant sends no message',
     [change('if (isFirst || record.claimTtlMs !== undefined)', 'if (isFirst)')],
-    'with its grant unclaimed: a task that parks then sends the message',
+    'a task that parks behind an unclaimed grant sends the message that looks again',
   ),
   shown(
     'the holder before is one that never claimed',
     [{ search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
-    'previous names who held before, and no caller that was granted the lease and died before it claimed that',
+    'previous names who held before, and no caller that exited before it claimed its grant',
     CALLERS,
   ),
   shown(
@@ -184,13 +189,13 @@ export const QUEUE_LINE: Mutation[] = [
       ),
     ],
     'and the event of its end ends its execution: `previous` names it all the same to',
-    'test/queue/undelivered.test.ts',
+    'test/leases/undelivered.test.ts',
   ),
   shown(
     'the end of an execution remembers the request of a grant that is over and that nobody heard of',
     [change('|| endsAt <= dependencies.clock.now()) return true;', '|| endsAt <= 0) return true;')],
     'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
-    'test/queue/undelivered.test.ts',
+    'test/leases/undelivered.test.ts',
   ),
   shown(
     'a withdrawal does not read the record',
@@ -200,14 +205,14 @@ export const QUEUE_LINE: Mutation[] = [
         'const grant = seen.size < 0 ? lock.own(record, asker) : undefined;',
       ),
     ],
-    'ends a grant, claimed or not, and hands it on',
+    'a withdrawal flags a waiter once, ends its unclaimed grant',
     CALLERS,
   ),
   shown(
     'the mark goes from a record that stays held without a new version',
     [change('if (!isLeased(record)) return updateLease(', 'if (record || !isLeased(record)) return updateLease(')],
-    'does not clear the mark of a newcomer, by the mark of a record that stays held',
-    HAZARDS,
+    'a paused release does not remove the mark of a newcomer',
+    PAUSED,
   ),
   shown(
     'a record that was seen free is known by being free alone',
@@ -217,8 +222,8 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'isLeased(record) ? isStillHeld(record) : all(isFree, any(isFree, isStillFree(record)));',
       },
     ],
-    'does not follow a free record that another has held since',
-    HAZARDS,
+    'a paused task does not follow a free record that another has held since',
+    PAUSED,
   ),
   shown(
     'a quick release does not prove its lease id',
@@ -229,7 +234,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
       change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
-    'with the ticket of another proves nothing, and changes nothing',
+    'a made-up lease id with the ticket of another waiter proves nothing',
     QUICK,
   ),
   shown(
@@ -310,12 +315,12 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a call that lost one place of its request gives back the lease of the other',
     [change('if (row === grant.ticket) await lock.giveUp(record);', 'await lock.giveUp(record);')],
-    'and loses its own place right then: it leaves the lock to the other call',
+    'a call that is cancelled while it claims the grant of another waiter',
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
     [change('cancelled: !won && old?.task_token === undefined', 'cancelled: !won')],
-    'that a call stands in line for too: the call ends no lease of the task, and shares it',
+    'a call shares the grant of the task, which the schedule notifies',
     REQUESTS,
   ),
   shown(
@@ -326,7 +331,7 @@ export const QUEUE_LINE: Mutation[] = [
         "if (how === 'answer') return grant.expiresAt <= clock.now() ? undefined : { record: current, grant, repeated: true, previous };",
       ),
     ],
-    'that a call stands in line for too: the lock stays with the call if the task is gone',
+    'the lock stays with the call if the task of the request is gone',
     LINE,
   ),
   shown(
@@ -343,7 +348,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a withdrawal does not count the place of a call that came after its look at the line',
     [change('asker }, call)) return true;', 'asker }, call)) return false;')],
-    'a withdrawal whose call comes in line, is granted the lease, and gives that up by the flag: it is withdrawn',
-    'test/queue/landed.test.ts',
+    'a withdrawal is done if its call joins, receives the lease',
+    'test/leases/unanswered-hand-offs.test.ts',
   ),
 ];

@@ -1,17 +1,15 @@
 import { type Change, change, type Mutation } from './mutation.ts';
 
-const CALLERS = 'test/queue/callers.test.ts';
+const CALLERS = 'test/leases/callers.test.ts';
 const LINE = 'test/leases/line.test.ts';
-const AGAIN = 'test/queue/asking-again.test.ts';
-const WAITS = 'test/queue/waits-in-line.test.ts';
-const QUICK = 'test/queue/quick-release.test.ts';
-const PACE = 'test/queue/pace.test.ts';
-const TAKE_OVER = 'test/queue/take-over.test.ts';
-const REQUESTS = 'test/queue/requests.test.ts';
-const LATE = 'test/queue/late-writes.test.ts';
-const UNDELIVERED = 'test/queue/undelivered.test.ts';
-const ENDED = 'test/queue/execution-ended.test.ts';
-const LANDED = 'test/queue/landed.test.ts';
+const WAITS = 'test/leases/waits-in-line.test.ts';
+const QUICK = 'test/leases/quick-release.test.ts';
+const PACE = 'test/leases/pace.test.ts';
+const TAKE_OVER = 'test/leases/take-over.test.ts';
+const REQUESTS = 'test/leases/duplicate-calls.test.ts';
+const UNDELIVERED = 'test/leases/undelivered.test.ts';
+const ENDED = 'test/leases/executions.test.ts';
+const LANDED = 'test/leases/unanswered-hand-offs.test.ts';
 
 const shown = (name: string, changes: Change[], ...[file, test]: [file: string, test: string]): Mutation => ({
   name,
@@ -25,7 +23,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a later try that was in line before the grant of its request is not notified',
     [change("shared === undefined ? '' : ' OR request_id = :shared'", "shared ? '' : ''")],
     ...[
-      'test/line/tasks.test.ts',
+      'test/leases/line.test.ts',
       'is notified by the schedule if both tries were in line and the grant went to the older try',
     ],
   ),
@@ -40,7 +38,7 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that asks again is refused before it keeps its place, if its first try was slow',
     [change('if (isLate && !isBack) throw', 'if (isLate) throw')],
-    ...[LINE, 'keeps its place, though its first try takes longer than the call was to wait'],
+    ...[LINE, 'a call that asks again keeps its position, though its first try takes longer'],
   ),
   {
     name: 'a quick release passes over the first in line',
@@ -76,20 +74,20 @@ export const QUEUE_WAITS: Mutation[] = [
         replace: 'conditionFields(all(any(isUnmarked, canBeHad), canBeHad,',
       },
     ],
-    'test/queue/crowd.test.ts',
+    'test/leases/crowd.test.ts',
     'is not passed by a plain caller that comes between its mark and its hand-off',
   ),
   shown(
     'a call takes the lease that it has taken over itself for one that another call of its request has claimed',
     [change('own.version === this.#ownVersion', "own.version === ''")],
     TAKE_OVER,
-    'has the whole lease by that write: it neither looks again nor claims',
+    'a call has a full grant by its transfer',
   ),
   shown(
     'a call looks again before it takes an expired lease over',
     [change('if (lock.skipsLook?.(this.#record, this.#ticket)) return;', 'if (!this.#ticket) return;')],
     TAKE_OVER,
-    'does so by what it saw last, which need not be of that moment',
+    'a call has a full grant by its transfer',
   ),
   shown(
     'a quick release takes the mark along where nobody else was seen',
@@ -141,7 +139,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'the next in line sleeps past the end of the holder’s lease',
     [change('return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;', 'return pause;')],
     LINE,
-    'take over from a dead holder in the moment they may',
+    'the next caller takes the lock over in the first moment after the margin',
   ),
   shown(
     'a withdrawal reaches the requests of others',
@@ -159,13 +157,13 @@ export const QUEUE_WAITS: Mutation[] = [
     'a withdrawal gives up where the grant is extended in that moment',
     [change("return outcome.unanswered ? 'inDoubt' : 'changed';", "return outcome.unanswered ? 'inDoubt' : 'ended';")],
     REQUESTS,
-    'of a grant that is extended in that moment ends it all the same',
+    'a withdrawal ends a grant that is extended in that moment',
   ),
   shown(
     'a withdrawal hands the lease to nobody',
     [change('all(isStillHeld(record), isUnmarked) }', 'isStillHeld(record) }')],
     CALLERS,
-    'ends a grant, claimed or not, and hands it on',
+    'a withdrawal flags a waiter once, ends its unclaimed grant',
   ),
   shown(
     'a call that was withdrawn comes back by asking again',
@@ -181,32 +179,32 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a call that asks again keeps its place for no longer than before',
     [change('keep_until = :keep, #ttl', 'keep_until = if_not_exists(keep_until, :keep), #ttl')],
-    AGAIN,
-    'keeps its place for as long as it waits then, and five seconds',
+    LINE,
+    'a call that asks again keeps its position until five seconds after its new deadline',
   ),
   shown(
     'the row of a call that asks again goes by its old TTL',
     [change('keep_until = :keep, #ttl = :ttl', 'keep_until = :keep, #ttl = if_not_exists(#ttl, :ttl)')],
-    AGAIN,
-    'keeps its place for as long as it waits then, and five seconds',
+    LINE,
+    'a call that asks again keeps its position until five seconds after its new deadline',
   ),
   shown(
     'a call that asks again counts as another arrival',
     [change("ticket, again: how === 'again' };", 'ticket };')],
-    AGAIN,
-    'is no new arrival',
+    LINE,
+    'a call that asks again is not counted as another arrival',
   ),
   shown(
     'a call that asks again and has the lease at once leaves its place behind',
     [change('if (ticket === undefined) return outcome;', 'if (ticket === undefined || ticket) return outcome;')],
     LINE,
-    'leaves the line if it has the lock at once',
+    'a call that asks again leaves the line if it has the lock at once',
   ),
   shown(
     'a hand-off takes its own grant for that of another once its holder has gone on',
     [change('written.record.leaseId === leaseId &&', "written.record.leaseId === '' &&")],
-    'test/queue/landed.test.ts',
-    'to a caller that has claimed it since: the lease was broken',
+    'test/leases/unanswered-hand-offs.test.ts',
+    'a hand-off to a caller that has claimed its grant since: the lease was broken',
   ),
   shown(
     'a break whose hand-off may have landed answers Conflict',
@@ -216,13 +214,13 @@ export const QUEUE_WAITS: Mutation[] = [
         replace: '!outcome.won && outcome.unanswered',
       },
     ],
-    'test/queue/landed.test.ts',
-    'and was followed by another holder: nobody knows whether the lease was broken',
+    'test/leases/unanswered-hand-offs.test.ts',
+    'a hand-off that another holder has followed: it is unknown if the lease was broken',
   ),
   shown(
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
     [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;", '')],
-    'test/queue/undelivered.test.ts',
+    'test/leases/undelivered.test.ts',
     'after its task was told, in place of the grant, that its patience is over',
   ),
   shown(
@@ -254,19 +252,19 @@ export const QUEUE_WAITS: Mutation[] = [
     'a withdrawal gives up where its hand-off is overtaken',
     [change("if (handed.end !== 'overtaken') return 'ended';", "if (handed.end !== 'nothing') return 'ended';")],
     REQUESTS,
-    'by an extension, of a grant with others behind it: it hands the lease on all the same',
+    'a withdrawal hands off a lease that is extended in that moment',
   ),
   shown(
     'a withdrawal whose own write had no answer says that there was nothing to withdraw',
     [change('remembers: () => false,', 'remembers: () => true,')],
-    'test/queue/landed.test.ts',
-    'of a lease that another caller has taken since: nobody knows',
+    'test/leases/unanswered-hand-offs.test.ts',
+    'it is unknown if a lease was withdrawn that another caller has taken since',
   ),
   shown(
     'a withdrawal takes a lease that another gave back for its own',
     [change('&& current.leaseId === leaseId) return', "&& leaseId !== '') return")],
     REQUESTS,
-    'by a release, and another has come and gone since: there is nothing to withdraw',
+    'a withdrawal does nothing if the grant is released, and another has come and gone since',
   ),
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
@@ -295,8 +293,8 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'a late try of a ticket writes it anew',
     [change("'attribute_not_exists(ticket)' }", "'attribute_exists(ticket) OR attribute_not_exists(ticket)' }")],
-    LATE,
-    'that arrives after a withdrawal does not undo it',
+    LINE,
+    'a first try that arrives after a withdrawal does not undo the withdrawal',
   ),
   shown(
     'a call whose ticket is gone joins again',
@@ -306,14 +304,14 @@ export const QUEUE_WAITS: Mutation[] = [
         'this.joined(await join(this.#dependencies, { request: this.#request, deadline: this.#deadline }, this.#call));',
       ),
     ],
-    LATE,
-    'does not join again: another call of its request may have had the lease',
+    CALLERS,
+    'a call whose ticket is gone does not join again',
   ),
   shown(
     'a call that was cancelled does not look at the record',
     [change('if (this.#isDecided) return true;', 'if (!isCancelled && this.#isDecided) return true;')],
     LINE,
-    'is seen with the grant: the lock goes to the next one at once',
+    'a call that is cancelled before its claim hands the lock off at once',
   ),
   shown(
     'a task that took LeaseHeld is named as the holder before',
@@ -346,8 +344,8 @@ export const QUEUE_WAITS: Mutation[] = [
         'if (!hasHandedOff || !lock.mayServe(record)) break;',
       ),
     ],
-    AGAIN,
-    'hands a lease on that has come free, before it leaves',
+    LINE,
+    'a call hands off a free lock before it leaves',
   ),
   shown(
     'a call in line believes an old look',
@@ -358,7 +356,7 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     REQUESTS,
-    'that is in line late gets nothing of the next holder, though its look is an old one',
+    'a call receives nothing of the next holder if its look shows an old record',
   ),
   shown(
     'a claim that is over by the time it is told is left to itself',
@@ -369,31 +367,31 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     LINE,
-    'whose ticket is deleted so slowly that the grant is over has its whole time from then on',
+    'a claim gives the whole ttl from then on if the deletion of its ticket outlasts the grant',
   ),
   shown(
     'a call that leaves goes by what it saw before its claim was lost',
     [change('      record = await lock.read();\n    }', '    }')],
     REQUESTS,
-    'that a call leaves with in the moment in which its lease moves on',
+    'a call that leaves while the lease moves on names the next holder',
   ),
   shown(
     'a call that leaves takes the end of its own grant for the lease of another',
     [change("if (typeof how === 'string') return", "if (typeof how === 'string' && call.timeLeftMs() < 0) return")],
     WAITS,
-    'broken right before its claim learns that also where its time in line is over by then',
+    'a call receives LeaseLost if its grant is broken right before its claim, 1000 ms long',
   ),
   shown(
     'a call that leaves does not judge what its hand-off shows',
     [change('record = (await lock.handOff(record)).record;', 'await lock.handOff(record);')],
     LINE,
-    'has the lock that its own hand-off grants to an older place of its request',
+    'a call has the lock that its own hand-off grants to an older waiter of its request',
   ),
   shown(
     'a call that has lost its grant leaves a free lease to those who stay',
     [change('if (lock.mayServe(record)) await', 'if (call.timeLeftMs() < 0) await')],
     LINE,
-    'hands a free lock on, though its own grant has just been given back',
+    'a call hands off the lock that its request has just released',
   ),
   shown(
     'a call whose grant a withdrawal has ended goes by its look from before',
@@ -404,30 +402,30 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     WAITS,
-    'withdrawn while it leaves learns that',
+    'a call that leaves receives LeaseLost, and leaves no row, if its grant is withdrawn',
   ),
   shown(
     'the end of a grant with an empty line forgets a try without an answer',
     [change('return { won, record, unanswered: outcome.unanswered };', 'return { won, record };')],
     LANDED,
-    'by a release whose answer was lost, and another has the lease since',
+    'it is unknown if a lease was released that another has taken since',
   ),
   shown(
     'the end of an execution forgets the request of a call that had the grant',
     [change('ticket === undefined || answeredAt !== undefined', 'ticket === undefined')],
     ENDED,
-    'leases nothing where a call was answered with the grant in place of the task, whose ticket is there',
+    'receives LeaseLost for a lease that a call was answered with in place of the task, whose ticket is there',
   ),
   shown(
     'a claim does not note that a call had the grant',
     [change('answered_at = :now, heartbeat_at', 'heartbeat_at')],
     ENDED,
-    'leases nothing where the call that waited for it was granted it by another',
+    'receives LeaseLost for a call that received the lease from its holder',
   ),
   shown(
     'a call that hands the lease to itself does not note that it had the grant',
     [change('    ...answered,\n', '')],
     ENDED,
-    'leases nothing where the call that waited for it took it over from a holder that died',
+    'receives LeaseLost for a call that took the lease over from an expired holder',
   ),
 ];

@@ -52,6 +52,9 @@ func check(history History, patience time.Duration) ([]Verdict, error) {
 			return nil, fmt.Errorf("history %d: no model for objects of kind %q", history.Facts.Seed, of.object)
 		}
 		var operations []porcupine.Operation
+		if of.object == "lease" {
+			markShownBefore(objects[of])
+		}
 		for _, call := range objects[of] {
 			for _, one := range kind.steps(call, history.Facts) {
 				operations = append(operations, one.operation())

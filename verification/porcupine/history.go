@@ -42,6 +42,8 @@ type Call struct {
 	Struck bool `json:"struck"`
 	// Strays: how many of its requests may have reached the store after the caller was answered.
 	Strays int `json:"strays"`
+	// shownBefore: others were shown its grant with a lower fence than that of its answer.
+	shownBefore bool
 }
 
 // History is all that happened in one world.

@@ -121,7 +121,7 @@ func hasUnheardEffect(call Call, facts Facts) bool {
 		}
 		if call.Outcome == "ok" {
 			// Its fence keeps a late try out, unless the record that has it is gone.
-			return call.Strays > 0 && (facts.ForeignLeases || facts.Sweeps)
+			return call.shownBefore || call.Strays > 0 && (facts.ForeignLeases || facts.Sweeps)
 		}
 		refused := call.Outcome == "LeaseLost" || call.Outcome == "LeaseHeld"
 		return call.Strays > 0 || (refused && call.Struck)
@@ -134,6 +134,27 @@ func hasUnheardEffect(call Call, facts Facts) bool {
 		return call.Struck
 	}
 	return false
+}
+
+// markShownBefore: the fence of a late grant is raised before its call is answered, and others may see the fence from before.
+func markShownBefore(calls []Call) {
+	outputs := make([]leaseOutput, len(calls))
+	for index, call := range calls {
+		decode(call.Output, &outputs[index])
+	}
+	for index := range calls {
+		call := &calls[index]
+		var in leaseInput
+		decode(call.Input, &in)
+		for other, shown := range outputs {
+			isLower := shown.Holder == in.Holder && shown.Fence != 0 && shown.Fence < outputs[index].Fence
+			isMeanwhile := calls[other].Answered != nil && *calls[other].Answered > call.Called
+			mayBeSame := isMeanwhile && fits(shown.LeaseID, outputs[index].LeaseID)
+			if call.Name == "acquire" && call.Outcome == "ok" && isLower && mayBeSame {
+				call.shownBefore = true
+			}
+		}
+	}
 }
 
 func leaseModel(facts Facts) porcupine.NondeterministicModel {
@@ -243,7 +264,7 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 		}
 		return []lease{over(now, false)}
 	case "breakLease":
-		isHeld := isOurs && (now.fence == 0 || now.fence == in.Fence)
+		isHeld := isOurs && now.fence <= in.Fence
 		switch {
 		case unknown:
 			return when(isHeld, over(now, true))
@@ -256,12 +277,12 @@ func leaseAfter(now lease, taken step, facts Facts) []lease {
 			}
 			return after
 		case call.Outcome == "ok":
-			same := now.ended.fence == 0 || now.ended.fence == in.Fence
+			same := now.ended.fence <= in.Fence
 			return when(!now.held && now.ended.known && now.ended.broken && same, here...)
 		case call.Outcome == "NotFound":
 			return when(!now.held, here...)
 		case call.Outcome == "Conflict":
-			return when(now.held && now.fence != in.Fence && (now.fence == 0 || now.fence == out.Actual.Fence), here...)
+			return when(now.held && out.Actual.Fence != in.Fence && (now.foreign || now.fence <= out.Actual.Fence), here...)
 		}
 	case "readLeases":
 		if out.State == "held" || out.State == "expired" {
@@ -329,7 +350,7 @@ func foreignAfter(now lease, taken step, in leaseInput, out leaseOutput) []lease
 func acquiredUnheard(now lease, call Call, in leaseInput, out leaseOutput, facts Facts) []lease {
 	fence := int64(0)
 	// A call that waits sends more than one request, each with a fence of its own.
-	if call.Outcome == "ok" && in.WaitSeconds == nil {
+	if call.Outcome == "ok" && in.WaitSeconds == nil && !call.shownBefore {
 		fence = out.Fence
 	}
 	if fence != 0 && !rises(now, fence, facts) {
@@ -348,7 +369,8 @@ func acquired(now lease, call Call, in leaseInput, out leaseOutput, facts Facts)
 		told.expires = 0 // others may have seen the end of its window
 	}
 	var after []lease
-	if out.Repeated && now.held && !now.foreign && now.holder == in.Holder {
+	isRaised := now.fence != 0 && out.Fence > now.fence
+	if (out.Repeated || isRaised) && now.held && !now.foreign && now.holder == in.Holder {
 		after = agreeing(now, told, facts)
 	}
 	// What a call is told to repeat may have been its own first try.
@@ -389,7 +411,8 @@ func cleared(now lease) lease {
 
 // agreeing: the held lease is the one that was told, and what was not known of it is from now on.
 func agreeing(now, told lease, facts Facts) []lease {
-	if !now.held || !fits(now.id, told.id) || (now.fence != 0 && now.fence != told.fence) {
+	// The call that wrote a late grant raises its fence. Others may have been shown the fence from before.
+	if !now.held || !fits(now.id, told.id) || told.fence < now.fence {
 		return nil
 	}
 	if now.expires != 0 && told.expires != 0 && now.expires != told.expires {

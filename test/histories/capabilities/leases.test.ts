@@ -95,6 +95,31 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 8))).toEqual([]);
   });
 
+  it('whose fences fall in the order of the record are refused, whichever was asked for first', () => {
+    const written = (lease: string, ...moments: number[]): Partial<Entry> => ({
+      landed: moments.map((moment) => ({
+        ...{ what: 'grant', key: 'w-k0', leaseId: lease, request: lease, fence: 0, ticket: undefined },
+        ...{ sent: moment, moment, ms: moment },
+      })),
+    });
+    const early = { ...granted('a', [10, 20], 7), ...written('a', 15) };
+    const late = (more: Partial<Entry>) => [early, { ...granted('b', [5, 5000], 6), ...more }];
+    const falls = ['fences rise with each grant'];
+    expect(promises(fencesRise(late(written('b', 4000)), facts))).toEqual(falls);
+    expect(promises(fencesRise(late(written('b', 7)), facts))).toEqual([]);
+    expect(promises(fencesRise(late(written('b', 7, 4000)), facts))).toEqual(falls); // its write arrived twice
+    expect(promises(fencesRise(late(written('b', 7, 6000)), facts))).toEqual([]); // after its answer
+    expect(promises(fencesRise(late({}), facts))).toEqual([]); // asked for before the other was answered
+    const release = { ...entry('release', { key: 'w-k0' }, [30, 40]), ...written('b', 4000) };
+    expect(promises(fencesRise(late({}), facts, [...late({}), release]))).toEqual(falls); // another call wrote it
+    const repeated = granted('b', [5, 5000], 6, 5000, { repeated: true });
+    expect(promises(fencesRise([early, repeated], facts, [early, repeated, release]))).toEqual([]);
+    expect(promises(fencesRise([early, { ...repeated, ...written('b', 4000) }], facts))).toEqual(falls);
+    const clocks = { ...facts, foreignLeases: true };
+    expect(promises(fencesRise(late(written('b', 4000)), clocks))).toEqual([]); // clocks may differ by that much
+    expect(promises(fencesRise(late(written('b', 4000)), { ...clocks, spreadMs: 0 }))).toEqual(falls);
+  });
+
   it('that show a lower fence than before are refused, also where it was asked for earlier', () => {
     const late = granted('b', [5, 5000], 6);
     const shown = [granted('a', [0, 10], 7), release('a', [20, 30]), late, held([6000, 6010], 'b', 6, 10_000)];
@@ -139,10 +164,25 @@ describe('leases', () => {
     expect(check(again, ...broken, ...forgotten)).toEqual([]);
     expect(check({ ...again, faults: [] }, ...broken, ...forgotten)).toEqual(lock);
     expect(check(again, ...broken)).toEqual(lock); // its record tells
-    expect(check(again, held([10, 20], 'a', 1, 5000))).toEqual(lock); // so it does while the first one stands
     expect(check({ ...granted('a', [0, 90], 1), faults: ['PutItem slow'] }, held([10, 20], 'a', 3, 5000))).not.toEqual(
       [],
     );
+  });
+
+  it('with a late grant that others saw before its fence was raised, which does not fall and is not raised beside another', () => {
+    const late = granted('a', [0, 90], 3);
+    const seen = held([10, 20], 'a', 1, 5000);
+    const lock = ['a lease answers as one lock with fences would'];
+    expect(check(late, seen)).toEqual([]);
+    expect(check(late, seen, beat('a', [100, 110], 3, 6000), held([120, 130], 'a', 3, 6000))).toEqual([]);
+    expect(check(late, seen, held([95, 99], 'a', 2, 5000))).not.toEqual([]);
+    const broken = entry('breakLease', { key: 'w-k0', fence: 1 }, [25, 30], 'ok', { fence: 1 });
+    expect(check(late, seen, broken)).toEqual(lock);
+    const conflict = (fence: number, actual: number) =>
+      entry('breakLease', { key: 'w-k0', fence }, [100, 110], 'Conflict', { actual: { fence: actual } });
+    expect(check(late, seen, conflict(1, 3))).toEqual([]);
+    expect(check(late, seen, conflict(3, 3))).toEqual(lock);
+    expect(check(late, seen, conflict(3, 1))).toEqual(lock);
   });
 
   it('with a heartbeat whose first try extended the lease, which was broken before the second', () => {

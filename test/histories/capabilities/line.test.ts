@@ -117,7 +117,7 @@ describe('what a request does to a line is read from the request', () => {
         TableName: table,
         Item: { key: { S: 'k' }, lease_id: { S: 'l' }, request_id: { S: 'r' }, holder: { S: 'h' }, fence: { N: '5' } },
       },
-      { what: 'grant', ticket: undefined, request: 'r of h', fence: 5 },
+      { what: 'grant', ticket: undefined, request: 'r of h', fence: 5, leaseId: 'l' },
     ],
   ])('%s %#', (command, input, effect) => {
     expect(effectOf(command, input)).toEqual({ key: 'k', ...effect });

@@ -17,7 +17,6 @@ export const configured = withParameters({
   exclusiveTargets: 'nightly-*,etl-?',
   leasesTable: 'shared-leases',
   waitersTable: 'shared-waiters',
-  poolsTable: 'shared-pools',
   commitsTable: 'shared-commits',
   nameserviceTable: 'shared-names',
   bucket: 'shared-bucket',
@@ -39,7 +38,6 @@ export const STAGE = 'dev';
 export const TABLES = {
   leases: `holdfast-${STAGE}-leases`,
   waiters: `holdfast-${STAGE}-waiters`,
-  pools: `holdfast-${STAGE}-pools`,
   commits: `holdfast-${STAGE}-commits`,
   nameservice: `holdfast-${STAGE}-nameservice`,
 };
@@ -65,10 +63,7 @@ const tableArn = (name: string) => ({
 export const resources = (capability: Capability, { tables = TABLES, bucket = BUCKET, machines = '*' } = {}) =>
   ({
     leases: [
-      ...[tables.leases, tables.waiters, tables.pools].flatMap((table) => [
-        tableArn(table),
-        tableArn(`${table}/index/by-execution`),
-      ]),
+      ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
       '*',
       { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
@@ -80,7 +75,7 @@ export const resources = (capability: Capability, { tables = TABLES, bucket = BU
     ],
     nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
     expiry: [
-      ...[tables.leases, tables.commits, tables.nameservice, tables.waiters, tables.pools].map(tableArn),
+      ...[tables.leases, tables.commits, tables.nameservice, tables.waiters].map(tableArn),
       ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
     contract: [],

@@ -16,7 +16,7 @@ export async function allWorlds(reportClock = systemClock) {
     nameserviceWorld({ clock }),
   ]);
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
-  const places = { ...tables, waitersTable: undefined, poolsTable: undefined, bucket: commits.bucket };
+  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
   const expired = await expiryWorld({ clock: reportClock, places });
   return { leases, handlers: { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() } };
 }

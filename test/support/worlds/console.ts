@@ -21,7 +21,6 @@ export async function consoleWorld() {
   const places = {
     leasesTable: queue.table,
     waitersTable: queue.dependencies.waitersTable,
-    poolsTable: queue.dependencies.table,
     commitsTable: commits.table,
     nameserviceTable: names.table,
     bucket: commits.bucket,

@@ -22,6 +22,7 @@ import type { Clock } from '../../../shared/surroundings/clock.ts';
 import { call, type Requests } from '../emulators/aws.ts';
 import { startStepFunctions, type Task } from '../emulators/step-functions.ts';
 import { mortal } from '../faults/mortal.ts';
+import { networkError } from '../faults/network.ts';
 import { documented } from '../stack/contract.ts';
 import type { ManualClock } from '../time/clock.ts';
 import { leaseWorld } from './leases.ts';
@@ -106,6 +107,15 @@ export async function queueWorld(overrides: Overrides = {}) {
       if (!moving.advance) throw new Error('the clock of this world cannot be moved');
       moving.advance(ms);
       return answer;
+    },
+    /** A try that takes effect, and whose answer is lost after something happens. The requests of that meet no faults. */
+    lostAfter: (what: () => Promise<unknown>) => async (send: () => Promise<unknown>) => {
+      await send();
+      const faults = requests.faultsOf;
+      requests.faultsOf = {};
+      await what();
+      requests.faultsOf = faults;
+      throw networkError('ECONNRESET', 'read');
     },
     /** What comes of `act` where DynamoDB leaves a table out of its answer to each BatchGetItem. @returns also what each of them asked for, and when */
     leavingOut: async <Result>(table: string, act: () => Promise<Result>) => {

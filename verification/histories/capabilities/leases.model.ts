@@ -7,7 +7,7 @@ import { CLOCK_SKEW_MS } from '../service.ts';
 export interface LeaseState {
   held: Held | null;
   /** How the last lease of ours ended, while the record remembers. */
-  ended: { holder: string; leaseId: string | null; fence: number | null; broken: boolean } | null;
+  ended: (Pick<Held, 'holder' | 'leaseId' | 'fence' | 'settled'> & { broken: boolean }) | null;
   /** The highest fence so far. */
   highest: number;
   /** Whether a foreign client dropped the record that remembers it. */
@@ -23,6 +23,8 @@ interface Held {
   fence: number | null;
   /** Epoch milliseconds by the service's clock. */
   expiresAt: number | null;
+  /** Whether the call that wrote or claimed it was answered: its fence stays as it is. */
+  settled?: boolean;
   /** By a call that waited: before its claim the grant lasted for the window, and it may have ended with that. */
   unclaimed?: boolean;
 }
@@ -33,6 +35,8 @@ export interface LeaseOperation extends Timed {
   stray: boolean;
   /** Of a stray request: whether its fence is lower than that of the answer. */
   before?: boolean;
+  /** Whether its answer can only be about the grant of that stray request, whose fence was raised. */
+  raised?: boolean;
 }
 
 export function leaseOperations(
@@ -62,7 +66,11 @@ export function leaseOperations(
         const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
         // A client of another make tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
         const mayBeForeign = entry.foreign && entry.faults.length > 0;
-        if (isShownBefore(entry, entries)) return [operation, { ...stray, before: true }];
+        if (isShownBefore(entry, entries))
+          return [
+            { ...operation, raised: entry.faults.length === 0 },
+            { ...stray, before: true },
+          ];
         return !isUnknown(entry) && (mayBeGranted || mayHaveReleased || mayHaveBeaten || mayBeForeign)
           ? [operation, stray]
           : [operation];
@@ -71,14 +79,18 @@ export function leaseOperations(
 }
 
 /**
- * Whether others were shown a grant of this request with a lower fence than that of its answer: a try that got no answer was granted, and that
- * grant had ended and was forgotten, because somebody else was granted the lease, before the next try.
+ * Whether others were shown a grant of this request with a lower fence than that of its answer. The call was late, and raised the fence. Or a try
+ * that got no answer was granted, and that grant had ended and was forgotten, because somebody else was granted the lease, before the next try.
  */
-const isShownBefore = ({ call, outcome, faults, input, body }: Entry, entries: readonly Entry[]): boolean =>
+const isShownBefore = ({ call, outcome, faults, input, body, calledAt }: Entry, entries: readonly Entry[]): boolean =>
   call === 'acquire' &&
   outcome === 'ok' &&
-  faults.length > 0 &&
-  entries.some(({ body: shown }) => shown?.holder === input.holder && Number(shown?.fence) < Number(body?.fence));
+  entries.some(({ body: shown, answeredAt }) => {
+    const isLower = shown?.holder === input.holder && Number(shown?.fence) < Number(body?.fence);
+    const mayBeSame = shown?.leaseId === undefined || shown.leaseId === body?.leaseId;
+    const isMeanwhile = Number(answeredAt?.moment) > calledAt.moment;
+    return isLower && ((mayBeSame && isMeanwhile) || faults.length > 0);
+  });
 
 const waits = ({ input }: Entry): boolean => Number(input.waitSeconds ?? 0) > 0 && input.fair !== false;
 
@@ -92,7 +104,7 @@ export const leaseModel = ({
   withinBound,
 }: Pick<WorldFacts, 'spreadMs' | 'withinBound'>): Model<LeaseState, LeaseOperation> => ({
   initial: { held: null, ended: null, highest: 0, forgotten: false },
-  step: (state, { entry, stray, before = false }) => {
+  step: (state, { entry, stray, before = false, raised = false }) => {
     const step = STEPS[entry.call];
     if (!step) throw new Error(`the model of leases knows no ${entry.call}`);
     const rises = (fence: number) => fence > (state.forgotten ? state.highest - spreadMs - 1 : state.highest);
@@ -100,7 +112,9 @@ export const leaseModel = ({
     const body = (entry.body ?? {}) as unknown as Body;
     // What nobody claimed has ended with its window, and the record has forgotten it.
     const lapsed = state.held?.unclaimed && state.held.leaseId === null ? [{ ...state, held: null, ended: null }] : [];
-    return [state, ...lapsed].flatMap((one) => step({ state: one, entry, withinBound, rises, unknown, before, body }));
+    return [state, ...lapsed].flatMap((one) =>
+      step({ state: one, entry, withinBound, rises, unknown, before, raised, body }),
+    );
   },
 });
 
@@ -130,6 +144,7 @@ interface Situation {
   unknown: boolean;
   /** Whether it is a try before the one that was answered. */
   before: boolean;
+  raised: boolean;
   /** Whether clocks agree better than what is cleaned up is old. */
   withinBound: boolean;
   /** Whether a fence is higher than all before, as far as the service can promise. */
@@ -137,11 +152,14 @@ interface Situation {
 }
 
 const fits = <T>(known: T | null, told: T) => known === null || known === told;
+/** The call that wrote a late grant raises its fence before it is answered. Others may have been shown the fence from before. */
+const fitsOrRose = ({ fence, settled }: Pick<Held, 'fence' | 'settled'>, told: number | null) =>
+  fits(fence, told) || (!settled && Number(told) > Number(fence));
 const epoch = (instant: string | null) => (instant === null ? null : Date.parse(instant));
 
 const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
   acquire: (situation) => {
-    const { state, entry, body, unknown, before } = situation;
+    const { state, entry, body, unknown, before, raised } = situation;
     const { held, ended } = state;
     const holder = String(entry.input.holder);
     if (unknown) {
@@ -164,11 +182,13 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
           // Others may have seen the end of its window.
           expiresAt: waits(entry) ? null : epoch(body.expiresAt),
           unclaimed: waits(entry),
+          settled: !body.repeated || held?.settled === true,
         };
         const isOwn = held && !held.foreign && held.holder === holder;
-        const repeats = body.repeated && isOwn ? agreeing(situation, grant) : [];
+        const isRaised = isOwn && held.fence !== null && body.fence > held.fence;
+        const repeats = (body.repeated || isRaised) && isOwn ? agreeing(situation, grant) : [];
         // A call that is answered as a repeat may repeat its own first try.
-        const mayBeNew = !body.repeated || entry.faults.length > 0;
+        const mayBeNew = !raised && (!body.repeated || entry.faults.length > 0);
         const isOver = !held || held.expiresAt === null || held.expiresAt < Date.parse(body.acquiredAt);
         const isNew = mayBeNew && isOver && situation.rises(body.fence) && (held || ended?.holder !== holder);
         return isNew ? [...repeats, granted(state, grant)] : repeats;
@@ -221,16 +241,16 @@ const STEPS: Record<string, (situation: Situation) => LeaseState[]> = {
     const { state, entry, body, unknown } = situation;
     const { held, ended } = state;
     const fence = Number(entry.input.fence);
-    const isHeld = held && !held.foreign && fits(held.fence, fence);
+    const isHeld = held && !held.foreign && fitsOrRose(held, fence);
     if (unknown) return isHeld ? [over(state, true)] : [];
     switch (entry.outcome) {
       case 'ok':
         if (isHeld) return agreeing(situation, { ...held, fence }).map((after) => over(after, true));
-        return !held && ended?.broken && fits(ended.fence, fence) ? [state] : [];
+        return !held && ended?.broken && fitsOrRose(ended, fence) ? [state] : [];
       case 'NotFound':
         return held ? [] : [state];
       case 'Conflict':
-        return held && held.fence !== fence && fits(held.fence, body.actual.fence) ? [state] : [];
+        return held && body.actual.fence !== fence && fitsOrRose(held, body.actual.fence) ? [state] : [];
       default:
         return [];
     }
@@ -301,14 +321,15 @@ const cameTooLate = (state: LeaseState, { fence }: Body): LeaseState => ({
 
 function over(state: LeaseState, broken: boolean): LeaseState {
   const { held } = state;
-  const ended = held && { holder: held.holder, leaseId: held.leaseId, fence: held.fence, broken };
+  const { holder = '', leaseId = null, fence = null, settled = false } = held ?? {};
+  const ended = held && { holder, leaseId, fence, settled, broken };
   return { ...state, held: null, ended };
 }
 
 /** The held lease is the one in the answer. What was unknown of it is known from now on. */
 function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
   const { held } = state;
-  if (!held || !fits(held.leaseId, told.leaseId) || !fits(held.fence, told.fence)) return [];
+  if (!held || !fits(held.leaseId, told.leaseId) || !fitsOrRose(held, told.fence)) return [];
   if (held.expiresAt !== null && told.expiresAt !== null && held.expiresAt !== told.expiresAt) return [];
   const isNews = held.fence === null && told.fence !== null;
   // The end that is seen is that of the window, or that of the claim.

@@ -3,6 +3,7 @@ import { rustClient } from '../../../test/support/worlds/rust-lease.ts';
 import type { Caller, WorldFacts } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
+import type { Landed } from '../landed.ts';
 import { linearize } from '../linearizability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
@@ -57,8 +58,8 @@ export const leases: Capability = {
         const ofKey = [...entries.filter(({ input }) => input.key === key), ...cleaningsOf(entries, key)];
         return [
           ...(facts.withinBound ? exclusive(ofKey) : []),
-          ...fencesRise(ofKey, facts),
-          ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound), facts),
+          ...fencesRise(ofKey, facts, history),
+          ...fencesNeverDown(ofKey, facts.foreignLeases || (facts.sweeps && !facts.withinBound)),
           ...falselyLost(ofKey),
           ...previousTold(ofKey, facts),
           ...overtaken(history, { key, mayLoseMark: facts.foreignLeases || facts.sweeps }, facts),
@@ -247,18 +248,31 @@ export function previousTold(entries: readonly Entry[], { foreignLeases, sweeps 
   return [];
 }
 
-/** Promise 2: of two grants, the one that was asked for after the other was answered has the higher fence. */
+/**
+ * Promise 2: of two grants, the one that came later on record has the higher fence, whichever was asked for first. If the record of the writes does
+ * not tell: the one that was asked for after the other was answered. A repeat that another call wrote is answered with the fence that it finds.
+ * @param history with the calls that wrote the grants
+ */
 export function fencesRise(
   entries: readonly Entry[],
   facts: Pick<WorldFacts, 'foreignLeases' | 'spreadMs' | 'sweeps' | 'withinBound'>,
+  history: readonly Entry[] = entries,
 ): Violation[] {
-  const grants = entries.filter(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && !body?.repeated);
+  const grants = entries.filter(
+    ({ call, outcome, body, landed }) =>
+      call === 'acquire' && outcome === 'ok' && (!body?.repeated || landed?.some((one) => isGrantOf(one, body))),
+  );
+  const writtenAt = new Map(grants.map((grant) => [grant, lastWrite(history, grant)]));
   const mayForget = facts.foreignLeases || (facts.sweeps && !facts.withinBound);
   const slack = mayForget ? facts.spreadMs + 1 : 0;
   for (const one of grants)
     for (const other of grants) {
       if (one === other || one.body?.leaseId === other.body?.leaseId) continue;
-      const follows = one.answeredAt && one.answeredAt.moment < other.calledAt.moment;
+      const [written, writtenNext] = [writtenAt.get(one), writtenAt.get(other)];
+      const follows =
+        written !== undefined && writtenNext !== undefined
+          ? written < writtenNext
+          : one.answeredAt && one.answeredAt.moment < other.calledAt.moment;
       const [before, after] = [Number(one.body?.fence), Number(other.body?.fence)];
       const isBroken = follows ? after + slack <= before : !mayForget && after === before;
       if (isBroken)
@@ -267,16 +281,28 @@ export function fencesRise(
   return [];
 }
 
+const isGrantOf = (landed: Landed, body: Entry['body']): boolean =>
+  landed.what === 'grant' && landed.leaseId !== undefined && landed.leaseId === body?.leaseId;
+
+/** The moment in which the grant of an answer came on record, the last one before the answer: a write that was sent twice may land twice. */
+function lastWrite(history: readonly Entry[], { answeredAt, body }: Entry): number | undefined {
+  const moments = history.flatMap(({ landed = [] }) => landed.filter((one) => isGrantOf(one, body)));
+  return moments
+    .map(({ moment }) => moment)
+    .filter((moment) => moment <= Number(answeredAt?.moment))
+    .toSorted((a, b) => a - b)
+    .at(-1);
+}
+
 /** Calls whose answer shows the fence of the lease that stands. */
 const SHOWS_FENCE = new Set(['acquire', 'heartbeat', 'readLeases']);
 
 /**
- * Of two answers the one that was asked for after the other one shows no lower fence. A grant whose write was under way for so long that
- * others have come and gone is seen by this alone, because it was asked for before them.
- * @param mayForget whether the record that has the fence may have vanished: then the next one rises only as far as clocks agree
+ * Of two answers the one that was asked for after the other one shows no lower fence.
+ * @param mayForget whether the record that has the fence may have vanished: then others see the fence of a late grant before it is raised
  */
-export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean, { spreadMs }: WorldFacts): Violation[] {
-  const slack = mayForget ? spreadMs + 1 : 0;
+export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean): Violation[] {
+  if (mayForget) return [];
   const shown = entries.filter(
     ({ call, body, answeredAt }) => SHOWS_FENCE.has(call) && typeof body?.fence === 'number' && answeredAt,
   );
@@ -284,7 +310,7 @@ export function fencesNeverDown(entries: readonly Entry[], mayForget: boolean, {
     for (const other of shown) {
       if (Number(one.answeredAt?.moment) >= other.calledAt.moment) continue;
       const [before, after] = [Number(one.body?.fence), Number(other.body?.fence)];
-      if (after + slack < before)
+      if (after < before)
         return [
           { promise: 'no fence is lower than one before', detail: `${after} after ${before}`, entries: [one, other] },
         ];

@@ -67,7 +67,7 @@ export const patience: Capability = {
         const grants = asGrants(ofKey(key));
         return [
           ...(facts.withinBound ? exclusive(grants) : []),
-          ...fencesRise(grants, facts),
+          ...fencesRise(grants, facts, history),
           ...oneTaskForEach(ofKey(key)),
           ...overtaken(history, { key, mayLoseMark: facts.sweeps }, facts),
           ...atWork(ofKey(key), facts),

@@ -2,9 +2,10 @@ import { KNOWN_FAILURES } from '../known-failures.ts';
 import type { FaultyService } from '../service.ts';
 import { CALLER_COURSES } from './callers.ts';
 import { type Course, playCourse } from './course.ts';
+import { LATE_COURSES } from './late-grants.ts';
 import { TASK_COURSES } from './tasks.ts';
 
-export const COURSES: readonly Course[] = [...TASK_COURSES, ...CALLER_COURSES];
+export const COURSES: readonly Course[] = [...TASK_COURSES, ...CALLER_COURSES, ...LATE_COURSES];
 
 /** @returns what is wrong with a course: it breaks a promise, or does not break a promise any more that it is known to break */
 export async function verdictOf(course: Course, service: FaultyService): Promise<string | undefined> {

@@ -24,8 +24,8 @@ export interface Model {
   mutants: Record<string, Mutant>;
 }
 
-export const HELP = `npm run models -- [leases|permits]: checks the models of docs/protocols by seeded walks, and small scenarios completely.
-Without a name it checks both, each in a process of its own.
+export const HELP = `npm run models -- [keys|leases|permits]: checks the models of docs/protocols by seeded walks, and small scenarios completely.
+Without a name it checks all, each in a process of its own.
 
   --walks N     walks of each mix (200)
   --first N     seed of the first walk (1)

@@ -35,6 +35,8 @@ export interface Scenario {
   needsRepair?: boolean;
   /** Its faults are made good by the calls themselves: nobody needs the schedule. */
   unaided?: boolean;
+  /** A late duplicate arrives at one step in so many. */
+  slow?: number;
   /** One step in so many may be struck. */
   sparse?: number;
   config?: Partial<Config>;
@@ -146,16 +148,23 @@ export abstract class World {
     return party;
   }
 
-  /** Whether TTL may delete the record. */
-  protected abstract mayVanish(record: Item): boolean;
   /** What the schedule does. */
   abstract repair(key: string, config: Config): Steps<void>;
   /** In the end a caller that does not wait has the key alone. @throws Refused where it does not */
   abstract acquireLast(config: Config): Steps<unknown>;
   /** What must hold after each write. */
-  protected abstract onWrite(before: Item | undefined, party: Party): void;
+  protected onWrite(_before: Item | undefined, _party: Party): void {}
   /** What the checks know, so that states are told apart. */
-  protected abstract checked(): unknown[];
+  protected checked(): unknown[] {
+    return [];
+  }
+  /** A call is refused. */
+  onRefused(_error: Refused, _self: Self): void {}
+
+  /** Whether TTL may delete the record: a free lease, or a pool. */
+  #mayVanish({ lease_version, formed, lease_expiry }: Item): boolean {
+    return (lease_version === undefined || formed !== undefined) && lease_expiry < this.time;
+  }
 
   protected onForeign(): void {
     this.foreign = true;
@@ -273,10 +282,11 @@ export abstract class World {
 
   #actions(): Action[] {
     const actions: Action[] = this.ready().map((party) => ({ kind: 'step', party }));
-    for (const index of this.#late.keys()) actions.push({ kind: 'late', index });
-    const { ttlDeletes, deaths, repairs } = this.scenario;
+    const { ttlDeletes, deaths, repairs, slow = 1 } = this.scenario;
+    if (slow === 1 || this.#late.length === 0 || this.chooser.choose(slow) === 0)
+      for (const index of this.#late.keys()) actions.push({ kind: 'late', index });
     if (this.#ticks > 0 && actions.length > 0) actions.push({ kind: 'tick' });
-    if (ttlDeletes && this.item && this.mayVanish(this.item)) actions.push({ kind: 'ttl' });
+    if (ttlDeletes && this.item && this.#mayVanish(this.item)) actions.push({ kind: 'ttl' });
     if (this.#faults > 0 && deaths)
       for (const task of this.tasks.values())
         if (task.alive && task.state === 'waiting') actions.push({ kind: 'die', task });

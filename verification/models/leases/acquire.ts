@@ -1,6 +1,8 @@
-import { lost, NOW } from '../engine/common.ts';
+import { lost, NOW, sleep } from '../engine/common.ts';
 import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
+import { changeKind } from '../keys/change.ts';
+import { isPool } from '../line/kinds.ts';
 import { claim, type Granted } from './claim.ts';
 import { type Answer, endReason, storedPrevious, viewOf, writeVersion } from './common.ts';
 import { handOff } from './hand-off.ts';
@@ -19,8 +21,15 @@ export function* acquire(request: Request, config: Config, self: Self = {}): Ste
     return answer(first, yield NOW, arrivedAt, config);
   }
   if (!request.wait) throw new Refused('LeaseHeld');
-  const granted = yield* waitInLine(request, arrivedAt + request.wait, config, self);
-  return answer(granted, yield NOW, arrivedAt, config);
+  const until = arrivedAt + request.wait;
+  const granted = yield* waitInLine(request, until, config, self);
+  if (granted) return answer(granted, yield NOW, arrivedAt, config);
+  // The record is of the other kind, so the call has left the line.
+  if (until <= (yield NOW)) throw new Refused('LeaseHeld');
+  yield sleep(config.lookNext);
+  const again = { ...request, ticket: undefined, wait: Math.max(1, until - (yield NOW)) };
+  const late = yield* acquire(again, config, self);
+  return { ...late, waited: late.waited + until - again.wait - arrivedAt };
 }
 
 const answer = (outcome: Granted, now: number, arrivedAt: number, config: Config): Answer => ({
@@ -61,6 +70,12 @@ function* tryOnce(request: Request, config: Config): Steps<First> {
       return { granted: out.item, repeated: false, triedAt: now, previous, claimed: false };
     }
     const standing: Item = out.old ?? { key: request.key };
+    if (isPool(standing)) {
+      if (tries === MOST_TRIES) throw new Refused('LeaseHeld'); // calls of the other kind change it back
+      yield* changeKind(request.key, standing, config);
+      before = standing;
+      continue;
+    }
     if (w.isOwn(standing, request) && !w.isLeased(standing)) throw lost(endReason(standing));
     if (w.isRepeatable(standing, request, now, config)) {
       const repeat = yield* repeatGrant(request, standing, grant.version, now, config);

@@ -1,6 +1,7 @@
 import { NOW, repairLater, type Written, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, type Op, Refused, type Steps } from '../engine/types.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import { storedPrevious, type View, viewOf, writeVersion } from './common.ts';
 import * as w from './writes.ts';
 
@@ -29,6 +30,7 @@ function* look(key: string, record: Item, ending: Ending, config: Config): Steps
   for (const row of rows) {
     const now: number = yield NOW;
     const isOfGrant = row.ticket === record.ticket;
+    if (wantsPermit(row)) continue;
     if (!isCall(row)) {
       if (ending !== 'expired' && isOfGrant) yield deleteRow(key, row.ticket);
       else if (isOfEnded(row, record, ending) && !config.bugs?.endedTaskGranted) yield* failTask(key, row, 'LeaseLost');
@@ -56,7 +58,7 @@ function firstOf(line: Item[], now: number, config: Config): Line {
 
 /** queue.md#quick-release: the same for the holder, that has proved nothing yet. @returns undefined where the record must be known */
 export function* peek(key: string, own: string, config: Config): Steps<Line | undefined> {
-  const rows: Item[] = yield { op: 'query', key };
+  const rows: Item[] = ((yield { op: 'query', key }) as Item[]).filter((row) => !wantsPermit(row));
   const now: number = yield NOW;
   const isDecided = (row: Item) =>
     (row.ticket !== own || config.bugs?.quickOverOwnRow) && (isCall(row) || row.deadline > now);
@@ -74,7 +76,7 @@ const isOfEnded = (row: Item, record: Item, ending: Ending): boolean =>
 
 /** Such a task is granted nothing any more, so it needs no mark. Without an answer its row stays for the schedule. */
 export function* failTask(key: string, row: Item, error: string): Steps<boolean> {
-  const delivery = yield { op: 'tell', token: row.token, error, key };
+  const delivery = yield { op: 'tell', token: row.token, ticket: row.ticket, error, key };
   if (delivery === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
   return true;
@@ -117,6 +119,7 @@ export function* handOff(
   { transferred, own }: Passing = {},
 ): Steps<HandedOff> {
   const moved: string[] = [];
+  if (isPool(record)) return { moved, end: 'overtaken', standing: record };
   let from = record;
   let how = ending;
   if (ending === 'broken' && record.ticket !== undefined) yield* settleBroken(key, record);

@@ -116,6 +116,7 @@ function* asking(
     } catch (error) {
       if (!isExpected(error)) throw error;
       if (!(error instanceof Refused)) continue;
+      world.onRefused(error, self);
       const at: number = yield TRUE_TIME;
       world.note(`  ${name} is refused: ${error.code} ${error.reason ?? ''}`);
       checkRefusal(world, { name, wish, request, error, waited: at - from });
@@ -217,19 +218,32 @@ function addParked(world: LeaseWorld, name: string, wish: TaskWish): void {
 function* foreign(
   world: LeaseWorld,
   name: string,
-  { ttl = 4, after = 1, rounds = 1 }: CallerWish,
+  { ttl = 4, after = 1, rounds = 1, beats = 0, hold = 1 }: CallerWish,
   config: Config,
 ): Steps<void> {
   for (let round = 0; round < rounds; round++) {
     yield sleep(after);
     const now: number = yield NOW;
-    const version = config.uuid();
+    const from: number = yield TRUE_TIME;
+    let version = config.uuid();
     const condition = 'attribute_not_exists(lease_version) OR lease_expiry < :now';
     const item = { key: 'k', lease_version: version, lease_expiry: now + ttl };
     const { won } = yield { op: 'put', key: 'k', foreign: true, item, condition, values: { ':now': now } };
     if (!won) continue;
     world.note(`  ${name} has it`);
-    yield sleep(1);
+    world.foreignHas(name, from + ttl);
+    for (let beat = 0; beat < beats; beat++) {
+      yield sleep(hold);
+      const at: number = yield TRUE_TIME;
+      const values = { ':v': version, ':next': config.uuid(), ':expiry': (yield NOW) + ttl };
+      const update = 'SET lease_version = :next, lease_expiry = :expiry';
+      const beaten = yield { op: 'update', key: 'k', foreign: true, update, condition: 'lease_version = :v', values };
+      if (!beaten.won) break;
+      version = values[':next'];
+      world.foreignHas(name, at + ttl);
+    }
+    yield sleep(hold);
+    world.foreignHas(name, 0);
     yield { op: 'delete', key: 'k', foreign: true, condition: 'lease_version = :v', values: { ':v': version } };
   }
 }

@@ -1,6 +1,8 @@
 import { NOW, repairLater, ticketName, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Request, Self, Steps } from '../engine/types.ts';
+import { changeKind, leaveLine } from '../keys/change.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import { type Ending, failTask, handOff, renewWhole, tellGrant } from './hand-off.ts';
 import * as w from './writes.ts';
 
@@ -24,7 +26,7 @@ export function* park(
     deadline: now + parkMs,
     ...(request.execution !== undefined && { execution: request.execution }),
   };
-  const raise = () => write(w.mark(key, w.heldByAnother(request), row.ticket, config));
+  const raise = () => write(w.mark(key, w.heldByAnother(request, config), row.ticket, config));
   let early = config.bugs?.markFirst ? yield* raise() : undefined;
   yield { op: 'putRow', key, item: row };
   self.row = row.ticket;
@@ -33,6 +35,11 @@ export function* park(
     early = undefined;
     if (marked.won) self.joined?.();
     let record = marked.standing;
+    if (!marked.won && isPool(record)) {
+      yield* leaveLine({ key, ticket: row.ticket }, config);
+      yield* changeKind(key, record, config);
+      return yield* park(request, { token, parkMs }, config, self);
+    }
     let how: Ending = 'expired';
     if (marked.won) {
       if (w.takeoverAt(record, config) > (yield NOW)) return yield* askForRepair(record, config);
@@ -79,9 +86,11 @@ export function* repair(key: string, config: Config): Steps<void> {
   const rows: Item[] = yield { op: 'query', key };
   if (rows.length === 0) return;
   let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
+  if (isPool(record)) return;
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
+    if (wantsPermit(row) && row.deadline > now) continue; // keys/repair.ts settles it
     const isOfGrant = row.ticket === record.ticket;
     if (isShared(row, record, config)) continue;
     if (isCall(row)) {

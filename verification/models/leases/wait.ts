@@ -1,6 +1,8 @@
 import { lost, NOW, ticketName, write } from '../engine/common.ts';
 import { deleteRow } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Request, type Self, type Steps } from '../engine/types.ts';
+import { leaveLine } from '../keys/change.ts';
+import { isPool } from '../line/kinds.ts';
 import { claim, type Granted } from './claim.ts';
 import { endReason, storedPrevious } from './common.ts';
 import { handOff } from './hand-off.ts';
@@ -26,12 +28,21 @@ interface Waiting {
   seenRow?: Item | 'gone';
 }
 
-/** @throws Refused LeaseHeld, LeaseLost */
-export function* waitInLine(request: Request, deadline: number, config: Config, self: Self): Steps<Granted> {
+/** @returns undefined where the record is a pool, so that the call has left the line. @throws Refused LeaseHeld, LeaseLost */
+export function* waitInLine(
+  request: Request,
+  deadline: number,
+  config: Config,
+  self: Self,
+): Steps<Granted | undefined> {
   const waiting = yield* join({ request, deadline, ticket: request.ticket }, config, self);
   for (;;) {
     const own = yield* ownGrant(waiting, config);
     if (own) return own;
+    if (isPool(waiting.record)) {
+      yield* leaveLine(waiting.row as { key: string; ticket: string }, config);
+      return undefined;
+    }
     const now: number = yield NOW;
     if (waiting.isGone || now >= deadline) return yield* leave(waiting, config);
     if (yield* handOnOrMark(waiting, now, config, self)) continue;
@@ -80,7 +91,7 @@ function* join(
 type Marked = Pick<Waiting, 'record' | 'isMarked'>;
 
 function* raise(request: Request, row: Item, config: Config, self: Self): Steps<Marked> {
-  const op = w.mark(request.key, w.ofAnother(request), row.ticket, config);
+  const op = w.mark(request.key, w.ofAnother(request, config), row.ticket, config);
   const { won, standing } = yield* write(op);
   if (won) self.joined?.();
   return { record: standing, isMarked: won };

@@ -1,8 +1,9 @@
 import { Broken, type Config, type Item, type Party, Refused, type Steps } from '../engine/types.ts';
 import { World } from '../engine/world.ts';
+import { repairKey } from '../keys/repair.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import { acquire } from './acquire.ts';
 import type { Answer } from './common.ts';
-import { repair } from './tasks.ts';
 
 interface Believer {
   id: string;
@@ -22,13 +23,11 @@ export class LeaseWorld extends World {
   readonly asked = new Set<string>();
   readonly withdrawn = new Set<string>();
   releasedAt: number | undefined;
-
-  protected override mayVanish({ lease_version, lease_expiry }: Item): boolean {
-    return lease_version === undefined && lease_expiry < this.time;
-  }
+  /** A pool remembers no holder, and an operator breaks a lease that its holder is about to release. */
+  isPreviousUnchecked = false;
 
   override repair(key: string, config: Config): Steps<void> {
-    return repair(key, config);
+    return repairKey(key, config);
   }
 
   override *acquireLast(config: Config): Steps<void> {
@@ -45,6 +44,7 @@ export class LeaseWorld extends World {
   protected override checked(): unknown[] {
     const { highest, granted } = this;
     return [
+      ...super.checked(),
       [...this.joined.keys()],
       [...this.believers.values()],
       highest,
@@ -62,7 +62,8 @@ export class LeaseWorld extends World {
 
   protected override onWrite(before: Item | undefined, party: Party): void {
     const now = this.item;
-    if (now?.lease_version === undefined) return;
+    if (now && isPool(now)) this.isPreviousUnchecked = true;
+    if (now?.lease_version === undefined || isPool(now)) return;
     if (now.lease_id !== before?.lease_id) {
       this.#onGrant(now, before, party);
       return;
@@ -110,7 +111,13 @@ export class LeaseWorld extends World {
 
   /** Nobody is granted the key before a row that came earlier, and nobody without a row before one that waits. */
   #mayGoBefore(row: Item, now: Item, before: Item | undefined, party: Party): void {
-    if (row.ticket === now.ticket || row.ticket === before?.ticket || row.cancelled_at !== undefined) return;
+    if (
+      wantsPermit(row) ||
+      row.ticket === now.ticket ||
+      row.ticket === before?.ticket ||
+      row.cancelled_at !== undefined
+    )
+      return;
     if (before?.request_id === row.request_id && before?.holder === row.holder) return;
     const clock = (party.readAt ?? this.time) + party.offset;
     if (row.deadline <= Math.max(clock, this.time) + this.config.skew) return;
@@ -148,7 +155,7 @@ export class LeaseWorld extends World {
   }
 
   #checkPrevious(name: string, { fence, previous, repeated }: Answer): void {
-    if (this.foreign || this.vanished) return;
+    if (this.foreign || this.vanished || this.isPreviousUnchecked) return;
     if (!previous) {
       const quiet = !repeated && !this.faulted && !this.stalled;
       const hadOne = this.granted.some((one) => one.fence < fence && one.held && !one.task);
@@ -168,6 +175,9 @@ export class LeaseWorld extends World {
         `${name} is told that ${previous.holder} (${previous.fence}) ${previous.ended} before it, which is not so`,
       );
   }
+
+  /** A foreign client relies on its lease until then, by its own clock. */
+  foreignHas(_name: string, _until: number): void {}
 
   stops(leaseId: string): void {
     const believer = this.believers.get(leaseId);

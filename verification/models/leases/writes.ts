@@ -175,6 +175,19 @@ export const release = (key: string, leaseId: string, now: number, config: Confi
     config,
   );
 
+/** leases.md#break, of a lease that nobody waits for */
+export const breakLease = (key: string, fence: number, now: number, config: Config): Op =>
+  end(
+    key,
+    {
+      condition: all(config.bugs?.breakOfAnyKind ? undefined : IS_LEASE, 'fence = :fence', IS_HELD, IS_UNMARKED),
+      values: { ':pool': 'pool', ':fence': fence },
+      broken: true,
+    },
+    now,
+    config,
+  );
+
 /** Ends a grant by its version, if nobody is in line. */
 export const endStanding = (record: Item, now: number, config: Config): Op =>
   end(
@@ -277,14 +290,21 @@ export const mark = (key: string, guard: Condition, ticket: string | undefined, 
   condition: guard.condition,
   values: { ...guard.values, ':zero': 0, ':one': 1, ...(ticket !== undefined && { ':ticket': ticket }) },
 });
-export const heldByAnother = ({ requestId, holder }: Asker): Condition => ({
-  condition: all(IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
-  values: { ':request': requestId, ':holder': holder },
+/** A pool has a version too, and is no lease. */
+const IS_LEASE = 'NOT (lease_version = :pool)';
+const ofLease = (config: Config) => (config.bugs?.markOfAnyKind ? undefined : IS_LEASE);
+export const heldByAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
+  condition: all(ofLease(config), IS_HELD, 'NOT (request_id = :request AND holder = :holder)'),
+  values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
 });
 /** Of a call: also a record that is free again after a grant. */
-export const ofAnother = ({ requestId, holder }: Asker): Condition => ({
-  condition: all(`${IS_HELD} OR attribute_exists(fence)`, 'NOT (request_id = :request AND holder = :holder)'),
-  values: { ':request': requestId, ':holder': holder },
+export const ofAnother = ({ requestId, holder }: Asker, config: Config): Condition => ({
+  condition: all(
+    ofLease(config),
+    `${IS_HELD} OR attribute_exists(fence)`,
+    'NOT (request_id = :request AND holder = :holder)',
+  ),
+  values: { ':pool': 'pool', ':request': requestId, ':holder': holder },
 });
 export const markAgain = (record: Item, ticket: string | undefined, config: Config): Op =>
   mark(record.key, both(unchanged(record), { condition: IS_UNMARKED, values: {} }), ticket, config);

@@ -1,5 +1,7 @@
-import { lost, NOW, write } from '../engine/common.ts';
+import { lost, NOW, sleep, type Written, write } from '../engine/common.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
+import { changeKind } from '../keys/change.ts';
+import { isPool } from '../line/kinds.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { advance } from './line.ts';
 import { claim, waitInLine } from './queue.ts';
@@ -9,14 +11,28 @@ const MOST_TRIES = 5;
 
 const held = () => new Refused('LeaseHeld');
 
-/** pools.md#acquire. @throws Refused LeaseHeld, LeaseLost */
+/** pools.md#acquire. @throws Refused LeaseHeld, LeaseLost, WrongKind */
 export function* acquire(asked: w.Asked, config: Config): Steps<Answer> {
   let ended: w.Holder[] = [];
   let lineSeenEmpty = false;
+  let formed: number | undefined;
+  let isAbsent = false;
   for (let tries = 1; ; tries++) {
     const now: number = yield NOW;
     const fresh = { ...asked, leaseId: config.uuid(), version: config.uuid() };
-    const { won, standing } = yield* write(w.grant([fresh], { ended, now }, config));
+    const { won, standing }: Written = yield* write(
+      isAbsent ? w.formWith(fresh, now, config) : w.grant([fresh], { ended, now, formed }, config),
+    );
+    if (!won && !isPool(standing)) {
+      if (tries === MOST_TRIES) throw held();
+      isAbsent = standing.lease_expiry === undefined && standing.fence === undefined;
+      if (!isAbsent) yield* changeKind(asked.key, standing, config);
+      formed = undefined;
+      ended = [];
+      continue;
+    }
+    isAbsent = false;
+    formed = standing.formed;
     const own = w.holderOf(standing, asked.name);
     if (won) return answerOf(standing, asked, yield NOW, false);
     if (own?.s !== undefined) throw lost('broken');
@@ -49,12 +65,17 @@ export function* acquireOrWait(
   const arrivedAt: number = yield NOW;
   const until = arrivedAt + wait;
   if (races) return yield* race(asked, until, config);
-  try {
-    return yield* acquire(asked, config);
-  } catch (error) {
-    if (!(error instanceof Refused) || error.code !== 'LeaseHeld') throw error;
-    return yield* waitInLine(asked, { arrivedAt, until, before }, config, self);
-  }
+  for (let ticket = before; ; ticket = undefined)
+    try {
+      return yield* acquire(asked, config);
+    } catch (error) {
+      if (!(error instanceof Refused) || error.code !== 'LeaseHeld') throw error;
+      const answer = yield* waitInLine(asked, { arrivedAt, until, before: ticket }, config, self);
+      if (answer) return answer;
+      // The record is of the other kind, so the call has left the line.
+      if ((yield NOW) >= until) throw error;
+      yield sleep(config.lookNext);
+    }
 }
 
 /**

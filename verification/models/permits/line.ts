@@ -1,6 +1,7 @@
 import { NOW, repairLater, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import type { Config, Item, Op, Steps } from '../engine/types.ts';
+import { isPool, wantsPermit } from '../line/kinds.ts';
 import * as w from './writes.ts';
 
 /** One write grants this many permits. */
@@ -13,7 +14,8 @@ interface Going extends w.Holder {
 
 export interface Advanced {
   granted: string[];
-  end: 'empty' | 'waits';
+  /** `gone`: the pool is another one, or none. */
+  end: 'empty' | 'waits' | 'gone';
   standing: Item;
 }
 
@@ -65,6 +67,7 @@ function wrote(reading: Reading, { waiters }: Item, ended: readonly w.Holder[], 
 /** pools.md#hand-off */
 export function* advance(key: string, record: Item, config: Config): Steps<Advanced> {
   const granted: string[] = [];
+  if (!isPool(record)) return { granted, end: 'gone', standing: record };
   let standing = record;
   let going: Going[] = [];
   let reading = yield* read(key, record);
@@ -88,10 +91,11 @@ export function* advance(key: string, record: Item, config: Config): Steps<Advan
     const permits = line.heads.map((row) => permitOf(row, config));
     const op =
       permits.length > 0
-        ? w.grant(permits, { ended: needed, line: { seen, others: line.others }, now }, config)
-        : w.end(key, { ended: needed, ...(clears && { unmark: { seen } }), now }, config);
+        ? w.grant(permits, { ended: needed, line: { seen, others: line.others }, now, formed: record.formed }, config)
+        : w.end(key, { ended: needed, ...(clears && { unmark: { seen, formed: record.formed } }), now }, config);
     const written = yield* write(op);
     standing = written.standing;
+    if (!isPool(standing) || standing.formed !== record.formed) return { granted, end: 'gone', standing };
     // A try of the SDK's own may have landed before the one that lost.
     const isOurs = permits.some(({ name, leaseId }) => w.entryOf(standing, name)?.i === leaseId);
     const won = written.won || (isOurs && !config.bugs?.ownUnseen);
@@ -133,7 +137,7 @@ interface Look {
 function* look(key: string, { reading, ...seen }: Look, config: Config): Steps<Line> {
   const line: Line = { heads: [], others: false, isFull: false, taskWaits: false };
   let used = (seen.record.used ?? 0) - w.weightOf(seen.going);
-  for (const row of [...reading.rows]) {
+  for (const row of reading.rows.filter(wantsPermit)) {
     const place = isCall(row) ? yield* judgeCall(row, seen, config) : yield* judgeTask(key, row, seen, config);
     if (place === 'undecided') line.others = true;
     if (place === 'gone') reading.rows = reading.rows.filter((one) => one !== row);
@@ -189,7 +193,7 @@ function* repeat(key: string, row: Item, own: w.Holder, config: Config): Steps<P
 
 /** Without an answer its row stays, or the task might wait for ever. */
 export function* endTask(key: string, row: Item, error: string): Steps<boolean> {
-  if ((yield { op: 'tell', token: row.token, error, key }) === 'unanswered') return false;
+  if ((yield { op: 'tell', token: row.token, ticket: row.ticket, error, key }) === 'unanswered') return false;
   yield deleteRow(key, row.ticket);
   return true;
 }

@@ -1,7 +1,8 @@
 import { NOW, sleep, TRUE_TIME, ticketName } from '../engine/common.ts';
 import { addTask, failTaskOfCrashed, isExpected, type TaskWish, threeTimes } from '../engine/parties.ts';
-import { Broken, type Config, type Op, Refused, type Self, type Steps, type Task } from '../engine/types.ts';
+import { Broken, type Config, type Item, type Op, Refused, type Self, type Steps, type Task } from '../engine/types.ts';
 import type { Scenario, World } from '../engine/world.ts';
+import { wantsPermit } from '../line/kinds.ts';
 import { acquireOrWait, heartbeat } from './calls.ts';
 import type { Answer } from './common.ts';
 import { breakAndWait, breakPermit, release } from './ends.ts';
@@ -69,6 +70,7 @@ function* asking(world: PoolWorld, asked: Asked, wish: CallerWish, running: Runn
   for (let tries = 0; tries < (wish.tries ?? 3); tries++) {
     const from: number = yield TRUE_TIME;
     delete self.row;
+    Object.assign(self, { startedAt: world.seq, wantsPermit: true });
     try {
       const { wait = 0, races = wait === 0 } = wish;
       const answer = yield* acquireOrWait(asked, { wait, races, before }, config, self);
@@ -82,6 +84,7 @@ function* asking(world: PoolWorld, asked: Asked, wish: CallerWish, running: Runn
     } catch (error) {
       if (!isExpected(error)) throw error;
       if (!(error instanceof Refused)) continue;
+      world.onRefused(error, self);
       world.note(`  ${asked.name} is refused: ${error.code} ${error.reason ?? ''}`);
       const own = entryOf(world.item ?? {}, asked.name);
       const stands = error.reason !== 'cancelled' && own !== undefined && own.e > world.time + config.skew;
@@ -143,8 +146,8 @@ function* ghost(name: string, wish: CallerWish, config: Config): Steps<void> {
 /** Sees the line, and takes a ticket out of it. */
 function* canceller(world: PoolWorld, after: number, config: Config): Steps<void> {
   yield sleep(after);
-  const rows: { ticket: string }[] = yield { op: 'query', key: 'k' };
-  const [first] = rows;
+  const rows: Item[] = yield { op: 'query', key: 'k' };
+  const first = rows.find(wantsPermit);
   if (!first || !(yield* cancel('k', first.ticket, config))) return;
   world.cancelled.add(first.ticket);
   world.checkCancelled(first.ticket);
@@ -170,7 +173,7 @@ function* worker(world: PoolWorld, task: Task, op: Op, config: Config): Steps<vo
 
 type Named<T> = readonly [string, T];
 
-interface Cast extends Partial<Omit<Scenario, 'start'>> {
+export interface Cast extends Partial<Omit<Scenario, 'start'>> {
   callers?: readonly Named<CallerWish>[];
   tasks?: readonly Named<PoolTaskWish>[];
   /** Callers that die in line. */

@@ -1,7 +1,9 @@
-import { lost, NOW, ticketName, write } from '../engine/common.ts';
+import { lost, NOW, ticketName, type Written, write } from '../engine/common.ts';
 import { deleteOverdue, deleteRow, isCall } from '../engine/rows.ts';
 import { type Config, type Item, Refused, type Self, type Steps } from '../engine/types.ts';
+import { changeKind, leaveLine } from '../keys/change.ts';
 import * as line from '../line/claim.ts';
+import { form, isPool, wantsPermit } from '../line/kinds.ts';
 import type { Lock } from '../line/lock.ts';
 import { type Answer, answerOf, toEnd } from './common.ts';
 import { endUnnotified, giveUp } from './ends.ts';
@@ -27,17 +29,21 @@ interface Waiting {
   isGone: boolean;
 }
 
-/** @throws Refused LeaseHeld with the ticket, LeaseLost */
+/** @returns undefined where the record is no pool, so that the call has left the line. @throws Refused LeaseHeld with the ticket, LeaseLost */
 export function* waitInLine(
   asked: w.Asked,
   { arrivedAt, until, before }: { arrivedAt: number; until: number; before: string | undefined },
   config: Config,
   self: Self,
-): Steps<Answer> {
+): Steps<Answer | undefined> {
   const waiting = yield* join({ asked, until, before }, config, self);
   for (;;) {
     const own = yield* ownGrant(waiting, config);
     if (own) return { ...own, waited: own.waited - arrivedAt };
+    if (!isPool(waiting.record)) {
+      yield* leaveLine({ key: asked.key, ticket: waiting.ticket }, config);
+      return undefined;
+    }
     const now: number = yield NOW;
     if (now < until && !waiting.isGone) {
       if (!(yield* markOrAdvance(waiting, now, config))) yield* pauseAndLook(waiting, config);
@@ -68,7 +74,7 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
     if (!won) ticket = undefined;
   }
   const raise = function* () {
-    return yield* write(w.mark(key, name, yield NOW, config));
+    return yield* raiseMark(key, name, config);
   };
   let early: Item | undefined;
   if (ticket === undefined) {
@@ -95,9 +101,20 @@ function* join({ asked, until, before }: Joining, config: Config, self: Self): S
   return waiting;
 }
 
+/** pools.md#join: if the record is gone, the key becomes a pool again. */
+function* raiseMark(key: string, name: string | undefined, config: Config): Steps<Written> {
+  for (;;) {
+    const marked = yield* write(w.mark(key, name, yield NOW, config));
+    if (marked.won || marked.standing.lease_expiry !== undefined) return marked;
+    const formed = yield* write(form({ key }, { now: yield NOW, isMarked: true }, config));
+    if (formed.won) return formed;
+  }
+}
+
 /** A call that ends in line passes on what is free. */
 function* handOn(asked: w.Asked, record: Item, config: Config): Steps<void> {
-  const isFree = record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
+  const isFree =
+    isPool(record) && record.waiters !== undefined && toEnd(record, asked, yield NOW, config) !== undefined;
   if (isFree && !config.bugs?.lostSilently) yield* advance(asked.key, record, config);
 }
 
@@ -159,7 +176,7 @@ function* markOrAdvance(waiting: Waiting, now: number, config: Config): Steps<bo
     yield* checkRow(waiting, config);
     if (waiting.isGone || w.entryOf(waiting.record, name)) return true;
     if (waiting.record.waiters !== undefined) return false;
-    waiting.record = (yield* write(w.mark(key, undefined, now, config))).standing;
+    waiting.record = (yield* raiseMark(key, undefined, config)).standing;
     return true;
   }
   if (!toEnd(record, asked, now, config)) {
@@ -201,7 +218,7 @@ function* leave(waiting: Waiting, config: Config): Steps<Answer> {
   const { asked, ticket } = waiting;
   yield* checkRow(waiting, config);
   const { record } = waiting;
-  if (record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
+  if (isPool(record) && record.waiters !== undefined && !w.entryOf(record, asked.name) && !config.bugs?.leavesSilently)
     waiting.record = (yield* advance(asked.key, record, config)).standing;
   const own = yield* ownGrant(waiting, config);
   if (own) return own;
@@ -219,7 +236,7 @@ export function* park(
   const now: number = yield NOW;
   const row: Item = { ...rowOf(asked, now, now + parkMs, config), token };
   const raise = function* (beside?: w.Holder) {
-    return yield* write(beside ? w.markBeside(beside, key, yield NOW, config) : w.mark(key, name, yield NOW, config));
+    return yield* beside ? write(w.markBeside(beside, key, yield NOW, config)) : raiseMark(key, name, config);
   };
   let early: Item | undefined;
   if (config.bugs?.markFirst) early = yield* raise();
@@ -231,10 +248,15 @@ export function* park(
     early = undefined;
     const own = w.holderOf(standing, name);
     if (own?.k === row.ticket) return;
+    if (!won && !isPool(standing)) {
+      yield* leaveLine({ key, ticket: row.ticket }, config);
+      yield* changeKind(key, standing, config);
+      return yield* park(asked, { token, parkMs }, config, self);
+    }
     if (won) {
       self.joined?.();
-      if (!config.bugs?.noLookAfterMark && toEnd(standing, asked, yield NOW, config))
-        yield* advance(key, standing, config);
+      if (config.bugs?.noLookAfterMark || !toEnd(standing, asked, yield NOW, config)) return;
+      if ((yield* advance(key, standing, config)).end === 'gone') continue;
       return;
     }
     if (!own || own.s !== undefined) {
@@ -291,9 +313,11 @@ export function* repairPool(key: string, config: Config): Steps<void> {
   if (rows.length === 0) return;
   let record: Item = { key, ...((yield { op: 'get', key }) as Item) };
   const isGranted = (row: Item) => w.entryOf(record, row.name)?.k === row.ticket;
+  if (!isPool(record)) return;
   let waiting = 0;
   for (const row of rows) {
     const now: number = yield NOW;
+    if (!wantsPermit(row) && row.deadline > now) continue; // keys/repair.ts settles it
     if (isGranted(row) || isShared(row, record, config)) continue;
     const isOver = isCall(row) ? row.keep_until <= now : row.deadline <= now;
     const hasPermit = Number(w.holderOf(record, row.name)?.e) > now;
@@ -302,8 +326,7 @@ export function* repairPool(key: string, config: Config): Steps<void> {
     else if (isCall(row)) yield deleteOverdue(row, config);
     else yield* endTask(key, row, 'LeaseHeld');
   }
-  if (record.waiters === undefined && waiting > 0)
-    record = (yield* write(w.mark(key, undefined, yield NOW, config))).standing;
+  if (record.waiters === undefined && waiting > 0) record = (yield* raiseMark(key, undefined, config)).standing;
   record = (yield* advance(key, record, config)).standing;
   if (config.bugs?.lateUntold) return;
   for (const row of (yield { op: 'query', key }) as Item[]) {

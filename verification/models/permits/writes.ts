@@ -1,4 +1,5 @@
 import type { Config, Item, Op } from '../engine/types.ts';
+import { FAR, form } from '../line/kinds.ts';
 
 // Every conditional write of docs/protocols/pools.md. `config.bugs` switches one rule off.
 
@@ -7,8 +8,6 @@ const RING = 8;
 const SLOTS = Array.from({ length: RING }, (_, slot) => `r${slot}`);
 /** One write ends this many expired holders. */
 export const MOST_ENDED = 2;
-/** No permit lasts longer. */
-const LONGEST_TTL = 40;
 /** Weighs more than any limit allows beside it. */
 export const EXCLUSIVE_WEIGHT = 1_000_000;
 
@@ -63,8 +62,7 @@ export function ending(record: Item, name: string): 'released' | 'broken' | unde
 /** Whether the record remembers that an operator broke the permit with the fence. */
 export const isBroken = (record: Item, fence: number): boolean => SLOTS.some((_, slot) => record[`b${slot}`] === fence);
 
-const ttlAt = (now: number, { bugs, retention }: Config, ttl = 0): number =>
-  bugs?.ttlOfWriter ? now + ttl : now + LONGEST_TTL + retention;
+const ttlAt = (now: number, { bugs }: Config, ttl = 0): number => (bugs?.ttlOfWriter ? now + ttl : now + FAR);
 const conjoined = (parts: readonly string[]): string => parts.map((part) => `(${part})`).join(' AND ');
 const update = (key: string, op: Omit<Op, 'op' | 'key'>): Op => ({ op: 'update', key, ...op });
 
@@ -77,18 +75,34 @@ export interface Grant extends Asked {
 }
 
 /** What becomes of the mark. Absent where the request was in no line. */
-export interface LineLeft {
+interface LineLeft {
   /** The mark before the line was read. */
   seen: number | undefined;
   others: boolean;
 }
 
+interface Granting {
+  ended: readonly Holder[];
+  line?: LineLeft | undefined;
+  now: number;
+  /** Of the pool that was seen. Undefined for a try before any look. */
+  formed: number | undefined;
+}
+
+/** The try was composed in the time of this pool, and of no earlier one of the key. */
+function formedBefore({ formed, line, now }: Granting, { bugs, skew }: Config): Pick<Marking, 'conditions' | 'values'> {
+  if (bugs?.kindUnnamed) return { conditions: [], values: {} };
+  const isKindEnough = formed === undefined ? bugs?.lateTry : line ? bugs?.lineUnformed : bugs?.lookUnformed;
+  const kind = { conditions: ['lease_version = :pool'], values: { ':pool': 'pool' } };
+  if (isKindEnough) return kind;
+  return formed === undefined
+    ? { conditions: ['formed < :cut'], values: { ':cut': now - (bugs?.noSkew || bugs?.cutNow ? 0 : skew) } }
+    : { conditions: ['formed = :formed'], values: { ':formed': formed } };
+}
+
 /** pools.md#acquire, #take-over where `ended` is not empty, and #advance with what is left of the line. */
-export function grant(
-  permits: readonly Grant[],
-  { ended, line, now }: { ended: readonly Holder[]; line?: LineLeft | undefined; now: number },
-  config: Config,
-): Op {
+export function grant(permits: readonly Grant[], granting: Granting, config: Config): Op {
+  const { ended, line, now } = granting;
   const bugs = config.bugs ?? {};
   const freed = weightOf(ended);
   const weight = permits.reduce((sum, one) => sum + one.weight, 0);
@@ -98,7 +112,8 @@ export function grant(
   values[':first'] = bugs.fenceRestarts ? 0 : now;
   const fence = 'if_not_exists(fence, :first)';
   const sets: string[] = [];
-  const conditions: string[] = [];
+  const kind = formedBefore(granting, config);
+  const conditions: string[] = [...kind.conditions];
   for (const [n, { name, leaseId, version, holder, ttl, weight: w, ticket, claimTtl }] of permits.entries()) {
     Object.assign(names, { [`#g${n}`]: `h:${name}`, [`#n${n}`]: `f:${name}` });
     const entry: Item = { i: leaseId, v: version, h: holder, e: now + ttl, b: now, t: ttl, w, a: now };
@@ -115,7 +130,7 @@ export function grant(
   sets.push(
     `fence = ${fence} + :n${permits.length - 1}`,
     'used = if_not_exists(used, :zero) + :weight',
-    'ttl_at = :ttl',
+    'lease_expiry = :ttl',
   );
   if (bugs.limitEquality) {
     conditions.push('attribute_not_exists(used) OR used <> :limit');
@@ -135,8 +150,14 @@ export function grant(
     condition:
       [...conditions, ...mark.conditions].length > 0 ? conjoined([...conditions, ...mark.conditions]) : undefined,
     names: { ...names, ...gone.names },
-    values: { ...values, ...mark.values },
+    values: { ...values, ...kind.values, ...mark.values },
   });
+}
+
+/** kinds.md#change, with the first permit of a key that has no record */
+export function formWith({ key, name, leaseId, version, holder, ttl, weight }: Grant, now: number, config: Config): Op {
+  const entry: Item = { i: leaseId, v: version, h: holder, e: now + ttl, b: now, t: ttl, w: weight, a: now };
+  return form({ key }, { now, first: { name, entry } }, config);
 }
 
 /** Each comes in after those before it. */
@@ -147,6 +168,12 @@ function tightest(permits: readonly Grant[]): number {
     before += weight;
   }
   return least;
+}
+
+/** The mark before the line was read, which is empty, and the pool that it was on. */
+interface LineSeen {
+  seen: number | undefined;
+  formed: number;
 }
 
 interface Marking {
@@ -195,21 +222,31 @@ function removal(ended: readonly Holder[], except: readonly { name: string }[] =
 
 /**
  * pools.md#take-over, where more have expired than one write can end, and #advance where nobody comes in.
- * @param unmark the mark before the line was read, which is empty
  */
 export function end(
   key: string,
-  { ended, unmark, now }: { ended: readonly Holder[]; unmark?: { seen: number | undefined }; now: number },
+  { ended, unmark, now }: { ended: readonly Holder[]; unmark?: LineSeen; now: number },
   config: Config,
 ): Op {
   const { names, values, conditions, removed } = removal(ended);
   const mark = unmark && unchanged(unmark.seen, config);
-  const all = [...conditions, ...(mark?.conditions ?? [])];
+  const all = [...(config.bugs?.endUnguarded ? ['lease_version = :pool'] : conditions), ...(mark?.conditions ?? [])];
+  if (unmark && !config.bugs?.clearUnformed) {
+    all.push('formed = :formed');
+    values[':formed'] = unmark.formed;
+  }
   return update(key, {
-    update: `SET used = if_not_exists(used, :zero) - :freed, ttl_at = :ttl${removing([...removed, ...(unmark ? ['waiters'] : [])])}`,
+    update: `SET used = if_not_exists(used, :zero) - :freed, lease_expiry = :ttl${removing([...removed, ...(unmark ? ['waiters'] : [])])}`,
     condition: all.length > 0 ? conjoined(all) : undefined,
     names,
-    values: { ...values, ...mark?.values, ':zero': 0, ':freed': weightOf(ended), ':ttl': ttlAt(now, config) },
+    values: {
+      ...values,
+      ...mark?.values,
+      ':pool': 'pool',
+      ':zero': 0,
+      ':freed': weightOf(ended),
+      ':ttl': ttlAt(now, config),
+    },
   });
 }
 
@@ -222,12 +259,14 @@ const isNewTo = (name: string) => ({
 /** pools.md#join: the ticket first, then this. A call that puts back a mark that is missing gives no name. */
 export function mark(key: string, name: string | undefined, now: number, config: Config): Op {
   const { set, values } = raised(config);
-  const guard = name === undefined ? { condition: 'attribute_not_exists(waiters)' } : isNewTo(name);
+  const own = name === undefined ? { condition: 'attribute_not_exists(waiters)' } : isNewTo(name);
+  const kind = config.bugs?.markOfAnyKind ? [] : ['lease_version = :pool'];
+  const guard = { ...own, condition: conjoined([...kind, own.condition]) };
   const given = 'values' in guard ? guard.values : {};
   return update(key, {
-    update: `SET ${[...set, 'ttl_at = :ttl'].join(', ')}`,
+    update: `SET ${[...set, 'lease_expiry = :ttl'].join(', ')}`,
     ...guard,
-    values: { ...values, ...given, ':ttl': ttlAt(now, config) },
+    values: { ...values, ...given, ':pool': 'pool', ':ttl': ttlAt(now, config) },
   });
 }
 
@@ -235,7 +274,7 @@ export function mark(key: string, name: string | undefined, now: number, config:
 export function markBeside({ name, v }: Holder, key: string, now: number, config: Config): Op {
   const { set, values } = raised(config);
   return update(key, {
-    update: `SET ${[...set, 'ttl_at = :ttl'].join(', ')}`,
+    update: `SET ${[...set, 'lease_expiry = :ttl'].join(', ')}`,
     condition: '#h.v = :seen',
     names: { '#h': `h:${name}` },
     values: { ...values, ':seen': v, ':ttl': ttlAt(now, config) },
@@ -254,7 +293,7 @@ export function extend(
   const expires = Math.max(now + ttl, isClaim ? 0 : e);
   return update(key, {
     update:
-      'SET #h.v = :version, #h.b = :beat, #h.e = :expires, ttl_at = :ttl' +
+      'SET #h.v = :version, #h.b = :beat, #h.e = :expires, lease_expiry = :ttl' +
       (isClaim ? ', #h.t = :own, #h.a = :now REMOVE #h.c' : ''),
     condition: '#h.v = :seen',
     names: { '#h': `h:${name}` },
@@ -295,7 +334,7 @@ export function giveBack({ key, name, leaseId }: Proof, broken: number | undefin
   return update(key, {
     update:
       `SET used = used - #h.w, ${SHIFTED.join(', ')}, r0 = :name, b0 = ${broken === undefined ? ':none' : ':fence'}, ` +
-      'ttl_at = :ttl REMOVE #h, #f',
+      'lease_expiry = :ttl REMOVE #h, #f',
     condition: anyones ? 'attribute_exists(#h)' : '#h.i = :id',
     names: { '#h': `h:${name}`, '#f': `f:${name}` },
     values: {
@@ -313,7 +352,7 @@ export function heartbeat({ key, name, leaseId }: Proof, version: string, now: n
   const later = config.bugs?.beatUnordered ? '' : ' AND #h.b < :now';
   const stays = config.bugs?.endingBeaten ? '' : ' AND attribute_not_exists(#h.s)';
   return update(key, {
-    update: 'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, ttl_at = :ttl',
+    update: 'SET #h.v = :version, #h.b = :now, #h.e = :now + #h.t, lease_expiry = :ttl',
     condition: `#h.i = :id${later}${stays}`,
     names: { '#h': `h:${name}` },
     values: { ':version': version, ':now': now, ':ttl': ttlAt(now, config), ':id': leaseId },
@@ -323,7 +362,7 @@ export function heartbeat({ key, name, leaseId }: Proof, version: string, now: n
 /** pools.md#break, with `wait`. The new version keeps calls from extending the permit that have read it before. */
 export function markEnding({ key, name, leaseId }: Proof, version: string, now: number, config: Config): Op {
   return update(key, {
-    update: `SET #h.s = :now, ttl_at = :ttl${config.bugs?.endingKeepsVersion ? '' : ', #h.v = :version'}`,
+    update: `SET #h.s = :now, lease_expiry = :ttl${config.bugs?.endingKeepsVersion ? '' : ', #h.v = :version'}`,
     condition: '#h.i = :id AND attribute_not_exists(#h.s) AND attribute_not_exists(#h.c) AND #h.e >= :cut',
     names: { '#h': `h:${name}` },
     values: {

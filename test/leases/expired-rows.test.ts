@@ -1,0 +1,113 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+const world = await queueWorld();
+const { acquire, release, repair, repairKey, repairWith, precededBy } = world;
+const { putTickets, callerRow, rawItem, rows, clock, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.sent.length = 0;
+  requests.faultsOf = {};
+});
+
+const queries = () => requests.sent.filter((sent) => sent === 'Query').length;
+
+/** Rows of callers that gave up, whose places are over from this moment on. */
+const over = (key: string, count: number) =>
+  Array.from({ length: count }, (_, index) =>
+    callerRow(key, `over ${String(index).padStart(5, '0')}`, {
+      deadline: { N: '1' },
+      keep_until: { N: String(clock.now()) },
+    }),
+  );
+
+/** Before or behind all others. */
+const first = (key: string) => callerRow(key, 'first', { ticket: { S: '000000000000000-first' } });
+const last = (key: string) => callerRow(key, 'last', { ticket: { S: '999999999999999-last' } });
+
+describe('expired rows of callers', () => {
+  it('one run of the schedule deletes all expired rows behind a lease that runs, five at a time', async () => {
+    const key = 'goes at once';
+    await acquire({ key, ttlSeconds: 600 });
+    await putTickets([...over(key, 452), last(key)]);
+    let [underWay, most] = [0, 0];
+    requests.faultsOf.DeleteItem = Array(452).fill(async (send: () => Promise<unknown>) => {
+      most = Math.max(most, ++underWay);
+      const answer = await send();
+      underWay--;
+      return answer;
+    });
+    await repair();
+    expect(await rows(key)).toHaveLength(1);
+    expect(most).toBe(5);
+  });
+
+  it.each([
+    [20_000, 0],
+    [19_999, 50],
+  ])('with %i of 40,000 ms left after the first row, a run leaves %i of 150 to the next run', async (leftMs, rest) => {
+    const key = `left ${leftMs}`;
+    await acquire({ key, ttlSeconds: 600 });
+    await putTickets(over(key, 150));
+    let left = 40_000;
+    requests.faultsOf.DeleteItem = [
+      precededBy(async () => {
+        left = leftMs;
+      }),
+    ];
+    await repairWith(call({ timeLeftMs: () => left }));
+    expect(await rows(key)).toHaveLength(rest);
+    await repair();
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('a message deletes a hundred expired rows, because other keys wait behind it', async () => {
+    const key = 'by a message';
+    await acquire({ key, ttlSeconds: 600 });
+    await putTickets(over(key, 150));
+    await repairKey(key);
+    expect(await rows(key)).toHaveLength(50);
+  });
+
+  it.each([
+    ['with 20000 of 40,000 ms left', 20_000, 0],
+    ['with 19999 of 40,000 ms left', 19_999, 13],
+  ])('a run deletes expired rows and ends overdue tasks while half of the run is left: %s', async (_, leftMs, rest) => {
+    const key = `beside tasks ${leftMs}`;
+    await acquire({ key, ttlSeconds: 600 });
+    const { keep_until: _keepUntil, ...task } = callerRow(key, 'task', { deadline: { N: '1' } });
+    const tasks = Array.from({ length: 3 }, (_row, index) => ({
+      ...task,
+      ticket: { S: `000000000000001-over 00050-${index}` }, // among those rows
+      task_token: { S: `token-none-${index}` },
+      request_id: { S: `task ${index}` },
+    }));
+    await putTickets([...tasks, ...over(key, 110)]);
+    let looks = 0;
+    await repairWith(call({ timeLeftMs: () => (looks++ < 2 ? 40_000 : leftMs) }));
+    expect(await rows(key)).toHaveLength(rest);
+    await repair();
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('a release serves the waiter before many expired rows, and keeps the mark', async () => {
+    const key = 'in between';
+    const lease = await acquire({ key });
+    await world.joinLine(key, 'marks');
+    await putTickets([first(key), ...over(key, 819)]);
+    await release(lease);
+    expect(await rawItem(key)).toMatchObject({ holder: { S: 'first' }, waiters: { N: '1' }, line_out: { N: '11' } });
+  });
+
+  it('the repair puts back a lost mark before many expired rows, because a waiter may be behind them', async () => {
+    const key = 'unmarked';
+    await acquire({ key, ttlSeconds: 600 });
+    await putTickets([...over(key, 450), last(key)]);
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    requests.sent.length = 0;
+    await repairKey(key);
+    expect(queries()).toBe(1 + 5);
+    expect(await rawItem(key)).toHaveProperty('waiters');
+  });
+});

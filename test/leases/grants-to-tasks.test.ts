@@ -1,0 +1,329 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { networkError } from '../support/faults/network.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+// A task is notified of its grant once, and with its whole ttl.
+
+const world = await queueWorld();
+const { acquire, heartbeat, release, breakLease, read, park, repair, executionEnded, grantOf } = world;
+const { rawItem, rows, clock, requests, steps, precededBy } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+  steps.faults = {};
+  steps.requests.length = 0;
+  steps.onTheWay = async () => {};
+});
+
+type Send = () => Promise<unknown>;
+
+const executionOf = (name: string) => `arn:aws:states:us-east-1:123456789012:execution:machine:${name}`;
+const successes = () => steps.requests.filter(({ action }) => action === 'SendTaskSuccess').map(({ token }) => token);
+/** A task that is granted a lease, and another behind it. Something becomes of the message to the first. */
+async function granted(key: string, message: 'lost' | 'refused', more: object = {}) {
+  const first = await acquire({ key });
+  const told = await park({ key, ...more });
+  const next = await park({ key });
+  steps.faults.SendTaskSuccess = [message];
+  expect(await release(first)).toMatchObject({ released: true });
+  return { told: told.task, next: next.task };
+}
+
+describe('a SendTaskSuccess that lands and whose reply is lost', () => {
+  it('is not sent again at once, and “gone” at a later try moves no lease while the execution runs', async () => {
+    const execution = executionOf('lost');
+    steps.executions.set(execution, 'RUNNING');
+    const { told, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });
+    expect([successes(), told.state]).toEqual([[told.token], 'succeeded']);
+
+    clock.advance(9000);
+    await repair();
+    expect(successes()).toHaveLength(1); // its granter may still be at it
+    clock.advance(60_000);
+    await repair();
+    await repair();
+    expect(successes()).toEqual([told.token, told.token]); // and never again
+    expect(next.state).toBe('waiting');
+    const { fence } = grantOf(told);
+    expect(await read({ key: 'lost' })).toMatchObject({ holder: 'tester', fence, waiting: 1 });
+    expect(await heartbeat(grantOf(told))).toMatchObject({ fence });
+
+    await executionEnded(execution);
+    expect(next.state).toBe('succeeded');
+  });
+
+  it('is not sent again to a task that has released the lease: its ticket goes', async () => {
+    const { told, next } = await granted('once', 'lost');
+    expect(await rows('once')).toHaveLength(2);
+    await release(grantOf(told));
+    expect(successes()).toEqual([told.token, next.token]);
+    expect(await rows('once')).toEqual([]);
+  });
+
+  it.each([
+    ['at the end of the execution, even if every event of that is missed', executionOf('dead'), 'succeeded'],
+    ['at its expiry if it names no execution', undefined, 'waiting'],
+  ])('moves the lease %s', async (how, execution, atFirst) => {
+    if (execution) steps.executions.set(execution, 'FAILED');
+    const { next } = await granted(how, 'lost', { ttlSeconds: 120, ...(execution && { execution }) });
+    clock.advance(60_000);
+    await repair();
+    expect(next.state).toBe(atFirst);
+    clock.advance(121_000); // the schedule renewed it once, before it tried to notify
+    await repair();
+    expect(next.state).toBe('succeeded');
+  });
+});
+
+describe('only who wrote the grant, and at its first send, takes “gone” for a task that never had it', () => {
+  it.each(['parked again', 'asked for plainly'])('a task that is tried again (%s) keeps the lease', async (how) => {
+    const key = `retried ${how}`;
+    const asked = { key, requestId: 'r', holder: 'h', ttlSeconds: 3600 };
+    const first = await acquire({ key });
+    const old = await park(asked);
+    const next = await park({ key });
+    old.task.state = 'timedOut'; // its attempt is over, and the next one comes
+    const retried = steps.newTask();
+    let leaseId: string | undefined;
+    steps.onTheWay = async (_, token) => {
+      if (token !== old.task.token) return;
+      // The release has written the grant to the old ticket, and is about to be told that its task is gone.
+      if (how === 'parked again') await park(asked, retried);
+      else ({ leaseId } = await acquire(asked));
+    };
+    await release(first);
+    leaseId ??= grantOf(retried).leaseId;
+    expect((await rawItem(key))?.lease_id?.S).toBe(leaseId);
+    expect(next.task.state).toBe('waiting');
+    expect(await release({ key, leaseId })).toMatchObject({ released: true });
+    expect(next.task.state).toBe('succeeded');
+  });
+
+  it('a task that is tried again while its lease goes to another caller waits for that caller', async () => {
+    const asked = { key: 'moved on', holder: 'h', requestId: 'r' };
+    const old = await park(asked);
+    const others: Awaited<ReturnType<typeof acquire>>[] = [];
+    const movesOn = precededBy(async () => {
+      await release(grantOf(old.task));
+      others.push(await acquire({ key: 'moved on', holder: 'other' }));
+    });
+    requests.faultsOf.UpdateItem = ['none', movesOn]; // the mark comes first, which its own grant refuses
+    const { task, parked } = await park(asked);
+    expect([parked, task.state, await rows('moved on')]).toMatchObject([true, 'waiting', { length: 1 }]);
+    for (const other of others) await release(other);
+    expect(grantOf(task)).toMatchObject({ previous: { holder: 'other' } });
+  });
+
+  it('a schedule that sends first rotates the version: its “gone” and that of the granter move nothing', async () => {
+    const first = await acquire({ key: 'rotated' });
+    const told = await park({ key: 'rotated', ttlSeconds: 3600 });
+    const next = await park({ key: 'rotated' });
+    let late = false;
+    steps.onTheWay = async (_, token) => {
+      if (token !== told.task.token || late) return;
+      late = true;
+      clock.advance(11_000); // the granter is slow, and the schedule notifies the task in its place
+      await repair();
+    };
+    await release(first);
+    expect(successes()).toEqual([told.task.token, told.task.token]);
+    expect(next.task.state).toBe('waiting');
+    expect(await heartbeat(grantOf(told.task))).toMatchObject({ key: 'rotated' });
+  });
+});
+
+describe('a task that is notified late begins with its whole ttl, because it measures its work by that', () => {
+  const asked = (key: string) => ({ key, holder: 'h', requestId: 'r', ttlSeconds: 20 });
+  /** A task that was granted the lease, and could not be notified. */
+  async function untold(key: string, more: object = {}) {
+    const first = await acquire({ key });
+    const { task } = await park({ key, ttlSeconds: 20, ...more });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    return task;
+  }
+  const whole = { remainingMs: 20_000 };
+
+  it('by the schedule, also between the expiry and the margin of the clocks', async () => {
+    for (const lateMs of [15_000, 20_100]) {
+      const key = `late ${lateMs}`;
+      const task = await untold(key);
+      clock.advance(lateMs);
+      await repair();
+      expect(grantOf(task), key).toMatchObject({ remainingMs: 20_000, waitedMs: lateMs });
+      expect((await rawItem(key))?.lease_expiry?.N, key).toBe(String(Math.ceil(clock.now() / 1000) + 20));
+      clock.advance(19_999);
+      await expect(acquire({ key, holder: 'other' })).rejects.toMatchObject({ code: 'LeaseHeld' });
+    }
+  });
+
+  const answeredLate = (ms: number) => async (send: Send) => {
+    const written = await send();
+    clock.advance(ms);
+    return written;
+  };
+
+  it('but for half a second, which its granter does not make up for', async () => {
+    const first = await acquire({ key: 'half a second' });
+    const { task } = await park({ key: 'half a second', ttlSeconds: 20 });
+    requests.faultsOf.UpdateItem = ['none', answeredLate(500)];
+    await release(first);
+    expect(grantOf(task)).toMatchObject({ remainingMs: 19_500 });
+  });
+
+  it('the next one too, when that task is gone', async () => {
+    const first = await acquire({ key: 'slow' });
+    const gone = await park({ key: 'slow', ttlSeconds: 20 });
+    const next = await park({ key: 'slow', ttlSeconds: 20 });
+    gone.task.state = 'timedOut';
+    requests.faultsOf.UpdateItem = ['none', answeredLate(6000), 'none', answeredLate(6000)];
+    await release(first);
+    expect(grantOf(next.task)).toMatchObject(whole);
+  });
+
+  it('when it is tried again', async () => {
+    await park(asked('again'));
+    clock.advance(15_000);
+    expect(grantOf((await park(asked('again'))).task)).toMatchObject(whole);
+  });
+
+  describe('also where the answers to its renewals are lost, and the SDK tries again after two seconds:', () => {
+    const lost = async (send: Send) => {
+      await send();
+      clock.advance(2000);
+      throw networkError('ECONNRESET', 'read');
+    };
+    const slow = async (send: Send) => {
+      clock.advance(600);
+      return send();
+    };
+
+    it.each([
+      ['one answer', [lost]],
+      ['two answers', [lost, lost]],
+      ['the answers to two renewals', [lost, lost, 'none', lost]],
+    ] as const)('by its granter, %s', async (key, faults) => {
+      const first = await acquire({ key });
+      const { task } = await park({ key, ttlSeconds: 4 });
+      requests.faultsOf.UpdateItem = ['none', slow, ...faults];
+      await release(first);
+      expect(grantOf(task)).toMatchObject({ remainingMs: 4000 });
+      expect((await rawItem(key))?.expires_at?.N).toBe(String(clock.now() + 4000));
+    });
+
+    it('by the schedule, and by its next run if every renewal of one run takes too long', async () => {
+      for (const [key, renewals] of [
+        ['schedule', 1],
+        ['slow schedule', 3],
+      ] as const) {
+        const task = await untold(key);
+        clock.advance(15_000);
+        requests.faultsOf.UpdateItem = Array(renewals).fill(['none', lost]).flat();
+        if (renewals === 3) {
+          expect(await repair()).toMatchObject({ told: 0, unanswered: 1 });
+          expect([task.state, await rows(key)]).toMatchObject(['waiting', { length: 1 }]);
+        }
+        expect(await repair()).toMatchObject({ told: 1, unanswered: 0 });
+        expect(grantOf(task)).toMatchObject(whole);
+      }
+    });
+
+    it('when it is tried again', async () => {
+      await park(asked('tried again'));
+      requests.faultsOf.UpdateItem = ['none', lost];
+      const { task } = await park(asked('tried again'));
+      expect(grantOf(task)).toMatchObject({ ...whole, repeated: true });
+    });
+
+    it('and it is not notified at all while every renewal takes too long', async () => {
+      const first = await acquire({ key: 'too slow' });
+      const { task } = await park({ key: 'too slow', ttlSeconds: 20 });
+      requests.faultsOf.UpdateItem = ['none', slow, lost, 'none', lost, 'none', lost, 'none'];
+      expect(await release(first)).toMatchObject({ released: true });
+      expect([requests.faultsOf.UpdateItem, successes()]).toEqual([[], []]);
+      expect(await read({ key: 'too slow' })).toMatchObject({ state: 'held', waiting: 0 });
+      clock.advance(10_001);
+      await repair();
+      expect(grantOf(task)).toMatchObject(whole);
+    });
+
+    it('while the client of Step Functions is made, which takes its time at first', async () => {
+      const client = await world.dependencies.stepFunctions();
+      let made = false;
+      world.dependencies.stepFunctions = async () => {
+        if (!made) clock.advance(700);
+        made = true;
+        return client;
+      };
+      const { task } = await park({ key: 'first use', ttlSeconds: 4 });
+      expect(Date.parse(grantOf(task).expiresAt) - clock.now()).toBe(4000);
+    });
+  });
+
+  it('and never with less than it had, where the clock of the one who notifies it again is behind', async () => {
+    const { expiresAt } = grantOf((await park(asked('behind'))).task);
+    clock.advance(-400);
+    expect(grantOf((await park(asked('behind'))).task)).toMatchObject({ expiresAt });
+    expect((await rawItem('behind'))?.expires_at?.N).toBe(String(Date.parse(expiresAt)));
+  });
+
+  it('also past its deadline, where the lease was its by then', async () => {
+    const task = await untold('in time', { parkSeconds: 5 });
+    clock.advance(15_000);
+    await repair();
+    expect(grantOf(task)).toMatchObject(whole);
+  });
+
+  it('and one that can never be notified loses the lease some time after its deadline', async () => {
+    const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
+    const never = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
+    const next = await park({ key: 'untold', ttlSeconds: 70 });
+    steps.faults.SendTaskSuccess = Array(6).fill('refused');
+    await release(first);
+    for (let minute = 1; minute <= 6 && next.task.state === 'waiting'; minute++) {
+      clock.advance(60_000);
+      if (minute > 4) steps.faults.SendTaskSuccess = [];
+      await repair();
+    }
+    expect(next.task.state).toBe('succeeded');
+    expect(never.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+  });
+
+  it('a repeat whose new version is written without an answer receives the grant', async () => {
+    const first = await acquire({ key: 'lost-rotation' });
+    const { task } = await park(asked('lost-rotation'));
+    await release(first);
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    const again = await acquire(asked('lost-rotation'));
+    expect(again).toMatchObject({ repeated: true, leaseId: grantOf(task).leaseId });
+  });
+});
+
+describe('a holder that was not notified', () => {
+  it('a break ends its grant and serves the next waiter, even if the task cannot be notified at first', async () => {
+    const { told, next } = await granted('untellable', 'refused');
+    const fence = Number((await rawItem('untellable'))?.fence?.N);
+    steps.faults.SendTaskFailure = ['refused'];
+    expect(await breakLease({ key: 'untellable', fence })).toMatchObject({ broken: true, ended: true });
+    expect(told).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+    expect(next.state).toBe('succeeded');
+  });
+
+  it.each(['repeat', 'schedule'])(
+    'a break ends its grant in an empty line, and the %s notifies the task',
+    async (how) => {
+      const key = `untold alone, ${how}`;
+      const first = await acquire({ key });
+      const { task } = await park({ key });
+      steps.faults = { SendTaskSuccess: ['refused'], SendTaskFailure: ['refused'] };
+      await release(first);
+      const fence = Number((await rawItem(key))?.fence?.N);
+      expect(await breakLease({ key, fence })).toMatchObject({ broken: true, ended: true });
+      expect([await read({ key }), task]).toMatchObject([{ state: 'released' }, { state: 'waiting' }]);
+      if (how === 'repeat') expect(await breakLease({ key, fence })).toMatchObject({ broken: true, fence });
+      else await repair();
+      expect(task).toMatchObject({ error: 'LeaseLost', cause: { reason: 'broken' } });
+      expect(await rows(key)).toEqual([]);
+    },
+  );
+});

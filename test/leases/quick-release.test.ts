@@ -1,0 +1,338 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+const world = await queueWorld();
+const { acquire, release, breakLease, park, joinLine, grantOf, rawItem, putRaw, rows, clock, requests, steps } = world;
+const { putTicket, putTickets, callerRow, precededBy, lostAfter } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faults = [];
+  requests.faultsOf = {};
+});
+
+let keys = 0;
+
+/** A task has the lease, and others are parked behind it. */
+async function lineOf(behind: number) {
+  const key = `quick ${keys++}`;
+  const first = await acquire({ key, holder: 'first' });
+  const parked = [];
+  for (let count = 0; count <= behind; count++) parked.push(await park({ key, holder: `task ${count}` }));
+  await release(first);
+  clock.advance(1000); // the fence of the next grant is that moment
+  const [{ task: holder }, ...others] = parked as [(typeof parked)[0], ...typeof parked];
+  return { key, grant: grantOf(holder), parked, others };
+}
+
+/** Calls that join the line, one after another. */
+async function joinAll(key: string, ...requestIds: string[]) {
+  for (const requestId of requestIds) {
+    clock.advance(1);
+    await joinLine(key, requestId);
+  }
+}
+
+/** A caller in front, of which a clock that is ahead by the whole margin says that it has left. */
+const leaving = (key: string) => callerRow(key, 'leaving', { deadline: { N: String(clock.now() + 500) } });
+
+const sentBy = async (act: () => Promise<unknown>) => {
+  const before = requests.sent.length;
+  await act();
+  return requests.sent.slice(before);
+};
+const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, and the ticket of the task that is told
+const PLAIN = ['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem'];
+
+describe('the release of a lease that was granted with others in line', () => {
+  it('looks at the line at once, and writes no release that is bound to lose', async () => {
+    const { key, grant, others } = await lineOf(2);
+    expect(grant.leaseId).toMatch(/\+/);
+    expect(await sentBy(() => release(grant))).toEqual(QUICK);
+    const next = grantOf(others[0]?.task as never);
+    expect(next).toMatchObject({ previous: { holder: 'task 0', fence: grant.fence, ended: 'released' } });
+    expect(next.fence).toBeGreaterThan(grant.fence);
+    expect(await rawItem(key)).toMatchObject({ turn_ms: { N: '1000' }, holder: { S: 'task 1' } });
+    clock.advance(1000);
+    expect(await sentBy(() => release(next))).toEqual(QUICK);
+    expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
+  });
+
+  it('reads one page of a long line, and names one more arrival that has left it', async () => {
+    const { key, grant } = await lineOf(1);
+    await putTickets(Array.from({ length: 13 }, (_, index) => callerRow(key, `caller ${index + 10}`)));
+    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+    expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller 10' }, line_out: { N: '2' } });
+  });
+
+  it('tells those in line how long turns last on average, by each turn that a caller ended', async () => {
+    const key = `quick ${keys++}`;
+    let grant = await acquire({ key, holder: 'first' });
+    await joinAll(key, 'a', 'b', 'c');
+    for (const [requestId, turnMs, paceMs] of [
+      ['a', 27, 30],
+      ['b', 54, 33],
+    ] as const) {
+      clock.advance(turnMs);
+      await release(grant);
+      grant = await acquire({ key, holder: 'caller', requestId });
+      expect(await rawItem(key)).toMatchObject({ pace_ms: { N: String(paceMs) } });
+    }
+  });
+
+  it('says how many of the arrivals are in line no more', async () => {
+    const { key, grant, others } = await lineOf(3);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '1' } });
+    await world.cancel(key, others[1]?.ticket ?? '');
+    expect(await sentBy(() => release(grant))).toEqual(QUICK);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '3' } });
+  });
+
+  it.each(['quick', 'plain'])(
+    'passes over a caller in front of a task that may be leaving, by a clock that is ahead (%s release)',
+    async (how) => {
+      const { key, grant, others } = await lineOf(1);
+      await putTicket(leaving(key));
+      if (how === 'quick') expect(await sentBy(() => release(grant))).toEqual(QUICK);
+      else await breakLease(grant);
+      expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+    },
+  );
+
+  it.each([true, false])(
+    'passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
+    async (quick) => {
+      const key = `quick ${keys++}`;
+      const first = await acquire({ key, holder: 'first' });
+      await joinAll(key, 'a', 'b', 'c');
+      await release(first);
+      const grant = await acquire({ key, holder: 'caller', requestId: 'a' });
+      await world.withdraw({ key, holder: 'caller', requestId: 'b' });
+      clock.advance(1);
+      if (quick) expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
+      else await breakLease(grant);
+      expect(await rawItem(key)).toMatchObject({ request_id: { S: 'c' } });
+      expect((await rows(key))[0]).toHaveProperty('cancelled_at');
+    },
+  );
+
+  it('leaves nothing of the grant before', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first' });
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:gone';
+    const holder = await park({ key, holder: 'task 0', execution, data: { of: 'task 0' } });
+    await park({ key, holder: 'task 1' });
+    await release(first);
+    clock.advance(1000);
+    expect(await sentBy(() => release(grantOf(holder.task)))).toEqual(QUICK);
+    const record = await rawItem(key);
+    for (const name of ['execution', 'data', 'next_ticket', 'next_tickets']) expect(record).not.toHaveProperty(name);
+    expect(record?.waiters).toBeDefined(); // somebody may have joined since the look
+    expect(await release({ key, leaseId: record?.lease_id?.S ?? '' })).toMatchObject({ released: true });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+
+  it('takes as long as two seconds are left', async () => {
+    const { grant } = await lineOf(1);
+    expect(await sentBy(() => release(grant, call({ timeLeftMs: () => 2000 })))).toEqual(QUICK);
+  });
+
+  it('is repeated in vain: another has the lease', async () => {
+    const { key, grant } = await lineOf(1);
+    expect(await release(grant)).toEqual({ key, released: true });
+    expect(await release(grant)).toEqual({ key, released: false, reason: 'taken' });
+  });
+
+  it('finds nobody any more: the lease is free, and so is its mark', async () => {
+    const { key, grant, others } = await lineOf(1);
+    await world.cancel(key, others[0]?.ticket ?? '');
+    expect(await release(grant)).toEqual({ key, released: true });
+    const record = await rawItem(key);
+    expect(record).not.toHaveProperty('lease_version');
+    expect(record).not.toHaveProperty('waiters');
+  });
+
+  it('whose answer is lost, and whose next holder has gone on since: not said to have been taken', async () => {
+    const { key, grant } = await lineOf(2);
+    const movesOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
+    requests.faultsOf.UpdateItem = [lostAfter(movesOn)];
+    expect(await release(grant)).toEqual({ key, released: false, reason: 'unknown' });
+  });
+
+  it('whose answer is lost, and whose next holder has claimed its lease since: it has taken effect', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first' });
+    await joinAll(key, 'a', 'b');
+    const claim = (requestId: string) => acquire({ key, holder: 'caller', requestId });
+    await release(first);
+    const grant = await claim('a');
+    clock.advance(1000);
+    requests.faultsOf.UpdateItem = [lostAfter(() => claim('b'))];
+    expect(await release(grant)).toEqual({ key, released: true });
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, lease_version: expect.anything() });
+  });
+
+  it('whose answer is lost knows its own transfer', async () => {
+    const { key, grant, others } = await lineOf(1);
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    expect(await release(grant)).toEqual({ key, released: true });
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+  });
+});
+
+it('a made-up lease id with the ticket of another waiter proves nothing, and changes nothing', async () => {
+  const { key, grant, others } = await lineOf(2);
+  const [before, line] = [await rawItem(key), await rows(key)];
+  for (const ticket of [others[0]?.ticket, others[1]?.ticket, 'x']) {
+    const guess = { key, leaseId: `00000000-0000-4000-8000-000000000000+${ticket}` };
+    expect(await release(guess)).toEqual({ key, released: false, reason: 'taken' });
+  }
+  expect([await rawItem(key), await rows(key)]).toEqual([before, line]);
+  expect(await release(grant)).toMatchObject({ released: true });
+});
+
+describe('what the plain release decides', () => {
+  it('a fence that would not rise', async () => {
+    const { key, grant } = await lineOf(1);
+    clock.advance(-1000);
+    expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem', ...PLAIN]);
+    expect(Number((await rawItem(key))?.fence?.N)).toBeGreaterThan(grant.fence);
+  });
+
+  it('a ticket that is still there: its task is not granted the lease a second time', async () => {
+    const { key, grant, parked, others } = await lineOf(1);
+    const row = { key: { S: key }, ticket: { S: parked[0]?.ticket ?? '' }, holder: { S: 'task 0' } };
+    await putTicket({ ...row, task_token: { S: 'dead' }, deadline: { N: String(clock.now() + 60_000) } });
+    await release(grant);
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it('an invocation whose time is nearly up: the lease is given to nobody, and the queue grants it', async () => {
+    const { key, grant, others } = await lineOf(1);
+    expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
+    expect(others[0]?.task.state).toBe('waiting');
+    expect(await rawItem(key)).not.toHaveProperty('lease_version');
+    await world.repairKey(key);
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+  });
+
+  it('a task that is overdue: it is told so, and the next one has the lease', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first' });
+    const holder = await park({ key, holder: 'task 0' });
+    const late = await park({ key, holder: 'late', parkSeconds: 5 });
+    const next = await park({ key, holder: 'next' });
+    await release(first);
+    clock.advance(6000);
+    await release(grantOf(holder.task));
+    expect(late.task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(grantOf(next.task)).toMatchObject({ holder: 'next' });
+  });
+
+  it('a second ticket of the request whose lease ends: a request has one grant', async () => {
+    const { key, grant, others } = await lineOf(1);
+    const record = await rawItem(key);
+    const request = { holder: record?.holder, request_id: record?.request_id } as never;
+    await putTicket(callerRow(key, 'again', request));
+    await release(grant);
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+    expect(await rows(key)).toEqual([]);
+  });
+
+  it.each([
+    ['holder', { holder: { S: 'another' } }],
+    ['authenticated caller', { holder: { S: 'first' }, principal: { S: 'another' } }],
+  ])('a ticket of another %s with the same request id: that is another request, and is next', async (_, whose) => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key, holder: 'first', requestId: 'r' });
+    await park({ key });
+    const ticket = callerRow(key, 'other', { request_id: { S: 'r' }, ...whose });
+    await putTicket(ticket);
+    await release(first);
+    expect(await rawItem(key)).toMatchObject({ ticket: ticket.ticket, ...whose });
+  });
+
+  it('a task in line that an operator cancels: the record says that it has left, too', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const [, cancelled] = [await park({ key }), await park({ key }), await park({ key })];
+    await world.cancel(key, cancelled.ticket);
+    await release(first);
+    expect(await rawItem(key)).toMatchObject({ waiters: { N: '3' }, line_out: { N: '2' } });
+  });
+
+  it.each([
+    ['waiters', { S: 'many' }],
+    ['waiters', { N: '1e100' }],
+    ['line_out', { S: 'some' }],
+    ['acquired_at', { S: 'now' }],
+    ['holder', undefined],
+  ])('a record in which another client has changed %s to %o', async (name, value) => {
+    const { key, grant, others } = await lineOf(2);
+    const { [name]: _, ...record } = (await rawItem(key)) ?? {};
+    await putRaw({ ...record, ...(value && { [name]: value }) } as never);
+    expect(await release(grant)).toEqual({ key, released: true });
+    expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
+  });
+});
+
+describe('what a hand-off notes of the line', () => {
+  it('names twelve at most, also where many may be leaving, and one more arrival that has left it', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const next = await park({ key });
+    const { deadline } = leaving(key);
+    const between = String(clock.now() + 1).padStart(15, '0');
+    const ticketOf = (index: number) => ({ deadline, ticket: { S: `${between}-${index + 10}` } });
+    await putTickets(Array.from({ length: 15 }, (_, index) => callerRow(key, `caller ${index}`, ticketOf(index))));
+    clock.advance(1);
+    await park({ key });
+    await release(first);
+    const { ticket, line_out: out, next_tickets: names } = (await rawItem(key)) ?? {};
+    expect([ticket?.S, out?.N, names?.S]).toEqual([next.ticket, '1', '10 11 12 13 14 15 16 17 18 19 20 21']);
+  });
+
+  it('says how long a turn was of a holder that gave its lease back, and of no other', async () => {
+    const key = `quick ${keys++}`;
+    await acquire({ key, ttlSeconds: 2 });
+    await joinAll(key, 'a', 'b', 'c');
+    clock.advance(10_000);
+    await world.handOn(key, 'expired');
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'a' }, next_ticket: expect.anything() });
+    expect(await rawItem(key)).not.toHaveProperty('turn_ms');
+    await world.withdraw({ key, holder: 'caller', requestId: 'a' }); // it has not claimed its grant
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, next_ticket: expect.anything() });
+    expect(await rawItem(key)).not.toHaveProperty('turn_ms');
+  });
+
+  it.each([1, 2])('keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    for (let count = 0; count < waiting; count++) await park({ key });
+    requests.faultsOf.UpdateItem = [
+      'none', // the release loses by the mark
+      precededBy(() => park({ key, holder: 'newcomer' })),
+    ];
+    const sent = await sentBy(() => release(first));
+    expect((await rawItem(key))?.waiters).toBeDefined();
+    // Only a line that was seen empty behind the next one must be looked at again.
+    expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
+  });
+
+  it('puts no mark back that another call has cleared in that moment: those who come put it back themselves', async () => {
+    const key = `quick ${keys++}`;
+    const first = await acquire({ key });
+    const [next] = [await park({ key }), await park({ key })];
+    requests.faultsOf.UpdateItem = [
+      'none', // the release loses by the mark
+      precededBy(async () => {
+        const { waiters: _, ...cleared } = (await rawItem(key)) ?? {};
+        await putRaw(cleared);
+      }),
+    ];
+    await release(first);
+    expect(grantOf(next.task)).toMatchObject({ key });
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+  });
+});

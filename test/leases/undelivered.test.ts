@@ -1,0 +1,299 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { queueWorld } from '../support/worlds/line.ts';
+
+const world = await queueWorld();
+const { acquire, release, breakLease, park, repair, executionEnded } = world;
+const { grantOf, rawItem, rows, clock, requests, steps } = world;
+afterAll(() => steps.stop());
+beforeEach(() => {
+  requests.faultsOf = {};
+  steps.faults = {};
+});
+
+/** The grant of a task is on record, and no message has reached the task. */
+async function unnotified(asked: { key: string } & Record<string, unknown>) {
+  const first = await acquire({ key: asked.key, holder: 'first' });
+  const { task } = await park({ holder: 'task', requestId: 'r', ttlSeconds: 30, parkSeconds: 50, ...asked });
+  steps.faults.SendTaskSuccess = ['refused'];
+  await release(first);
+  expect(task.state).toBe('waiting');
+  return { first, task };
+}
+
+/** An execution that has failed runs again, and its task comes again. */
+async function redriven(asked: { execution: string } & Record<string, unknown>) {
+  steps.redriven.add(asked.execution);
+  steps.executions.set(asked.execution, 'RUNNING');
+  return grantOf((await park(asked)).task);
+}
+const refused = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
+
+/** The ticket is there, and the call that wrote it fails: its task is tried again later, with a new token. */
+async function parkWithoutAnswer(asked: { key: string; requestId: string; holder: string }) {
+  const task = steps.newTask();
+  requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
+  await expect(park(asked, task)).rejects.toMatchObject({ code: 'OutcomeUnknown' });
+  expect(await rows(asked.key)).toHaveLength(1);
+  task.state = 'timedOut';
+}
+
+describe('a grant that ended because its task was gone was never delivered: its request may ask again', () => {
+  const asked = (key: string) => ({ key, requestId: 'r', holder: 'h', ttlSeconds: 60 });
+
+  it.each(['release', 'break', 'run of the schedule'])('after a %s gave it to the dead ticket', async (how) => {
+    const key = `gone after ${how}`;
+    const first = await acquire({ key, ttlSeconds: 2 });
+    await parkWithoutAnswer(asked(key));
+    if (how === 'release') await release(first);
+    else if (how === 'break') await breakLease({ key, fence: first.fence });
+    else clock.advance(3000);
+    if (how === 'run of the schedule') await repair();
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    expect(await rows(key)).toEqual([]);
+    const { task } = await park(asked(key));
+    expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+    expect((await release(grantOf(task))).released).toBe(true);
+    // This one was delivered and given back: a late duplicate of it leases nothing.
+    await expect(acquire(asked(key))).rejects.toMatchObject(refused('released'));
+  });
+
+  it('a request whose task was gone may ask again while the ticket of an overdue task that could not be notified is left', async () => {
+    const key = 'undecided';
+    const first = await acquire({ key, ttlSeconds: 600 });
+    await parkWithoutAnswer(asked(key));
+    await park({ key, parkSeconds: 1 });
+    clock.advance(1000);
+    steps.faults.SendTaskFailure = ['refused', 'refused'];
+    await release(first);
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    expect(await rawItem(key)).not.toHaveProperty('waiters');
+    expect(await rows(key)).toHaveLength(1);
+    expect(grantOf((await park(asked(key))).task)).toMatchObject({ key });
+  });
+
+  it.each([
+    ['a minute later', 62_000, 0],
+    ['where the grant runs out only now, by a clock that is behind', 5501, -501],
+  ])(
+    'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, %s',
+    async (when, laterMs, behindMs) => {
+      const key = `told, and not yet ended, ${when}`;
+      const execution = steps.newExecution('RUNNING');
+      steps.faults.SendTaskSuccess = ['refused'];
+      const { task } = await park({ ...asked(key), execution, ttlSeconds: 5, parkSeconds: 5 });
+      expect(task.state).toBe('waiting');
+      clock.advance(laterMs);
+      requests.faultsOf.UpdateItem = ['error500', 'error500', 'error500'];
+      await repair().catch(() => {});
+      expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+      expect(await rows(key)).toEqual([]);
+      requests.faultsOf = {};
+      clock.advance(behindMs);
+      steps.executions.set(execution, 'FAILED');
+      expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
+      expect(await redriven({ ...asked(key), execution })).toMatchObject({ key });
+    },
+  );
+
+  it('after its task was told, in place of the grant, that its patience is over', async () => {
+    const key = 'told too late';
+    const execution = steps.newExecution('RUNNING');
+    const { first, task } = await unnotified({ ...asked(key), ttlSeconds: 30, execution });
+    expect(await rawItem(key)).toMatchObject({ request_id: { S: 'r' } });
+    clock.advance(300_000);
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    steps.executions.set(execution, 'FAILED');
+    await executionEnded(execution);
+    const grant = await redriven({ ...asked(key), execution });
+    expect(grant.fence).toBeGreaterThan(first.fence);
+    // Its task never had the lease, so the holder before it is the last one.
+    expect(grant).toMatchObject({ previous: { fence: first.fence, ended: 'released' } });
+  });
+
+  it.each(['the event of its end', 'the schedule'])(
+    'after its execution had ended before word of the grant was sent, as found by %s',
+    async (finder) => {
+      const key = `redriven after ${finder}`;
+      const execution = steps.newExecution('RUNNING');
+      const { first, task } = await unnotified({ ...asked(key), execution });
+      task.state = 'timedOut';
+      steps.executions.set(execution, 'ABORTED');
+      clock.advance(11_000);
+      if (finder === 'the schedule') await repair();
+      else await executionEnded(execution);
+      expect(await rows(key)).toEqual([]);
+      expect((await redriven({ ...asked(key), execution })).fence).toBeGreaterThan(first.fence);
+    },
+  );
+});
+
+describe('where a function stopped after it told the task, and before it deleted the ticket', () => {
+  it.each([
+    ['the event of its end', 'the next in line'],
+    ['the event of its end', 'a later caller'],
+    ['the schedule', 'the next in line'],
+    ['the schedule', 'a later caller'],
+  ])('and %s ends its execution: `previous` names it all the same to %s', async (finder, successor) => {
+    const key = `told, found by ${finder}, for ${successor}`;
+    const execution = steps.newExecution('RUNNING');
+    const first = await acquire({ key });
+    const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
+    const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
+    requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
+    await release(first);
+    requests.faultsOf = {};
+    const told = grantOf(task);
+    expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
+    steps.executions.set(execution, 'ABORTED');
+    clock.advance(11_000);
+    if (finder === 'the schedule') await repair();
+    else await executionEnded(execution);
+    const toTask = steps.requests.filter(({ token }) => token === task.token);
+    expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // nobody gave its lease back
+    const { previous } = next ? grantOf(next.task) : await acquire({ key });
+    expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
+  });
+});
+
+describe('a task that took LeaseHeld in place of a grant that had expired', () => {
+  it('never held: the next in line learns of the holder before it', async () => {
+    const key = 'untold, with a next one';
+    const { first, task } = await unnotified({ key });
+    const next = await park({ key, holder: 'next' });
+    clock.advance(60_000);
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
+  });
+
+  it('never held, also where a caller joins while the lease is handed on', async () => {
+    const key = 'untold, and joined';
+    const { first, task } = await unnotified({ key });
+    clock.advance(60_000);
+    const marked = async (send: () => Promise<unknown>) => {
+      const record = await rawItem(key);
+      await world.putRaw({ ...record, waiters: { N: '7' } } as never);
+      return send();
+    };
+    requests.faultsOf.UpdateItem = [marked];
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).not.toHaveProperty('request_id');
+    expect(await acquire({ key, holder: 'later' })).toMatchObject({ previous: { fence: first.fence } });
+  });
+
+  it('is not taken for one that had heard of its grant, and then stood still', async () => {
+    const key = 'told, and overdue';
+    const first = await acquire({ key, holder: 'first' });
+    const { task } = await park({ key, holder: 'task', ttlSeconds: 30, parkSeconds: 50 });
+    steps.faults.SendTaskSuccess = ['lost'];
+    await release(first);
+    const { fence } = grantOf(task);
+    const next = await park({ key, holder: 'next' });
+    clock.advance(60_000);
+    await world.handOn(key, 'expired');
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence, ended: 'expired' } });
+  });
+
+  it('says nothing about the grant of another: that one stays on record when it expires', async () => {
+    const key = 'overdue behind another';
+    const { leaseId } = await acquire({ key, holder: 'first', requestId: 'r', ttlSeconds: 2 });
+    const { task } = await park({ key, parkSeconds: 1 });
+    clock.advance(3000);
+    await world.handOn(key, 'expired');
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(await rawItem(key)).toMatchObject({ lease_id: { S: leaseId }, request_id: { S: 'r' } });
+    expect(await rawItem(key)).toHaveProperty('lease_version');
+  });
+
+  it('may stand beside a call of its request that was answered with the grant: that one is named', async () => {
+    const key = 'untold, and shared';
+    const { task } = await unnotified({ key });
+    const shared = await acquire({ key, holder: 'task', requestId: 'r' });
+    expect(shared).toMatchObject({ repeated: true });
+    const next = await park({ key, holder: 'next' });
+    clock.advance(60_000);
+    await repair();
+    expect(task).toMatchObject({ state: 'failed', error: 'LeaseHeld' });
+    expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence: shared.fence, ended: 'expired' } });
+    expect(await rawItem(key)).not.toHaveProperty('answered_at');
+  });
+});
+
+describe('a grant that was delivered, or whose request had it otherwise, is remembered', () => {
+  it('where the task was told and its execution ended', async () => {
+    const execution = steps.newExecution('FAILED');
+    const asked = { key: 'told', requestId: 'r', holder: 'h', execution };
+    expect((await park(asked)).task.state).toBe('succeeded');
+    await executionEnded(execution);
+    await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
+  });
+
+  it('where a plain repeat was answered with it before its task was found gone', async () => {
+    const asked = { key: 'repeated', requestId: 'r', holder: 'h' };
+    const first = await acquire({ key: 'repeated' });
+    await parkWithoutAnswer(asked);
+    let leaseId = '';
+    steps.onTheWay = async (action) => {
+      if (action === 'SendTaskSuccess') ({ leaseId } = await acquire(asked));
+    };
+    await release(first);
+    steps.onTheWay = async () => {};
+    expect((await release({ key: 'repeated', leaseId })).released).toBe(true);
+    await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
+  });
+
+  it.each(['and nobody was left in line', 'and the line still had its mark'])(
+    'where a break ended it before its caller claimed it, %s',
+    async (line) => {
+      const key = `broken unclaimed, ${line}`;
+      const first = await acquire({ key });
+      await world.joinLine(key, 'r');
+      const other = line === 'and nobody was left in line' ? undefined : await park({ key });
+      await release(first);
+      if (other) await world.cancel(key, other.ticket);
+      const fence = Number((await rawItem(key))?.fence?.N);
+      expect(await breakLease({ key, fence })).toMatchObject({ broken: true, holder: 'caller' });
+      expect(await rows(key)).toEqual([]);
+      const late = acquire({ key, holder: 'caller', requestId: 'r' });
+      await expect(late).rejects.toMatchObject(refused('broken'));
+    },
+  );
+});
+
+it('a task whose grant expired keeps its position, whatever a foreign client wrote about the end of that grant', async () => {
+  const key = 'expired, and said to be broken';
+  const { first, task } = await unnotified({ key, ttlSeconds: 5, parkSeconds: 3600 });
+  await world.putRaw({ ...(await rawItem(key)), broken_at: { N: String(clock.now()) } } as never);
+  clock.advance(6000);
+  await world.repairKey(key);
+  expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+});
+
+it('a request whose call did not claim its grant in time has it by its second place in line', async () => {
+  const key = 'unclaimed, and in line again';
+  const first = await acquire({ key });
+  await world.joinLine(key, 'r');
+  clock.advance(1);
+  const { ticket } = await world.joinLine(key, 'r');
+  await release(first);
+  clock.advance(3000);
+  await world.handOn(key, 'expired');
+  expect(await rawItem(key)).toMatchObject({ request_id: { S: 'r' }, ticket: { S: ticket } });
+});
+
+it('a call that is refused is told of its key, where the record vanished while it ended a grant that nobody had claimed', async () => {
+  const key = 'unclaimed, and vanished';
+  const first = await acquire({ key });
+  await world.joinLine(key, 'r');
+  await release(first);
+  clock.advance(3000);
+  const vanishes = async (send: () => Promise<unknown>) => {
+    await world.deleteRaw(key);
+    return send();
+  };
+  requests.faultsOf.UpdateItem = [vanishes];
+  await expect(acquire({ key, holder: 'other' })).rejects.toMatchObject({ code: 'LeaseHeld', context: { key } });
+});

@@ -1,0 +1,163 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { failure } from '../support/worlds/leases.ts';
+import type { LineWorld } from './world.ts';
+
+const MINUTE_MS = 60_000;
+/** From then on every call of an execution that has ended has ended too. */
+const SETTLED_MS = 90_000;
+const NOT_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:not-yet-started';
+
+/** An execution ends, and the event of that end is lost: the schedule asks Step Functions. */
+export async function lostEnds(lineWorld: LineWorld) {
+  const world = await lineWorld();
+  const { acquire, release, park, cancel, grantOf, executionEnded, see, repair, repairAll } = world;
+  const { putTickets, callerRow, steps, newKey, timeline } = world;
+  const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
+  /** A run of the schedule asks about all keys, so no test leaves a waiter that another test meets. */
+  let waiting: { key: string; ticket: string }[] = [];
+  beforeEach(async () => {
+    for (const { key, ticket } of waiting) await cancel(key, ticket);
+    waiting = [];
+    steps.requests.length = 0;
+  });
+
+  /** A lock of an execution of that status, with a task behind. */
+  async function held(status: string, more: object = {}) {
+    const [key, execution] = [newKey(), steps.newExecution(status)];
+    const grant = await acquire({ key, holder: 'wf', execution, ttlSeconds: 3600, ...more });
+    const { ticket, task } = await park({ key });
+    waiting.push({ key, ticket });
+    return { ...grant, execution, task };
+  }
+  /** The execution stops now, without an event. */
+  async function stopped(more: object = {}, status = 'ABORTED') {
+    const lock = await held(status, more);
+    steps.stopped.set(lock.execution, timeline.now());
+    return lock;
+  }
+
+  describe('a lock whose execution has ended, and the event of that end is lost', () => {
+    it('the schedule gives the lock to the task in line, a minute after its grant', async () => {
+      const { task } = await stopped();
+      timeline.advance(MINUTE_MS - 1000);
+      await repairAll();
+      expect([task.state, asked()]).toEqual(['waiting', 0]);
+      timeline.advance(1000);
+      expect(await repairAll()).toMatchObject({ granted: 1 });
+      expect(grantOf(task)).toMatchObject({ previous: { holder: 'wf', ended: 'executionEnded' } });
+    });
+
+    it('the lock stays for its grace', async () => {
+      const { key, task, execution } = await stopped({ graceSeconds: 30 });
+      timeline.advance(MINUTE_MS);
+      await repairAll();
+      expect(await see(key)).toMatchObject({ execution, inGrace: true, remainingMs: 30_000 });
+      timeline.advance(31_000);
+      await repairAll();
+      expect(task.state).toBe('succeeded');
+    });
+
+    it('a lock that has passed to a target is free within two minutes of the end of the target', async () => {
+      const target = steps.newExecution('RUNNING');
+      const { key, task, execution } = await stopped({ target });
+      await executionEnded(execution);
+      expect(await see(key)).toMatchObject({ execution: target });
+      timeline.advance(MINUTE_MS);
+      await repairAll();
+      expect(task.state).toBe('waiting');
+      steps.executions.set(target, 'ABORTED'); // the event of which is lost
+      timeline.advance(MINUTE_MS);
+      await repairAll();
+      expect(task.state).toBe('succeeded');
+    });
+
+    it('the lock stays while the start of its target may be on the way, and ends once every call of the execution has ended', async () => {
+      const { task, execution } = await stopped({ target: NOT_STARTED });
+      timeline.advance(MINUTE_MS);
+      steps.stopped.set(execution, timeline.now());
+      timeline.advance(SETTLED_MS - 1);
+      await repairAll();
+      expect(task.state).toBe('waiting');
+      timeline.advance(1);
+      await repairAll();
+      expect(task.state).toBe('succeeded');
+    });
+
+    it('the lock stays with an execution that was redriven and acquired it after the end that DescribeExecution still shows', async () => {
+      const { task, execution } = await stopped({}, 'FAILED');
+      timeline.advance(MINUTE_MS);
+      steps.stopped.set(execution, timeline.now() - MINUTE_MS - 1000);
+      await repairAll();
+      expect(task.state).toBe('waiting');
+      timeline.advance(SETTLED_MS);
+      await repairAll();
+      expect(task.state).toBe('succeeded');
+    });
+
+    it('a redriven execution may ask again if no task may have been notified of its grant', async () => {
+      const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
+      const asking = { key, requestId: 'r', execution, ttlSeconds: 3600 };
+      steps.faults.SendTaskSuccess = ['refused', 'refused'];
+      await park(asking);
+      const { task } = await park({ key });
+      steps.executions.set(execution, 'ABORTED');
+      timeline.advance(MINUTE_MS);
+      await repairAll();
+      expect(await failure(acquire(asking))).toMatchObject({ code: 'LeaseHeld' });
+      await release(grantOf(task));
+      expect(await acquire(asking)).toMatchObject({ repeated: false });
+    });
+  });
+
+  describe('the questions of the schedule to Step Functions', () => {
+    it('the schedule asks nothing about a lock that no task and no caller waits for', async () => {
+      const key = newKey();
+      await acquire({ key, execution: steps.newExecution(), ttlSeconds: 3600 });
+      timeline.advance(2 * MINUTE_MS);
+      await repairAll();
+      expect([asked(), await see(key)]).toMatchObject([0, { holder: 'tester' }]);
+    });
+
+    it('the schedule asks once in a run about an execution that runs, and a message asks nothing', async () => {
+      const { key } = await held('RUNNING');
+      timeline.advance(2 * MINUTE_MS);
+      await repair(key);
+      expect(asked()).toBe(0);
+      await repairAll();
+      expect(asked()).toBe(1);
+    });
+
+    it.each([
+      ['does not exist, and may be about to start', (arn: string) => steps.executions.delete(arn)],
+      ['belongs to another account', (arn: string) => steps.foreign.add(arn)],
+    ])('the lock stays with an execution that %s', async (_, happens) => {
+      const { execution, task } = await held('FAILED');
+      happens(execution);
+      timeline.advance(2 * MINUTE_MS);
+      await repairAll();
+      expect(task.state).toBe('waiting');
+    });
+
+    it('a run asks no more once Step Functions throttles it, and does not fail', async () => {
+      for (let nth = 0; nth < 12; nth++) await held('RUNNING');
+      timeline.advance(2 * MINUTE_MS);
+      steps.faults.DescribeExecution = Array.from({ length: 40 }, () => 'throttled' as const);
+      await repairAll();
+      // A run works on eight keys at once, and each question has three tries.
+      expect(asked()).toBeGreaterThan(0);
+      expect(asked()).toBeLessThanOrEqual(24);
+    });
+
+    it('a run asks at most a hundred times, whatever executions hold the keys', async () => {
+      const deadline = { N: String(timeline.now() + 3_600_000) };
+      const keys = Array.from({ length: 102 }, newKey);
+      const runs = { execution: steps.newExecution('RUNNING'), ttlSeconds: 3600 };
+      await Promise.all(keys.map((key) => acquire({ key, ...runs })));
+      await putTickets(keys.map((key) => callerRow(key, 'c', { deadline, keep_until: deadline })));
+      await repairAll(); // marks them
+      timeline.advance(2 * MINUTE_MS);
+      await repairAll();
+      expect(asked()).toBe(100);
+    });
+  });
+}

@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import type { LineWorld } from './world.ts';
+
+/** Tasks that have a grant, and that no message about the grant has reached. The schedule notifies those tasks. */
+export async function lateNotices(lineWorld: LineWorld) {
+  const world = await lineWorld();
+  const { acquire, release, grantOf, see, rows, isMarked, repair, precededBy, requests, steps, newKey, timeline } =
+    world;
+  const { parkNext: park, exitInLine, putTickets, callerRow, repairsByUpdate } = world;
+  const ttlSeconds = 3600;
+  /** A task that has the lock, and was not notified. */
+  async function unnotified(terms: object = {}) {
+    const key = newKey();
+    const first = await acquire({ key, ttlSeconds: 60 });
+    const parked = await park({ key, holder: 'task', ttlSeconds, ...terms });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    expect([parked.task.state, await see(key)]).toMatchObject(['waiting', { holder: 'task', waiting: 0, waiters: [] }]);
+    steps.requests.length = 0;
+    return { ...parked, key };
+  }
+  const neither = { told: 0, unanswered: 0 };
+
+  describe('the schedule', () => {
+    it('the schedule notifies a task of its grant from ten seconds after the grant until three minutes after the deadline', async () => {
+      const { key, task } = await unnotified({ parkSeconds: 1, execution: steps.newExecution('RUNNING') });
+      const deadline = Number((await rows(key))[0]?.deadline?.N);
+      timeline.advance(9999);
+      expect(await repair(key)).toMatchObject(neither); // the call that granted the lock may still notify the task
+      timeline.advance(1);
+      steps.faults.SendTaskSuccess = ['refused'];
+      expect(await repair(key)).toMatchObject({ told: 0, unanswered: 1 });
+      timeline.advance(deadline + 180_000 - timeline.now());
+      expect(await repair(key)).toMatchObject(neither);
+      timeline.advance(-1);
+      expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
+      expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, repeated: false });
+      expect(steps.requests.map(({ action }) => action)).not.toContain('DescribeExecution');
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('the schedule deletes the ticket of a task that a message has reached without an answer, and the grant stays', async () => {
+      const key = newKey();
+      const first = await acquire({ key });
+      const { task } = await park({ key, holder: 'task', ttlSeconds });
+      steps.faults.SendTaskSuccess = ['lost'];
+      await release(first);
+      expect(steps.requests).toHaveLength(1); // the client does not send a message again
+      timeline.advance(10_000);
+      expect(await repair(key)).toMatchObject({ granted: 0, ...neither });
+      expect([await rows(key), await see(key)]).toMatchObject([[], { holder: 'task' }]);
+      expect(await release(grantOf(task))).toMatchObject({ released: true });
+    });
+
+    it.each([true, false])(
+      'the schedule leaves a task to another run that sends to the task at the same time (answered: %s)',
+      async (isAnswered) => {
+        const { key, task } = await unnotified();
+        timeline.advance(10_000);
+        const other = precededBy(async () => {
+          if (!isAnswered) steps.faults.SendTaskSuccess = ['refused'];
+          expect(await repair(key)).toMatchObject(isAnswered ? { told: 1 } : { told: 0, unanswered: 1 });
+        });
+        requests.faultsOf.UpdateItem = [...repairsByUpdate, other];
+        expect(await repair(key)).toMatchObject(neither);
+        expect(await repair(key)).toMatchObject({ told: isAnswered ? 0 : 1 });
+        expect([task.state, steps.requests.length, await rows(key)]).toEqual(['succeeded', isAnswered ? 1 : 2, []]);
+      },
+    );
+
+    it('the schedule deletes the row of a caller that has claimed its grant, and does not change the grant', async () => {
+      const key = newKey();
+      const first = await acquire({ key });
+      await exitInLine({ key, holder: 'caller', requestId: 'r' });
+      const claimed = await rows(key);
+      await release(first);
+      await acquire({ key, holder: 'caller', requestId: 'r', ttlSeconds });
+      await putTickets(claimed); // the call exited before it deleted the row
+      timeline.advance(10_000);
+      const before = await see(key);
+      expect(await repair(key)).toMatchObject(neither);
+      expect([await rows(key), steps.requests]).toEqual([[], []]);
+      expect(await see(key)).toMatchObject({ ...before, waiting: 0, waiters: [] });
+    });
+
+    it('the schedule deletes the row of a caller that has left, and puts no mark on a lock without waiters', async () => {
+      const key = newKey();
+      await acquire({ key, ttlSeconds });
+      const now = timeline.now();
+      const until = { deadline: { N: String(now) }, keep_until: { N: String(now + 5000) } };
+      await putTickets([callerRow(key, 'left', until)]);
+      for (const left of [1, 0, 0]) {
+        expect(await repair(key)).toMatchObject({ unanswered: 0 });
+        expect([(await rows(key)).length, await isMarked(key)]).toEqual([left, false]);
+        timeline.advance(5000);
+      }
+      expect(steps.requests).toEqual([]);
+    });
+  });
+}

@@ -1,0 +1,154 @@
+import { expect, it } from 'vitest';
+import { deleteWaiter } from '../../shared/line/waiters.ts';
+import { flagCancelled } from '../../shared/line/waiting-calls.ts';
+import { call } from '../support/emulators/aws.ts';
+import { dyingAfter } from '../support/faults/mortal.ts';
+import { failure } from '../support/worlds/leases.ts';
+import type { LineWorld } from './world.ts';
+
+/** With so little time left, a release leaves the line to others: the lock is free, and keeps its mark. */
+const late = call({ timeLeftMs: () => 1999 });
+
+/** Rules of a call in line (docs/protocols/queue.md#wait). */
+export async function rulesOfCalls(lineWorld: LineWorld) {
+  const world = await lineWorld();
+  const { acquire, heartbeat, release, see, rows, isMarked, removeMark, grantOf, precededBy, steady } = world;
+  const { parkNext: park, exitInLine, dependencies, requests, steps, newKey, timeline } = world;
+  const { later } = timeline;
+  const waits = (key: string, more: object = {}) => acquire({ key, ttlSeconds: 10, waitSeconds: 20, ...more });
+  const names = async (key: string) =>
+    (await rows(key)).map((row) => ({ key: row.key?.S ?? '', ticket: row.ticket?.S ?? '' }));
+  const held = async (ttlSeconds = 60) => {
+    const first = await acquire({ key: newKey(), holder: 'first', ttlSeconds });
+    timeline.advance(1000);
+    return { key: first.key, first };
+  };
+
+  it('a call whose waiter is gone does not put the mark back', async () => {
+    const { key } = await held();
+    const [refused] = await timeline.play(
+      () => failure(waits(key, { waitSeconds: 2 })),
+      () =>
+        later(500, async () => {
+          for (const name of await names(key)) await deleteWaiter(dependencies, name, call());
+          await removeMark(key);
+        }),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseHeld' });
+    expect(refused?.context).not.toHaveProperty('place');
+    expect(await isMarked(key)).toBe(false);
+  });
+
+  it('a call that was paused for longer than the grant window reads its waiter before it hands off', async () => {
+    const { key, first } = await held();
+    const [grant] = await timeline.play(
+      () => steady(key),
+      () =>
+        later(500, async () => {
+          requests.faultsOf.GetItem = [
+            async (send) => {
+              await precededBy(() => release(first, late))(async () => undefined);
+              const answer = await send();
+              timeline.advance(2001);
+              requests.sent.length = 0;
+              return answer;
+            },
+          ];
+        }),
+    );
+    expect(grant).toMatchObject({ holder: 'b' });
+    expect(requests.sent.slice(0, 2)).toEqual(['GetItem', 'Query']);
+  });
+
+  it('a call is answered with its grant even if duplicate calls change the grant before each of its writes', async () => {
+    const { key, first } = await held();
+    const asked = { key, holder: 'c', requestId: 'r', ttlSeconds: 10 };
+    const duplicates = () => Array.from({ length: 8 }, () => precededBy(() => acquire(asked)));
+    let looks = 0;
+    const [grant] = await timeline.play(
+      () => waits(key, asked),
+      () =>
+        later(500, async () => {
+          await release(first);
+          requests.faultsOf.UpdateItem = duplicates();
+          looks = requests.sent.length;
+        }),
+    );
+    expect(grant).toMatchObject({ holder: 'c', repeated: true });
+    // One look finds the grant. All other reads are of rows.
+    expect(requests.sent.slice(looks).filter((name) => name === 'GetItem').length).toBeLessThanOrEqual(1);
+    requests.faultsOf.UpdateItem = duplicates();
+    expect(await acquire(asked)).toMatchObject({ holder: 'c', repeated: true });
+  });
+
+  it('the position in LeaseHeld does not count a waiter that has its grant', async () => {
+    const { key, first } = await held();
+    await exitInLine({ key, holder: 'dead' });
+    await release(first);
+    const [refused] = await timeline.play(() => failure(waits(key, { waitSeconds: 1 })));
+    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { place: 1, waiting: 0 } });
+  });
+
+  it('a repeated acquire does not extend a grant that came from the line', async () => {
+    const { key, first } = await held();
+    const asked = { key, holder: 'dead', requestId: 'r', ttlSeconds: 10 };
+    await exitInLine(asked);
+    await release(first);
+    const claimed = await acquire(asked);
+    timeline.advance(6000);
+    const again = await acquire(asked);
+    expect(again).toMatchObject({ repeated: true, expiresAt: claimed.expiresAt, remainingMs: 4000 });
+    expect(await heartbeat({ key, leaseId: claimed.leaseId })).toMatchObject({ remainingMs: 10_000 });
+  });
+
+  it.each(['with its ticket', 'without its ticket'])(
+    'a withdrawn call gives up its claimed grant if the call asks again %s',
+    async (how) => {
+      const { key, first } = await held();
+      const asked = { key, holder: 'dead', requestId: 'r' };
+      const ticket = await exitInLine(asked);
+      await release(first);
+      await dyingAfter(2, () => acquire(asked)); // exits between its claim and the deletion of the row
+      for (const name of await names(key)) expect(await flagCancelled(dependencies, { name }, call())).toBe(true);
+      const again = how === 'without its ticket' ? asked : { ...asked, ticket, waitSeconds: 20 };
+      expect(await failure(acquire(again))).toMatchObject({ code: 'LeaseLost', context: { reason: 'cancelled' } });
+      expect(await see(key)).toMatchObject({ holder: undefined });
+    },
+  );
+
+  it('a call in line that ends with LeaseLost hands off the free lock', async () => {
+    const { key, first } = await held();
+    const asked = { key, holder: 'twice', requestId: 'r', ttlSeconds: 10 };
+    const task = steps.newTask();
+    const [refused] = await timeline.play(
+      () => failure(acquire({ ...asked, waitSeconds: 20 })),
+      () => later(10, () => park({ key, holder: 'behind' }, task)),
+      () =>
+        later(500, async () => {
+          await release(first);
+          await release(await acquire(asked), late);
+          expect(task.state).toBe('waiting');
+        }),
+    );
+    expect(refused).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
+    expect(task.state).toBe('succeeded');
+  });
+
+  it('a waiter that is not next sleeps no longer than its patience', async () => {
+    const { key, first } = await held();
+    const { task } = await park({ key, holder: 'next' });
+    timeline.advance(1); // a later ticket
+    const left = await failure(timeline.play(() => steady(key, { waitSeconds: 1 })));
+    let releasedAt = 0;
+    await timeline.play(
+      // A call that asks again does not know its position, so it looks each 150 ms.
+      () => failure(steady(key, { ...(left.context.retryWith as object), waitSeconds: 5 })),
+      () =>
+        later(1080, async () => {
+          await release(first, late);
+          releasedAt = timeline.now();
+        }),
+    );
+    expect(Date.parse(grantOf(task).acquiredAt) - releasedAt).toBeLessThanOrEqual(200);
+  });
+}
