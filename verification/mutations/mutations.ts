@@ -673,9 +673,17 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         `await putWaiter(dependencies, waiter, call);
-  const outcome = await enter(dependencies, { lock, waiter }, call);`,
-        `const outcome = await enter(dependencies, { lock, waiter }, call);
-  if (outcome === 'waits') await putWaiter(dependencies, waiter, call);`,
+  const outcome = await enter(`,
+        'const outcome = await enter(',
+      ),
+      change(
+        `    throw error;
+  });
+  const { holder } = asked;`,
+        `    throw error;
+  });
+  if (outcome === 'waits') await putWaiter(dependencies, waiter, call);
+  const { holder } = asked;`,
       ),
     ],
     only: 'queue',
