@@ -60,7 +60,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
       // A duplicate call may have a grant by now. Then the next write meets its grant.
       const isOwn = isRepeatable(after, request, triedAt);
       // Another call has served the line at the same time, and no waiter was left.
-      const isFree = !isLeased(after) && after.waiters === undefined;
+      const isFree = end === 'overtaken' && !isLeased(after) && after.waiters === undefined;
       if ((end !== 'empty' || lineSeenEmpty) && !isOwn && !isFree) return { won: false, record: after };
       lineSeenEmpty = true;
     }
