@@ -32,7 +32,6 @@ const MAX_TRIES = 5;
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
   let before: LeaseRecord = { key: request.key };
-  let lineSeenEmpty = false;
   let meetings = 1;
   for (let tries = 1; ; tries++) {
     const grant = newGrant(dependencies, request, before);
@@ -57,12 +56,10 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
     if (record.malformed !== undefined) throw unusable(record);
     if (record.waiters !== undefined || (isLeased(record) && record.claimTtlMs !== undefined)) {
       const { end, record: after } = await handOffIfNext(dependencies, record, call);
+      // No waiter is left, as this call or another call has seen.
+      const isFree = end === 'empty' || (!isLeased(after) && after.waiters === undefined);
       // A duplicate call may have a grant by now. Then the next write meets its grant.
-      const isOwn = isRepeatable(after, request, triedAt);
-      // Another call has served the line at the same time, and no waiter was left.
-      const isFree = !isLeased(after) && after.waiters === undefined;
-      if ((end !== 'empty' || lineSeenEmpty) && !isOwn && !isFree) return { won: false, record: after };
-      lineSeenEmpty = true;
+      if (!isFree && !isRepeatable(after, request, triedAt)) return { won: false, record: after };
     }
     before = record;
   }

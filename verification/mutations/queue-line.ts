@@ -28,7 +28,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a plain call is refused a free lease whose line another call has emptied',
-    [change('&& !isOwn && !isFree)', '&& !isOwn)')],
+    [change("end === 'empty' || (!isLeased(after) && after.waiters === undefined)", "end === 'empty'")],
     'a plain call takes a lock whose expired holder releases it at that moment',
   ),
   shown(
