@@ -248,7 +248,7 @@ describe('a key that is used as a pool', () => {
     await alone.begun();
     const { code, stdout, stderr } = await run(key, '--', 'echo', 'in');
     expect([code, stdout]).toEqual([64, '']);
-    expect(stderr).toMatch(/is used as a pool, in use: 1000000 by job-\d+: pass --limit, --shared or --exclusive/);
+    expect(stderr).toMatch(/is used as a pool, in use: all by job-\d+: pass --limit, --shared or --exclusive/);
     expect((await alone.finish()).code).toBe(0);
   });
 });
