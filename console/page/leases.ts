@@ -51,7 +51,7 @@ const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'State',
     cell: (row) =>
-      html`<${State} of=${row} />${row.waiting > 0 && html` <span class="state waiting">${row.waiting} in line</span>`}`,
+      html`<${State} of=${row} />${row.waiting > 0 && html` <span class="state waiting">up to ${row.waiting} in line</span>`}`,
   },
   {
     head: 'Time left',

@@ -253,7 +253,7 @@ describe('an operator', () => {
     expect(pool).toMatchObject({ key: 'op/pool', used: 2, limit: 5 });
     const [{ fence }, { fence: other }] = pool.holders;
     const holders = async () => {
-      const lines = (await run('queue', 'op/pool')).stdout.trimEnd().split('\n').slice(6);
+      const lines = (await run('queue', 'op/pool')).stdout.trimEnd().split('\n').slice(7);
       return lines.map((line) => line.split(/ {2,}/).slice(0, 3));
     };
     expect(await holders()).toEqual([
