@@ -148,8 +148,8 @@ async function commits(findings: Findings, service: Service): Promise<void> {
 /** The Rust crate takes the record of a pool for a held lease, also if the pool is empty. */
 async function pools(findings: Findings, service: Service): Promise<void> {
   const page = await service.call('readLeases', { kind: 'pool', limit: 1 }, ONCE).catch((error) => {
-    // A deployment of an earlier version lists no pools.
-    if (isHoldfastError(error, 'InvalidRequest')) return undefined;
+    // A deployment of an earlier version lists no pools, and another one may have no leases.
+    if (isHoldfastError(error, 'InvalidRequest') || isHoldfastError(error, 'Refused')) return undefined;
     throw error;
   });
   const [pool] = (page as Listing | undefined)?.leases ?? [];
