@@ -4,17 +4,17 @@ import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
 import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/permits/conditions.ts';
 import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
-import { entryItem, keyOf } from '../shared/permits/record.ts';
+import { entryItem } from '../shared/permits/record.ts';
 import { remember } from '../shared/permits/ring.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
-const table = process.env.POOLS_TABLE;
+const table = process.env.LEASES_TABLE;
 const holder = 'bench';
 const LIMIT = 8;
 const ttlMs = 60_000;
 
-const ttlAt = (now: number) => integer(Math.ceil(now / 1000) + 86_400 + 3600);
+const ttlAt = (now: number) => integer(Math.ceil(now / 1000) + 400 * 86_400);
 
 /** @returns the lease id */
 export async function acquire(key: string, requestId: string = randomUUID()): Promise<string> {
@@ -24,11 +24,17 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
   const { Attributes: standing } = await client.send(
     new UpdateItemCommand({
       TableName: table,
-      Key: keyOf(key),
+      Key: { key: { S: key } },
       UpdateExpression:
-        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #last_limit = :limit, #ttl_at = :ttl_at',
+        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #last_limit = :limit, #lease_expiry = :lease_expiry, #lease_version = :pool',
       ...conditionFields(all(hasRoom(LIMIT - 1), canRise, isNotRemembered(name), hasNoEntry(name, 0), isUnmarked), {
-        names: { '#n0': `f${name}`, '#fence': 'fence', '#last_limit': 'last_limit', '#ttl_at': 'ttl_at' },
+        names: {
+          '#n0': `f${name}`,
+          '#fence': 'fence',
+          '#last_limit': 'last_limit',
+          '#lease_expiry': 'lease_expiry',
+          '#lease_version': 'lease_version',
+        },
         values: {
           ':g0': entryItem({ id, version, holder, expiresAt: now + ttlMs, ttlMs, acquiredAt: now, weight: 1 }),
           ':n0': integer(1),
@@ -36,7 +42,8 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
           ':zero': integer(0),
           ':weight': integer(1),
           ':limit': integer(LIMIT),
-          ':ttl_at': ttlAt(now),
+          ':lease_expiry': ttlAt(now),
+          ':pool': { S: 'pool' },
         },
       }),
       ReturnValues: 'ALL_NEW',
@@ -54,10 +61,16 @@ export async function release(key: string, leaseId: string): Promise<void> {
   await client.send(
     new UpdateItemCommand({
       TableName: table,
-      Key: keyOf(key),
-      UpdateExpression: `SET #used = #used - #h.w, ${set.join(', ')}, #ttl_at = :ttl_at REMOVE #h, #f`,
+      Key: { key: { S: key } },
+      UpdateExpression: `SET #used = #used - #h.w, ${set.join(', ')}, #lease_expiry = :lease_expiry, #lease_version = :pool REMOVE #h, #f`,
       ...conditionFields(isOf(proof), {
-        names: { ...names, '#f': `f${name}`, '#used': 'used', '#ttl_at': 'ttl_at' },
+        names: {
+          ...names,
+          '#f': `f${name}`,
+          '#used': 'used',
+          '#lease_expiry': 'lease_expiry',
+          '#lease_version': 'lease_version',
+        },
         values: { ...values, ':ttl_at': ttlAt(Date.now()) },
       }),
       ReturnValues: 'ALL_NEW',

@@ -4,7 +4,7 @@ import { extendPermit } from '../shared/permits/heartbeat.ts';
 import { releasePermit } from '../shared/permits/release.ts';
 
 /** The domain functions of permits, without schema, door, log or metrics. */
-const dependencies = withPools(leasesFromEnvironment());
+const dependencies = leasesFromEnvironment();
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 const domain = {
   acquire: acquirePermit(dependencies),

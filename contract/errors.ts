@@ -20,7 +20,7 @@ const retryInLine = () =>
   texts(
     'Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place.',
   );
-const key = () => text('The lease.');
+const key = () => text('The key.');
 const alias = () => text('The alias, as `name:branch`.');
 const path = () => text('The path of the commit.');
 const kind = () => oneOf(['ledger', 'graph_source'], 'What the alias is.');

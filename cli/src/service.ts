@@ -20,6 +20,8 @@ interface ServiceOptions {
 
 type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
 
+export type ReadKey = components['schemas']['LeaseWithQueue'] | components['schemas']['Pool'];
+
 /**
  * The service as the verbs call it, with the calls and retries of the client. It does not use the client's class, because no
  * bundler removes the methods of a class that no verb needs.
@@ -45,9 +47,9 @@ export class Service {
     return insist(this.#core, operation, request, { ...this.#limits, ...options });
   }
 
-  /** One lease, whose waiters are counted. */
-  readLease(key: string, request: Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'> = {}, options?: CallOptions) {
-    return this.call('readLeases', { key, ...request }, options) as Promise<components['schemas']['LeaseWithQueue']>;
+  /** A lease or a pool, whose waiters are counted. */
+  readKey(key: string, request: Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'> = {}, options?: CallOptions) {
+    return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }
 
   /** The rows of a list, in pages of a thousand. */

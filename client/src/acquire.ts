@@ -52,7 +52,8 @@ type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for it as long as the caller likes.
- * @throws HoldfastError LeaseHeld when the wait is over, and the errors of every call; the reason of the signal
+ * @throws HoldfastError LeaseHeld when the wait is over; WrongKind at once, because a wait for the other kind has no end; the errors of every call;
+ * the reason of the signal
  */
 export const acquire = (
   core: Core,

@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Take a lease, or learn who holds it
-         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once.
+         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -237,8 +237,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End the lease that an operator saw
-         * @description Ends a lease, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.
+         * End the lease or the permit that an operator saw
+         * @description Ends a lease or a permit, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -260,7 +260,7 @@ export interface paths {
         put?: never;
         /**
          * Take a task or a call out of the queue
-         * @description Takes a task or a call out of the queue, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.
+         * @description Takes a task or a call out of the line of a key, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -472,7 +472,7 @@ export interface components {
             fence: number;
             /** @description Who holds the lease, as the caller named itself. */
             holder: string;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
             leaseId: string;
@@ -489,7 +489,7 @@ export interface components {
                 from: number;
                 /**
                  * Format: int64
-                 * @description The limit that this caller named.
+                 * @description The limit of this permit. There is no `limitChanged` if both limits are the same.
                  */
                 to: number;
             };
@@ -524,7 +524,7 @@ export interface components {
              */
             weight?: number;
         };
-        /** @description Takes a lease; with a task token, parks a task for it. */
+        /** @description Takes a lease, or with `limit` or `mode` a permit; with a task token, parks a task for it. */
         AcquireRequest: {
             /** @description Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease. */
             data?: unknown;
@@ -539,7 +539,7 @@ export interface components {
             graceSeconds?: number;
             /** @description Who the caller is, shown to others. Up to 256 bytes of UTF-8. */
             holder: string;
-            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
             /** @description Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it. */
             limit?: number;
@@ -593,19 +593,19 @@ export interface components {
              */
             code: "AlreadyExists";
         };
-        /** @description Breaks the lease that an operator saw. */
+        /** @description Breaks the lease or the permit that an operator saw. */
         BreakRequest: {
             /**
              * Format: int64
-             * @description The fence of the lease to end, as the operator read it.
+             * @description The fence of the lease or the permit to end, as the operator read it.
              */
             fence: number;
-            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
             /** @description True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work. */
             wait?: boolean;
         };
-        /** @description The lease that an operator has broken. */
+        /** @description The lease or the permit that an operator has broken. */
         Broken: {
             /** @constant */
             broken: true;
@@ -613,7 +613,7 @@ export interface components {
             ended: boolean;
             /**
              * Format: int64
-             * @description Of the lease that was broken.
+             * @description The fence of the lease or the permit that was broken.
              */
             fence: number;
             /** @description The holder, which is to end its work. Null if the record does not say. */
@@ -623,7 +623,7 @@ export interface components {
              * @description The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat fails earlier. Null if the record does not say.
              */
             holderUntil: string | null;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /**
              * Format: date-time
@@ -635,14 +635,14 @@ export interface components {
         Cancelled: {
             /** @constant */
             cancelled: true;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @description The place in the queue that it had. */
             ticket: string;
         };
-        /** @description Takes a task or a call out of the queue, by its ticket. */
+        /** @description Takes a task or a call out of the line of a key, by its ticket. */
         CancelRequest: {
-            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
             /** @description The place in the queue, as `acquire` or a list of `waiters` shows it. */
             ticket: string;
@@ -884,7 +884,7 @@ export interface components {
             alias?: string;
             /** @enum {string} */
             code: "Conflict";
-            /** @description The lease. */
+            /** @description The key. */
             key?: string;
             /** @enum {integer} */
             status: 409;
@@ -1119,7 +1119,7 @@ export interface components {
             fence: number;
             /** @description Who holds the lease, as the caller named itself. */
             holder: string;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
             leaseId: string;
@@ -1185,7 +1185,7 @@ export interface components {
         };
         /** @description Extends a lease. */
         HeartbeatRequest: {
-            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
             /** @description The `leaseId` of the grant. */
             leaseId: string;
@@ -1278,7 +1278,7 @@ export interface components {
             holder: string | null;
             /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /**
              * Format: int64
@@ -1314,7 +1314,7 @@ export interface components {
             holder: string | null;
             /** @description Of a pool: those that end first, up to ten. The first is `holder`. */
             holders?: components["schemas"]["PermitHolder"][];
-            /** @description The lease. */
+            /** @description The key. */
             key: string;
             /**
              * Format: int64
@@ -1362,7 +1362,7 @@ export interface components {
             code: "LeaseLost";
             /** @description Who holds the lease now. Null where nobody does, or the record does not say. */
             holder: string | null;
-            /** @description The lease. */
+            /** @description The key. */
             key: string;
             /**
              * @description How it was lost.
@@ -1401,7 +1401,7 @@ export interface components {
             holder: string | null;
             /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @constant */
             kind: "lease";
@@ -1507,7 +1507,7 @@ export interface components {
             holders?: number;
             /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /**
              * @description What the key is used as.
@@ -1562,7 +1562,7 @@ export interface components {
         NotCancelled: {
             /** @constant */
             cancelled: false;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /**
              * @description It has the lease by now, its task or call no longer waits, or there is no such ticket.
@@ -1578,7 +1578,7 @@ export interface components {
             alias?: string;
             /** @enum {string} */
             code: "NotFound";
-            /** @description The lease. */
+            /** @description The key. */
             key?: string;
             /**
              * @description What the alias is.
@@ -1596,7 +1596,7 @@ export interface components {
         };
         /** @description The caller did not hold the lease. That is no error, because releases stand in cleanup code. */
         NotReleased: {
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /**
              * @description Another caller has it, an operator broke it, or there is no trace of it.
@@ -1610,7 +1610,7 @@ export interface components {
         NotWithdrawn: {
             /** @constant */
             cancelled: false;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /**
              * @description No call of the caller's waits by that request, and it has no lease, or no longer.
@@ -1627,7 +1627,7 @@ export interface components {
             alias?: string;
             /** @enum {string} */
             code: "OutcomeUnknown";
-            /** @description The lease. */
+            /** @description The key. */
             key?: string;
             /** @description The path of the commit. */
             path?: string;
@@ -1649,7 +1649,7 @@ export interface components {
         Parked: {
             /** @description Who waits. */
             holder: string;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @description False where the task was notified at once, or is being notified by another call. */
             parked: boolean;
@@ -2113,7 +2113,7 @@ export interface components {
         QueueFull: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "QueueFull";
-            /** @description The lease. */
+            /** @description The key. */
             key: string;
             /**
              * Format: int64
@@ -2150,14 +2150,14 @@ export interface components {
         };
         /** @description The lease is free, or the next in the queue holds it. */
         Released: {
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @constant */
             released: true;
         };
         /** @description Gives a lease back. */
         ReleaseRequest: {
-            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
             /** @description The `leaseId` of the grant. */
             leaseId: string;
@@ -2593,7 +2593,7 @@ export interface components {
         Unavailable: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "Unavailable";
-            /** @description The lease. */
+            /** @description The key. */
             key?: string;
             /**
              * Format: int64
@@ -2709,7 +2709,7 @@ export interface components {
         Withdrawn: {
             /** @constant */
             cancelled: true;
-            /** @description The name of the lease. */
+            /** @description The name of the resource. */
             key: string;
             /** @description The request. */
             requestId: string;
@@ -2718,14 +2718,14 @@ export interface components {
         WithdrawRequest: {
             /** @description The `holder` of the acquisition, as it was sent to `acquire`. */
             holder: string;
-            /** @description The name of the lease: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
             /** @description The `requestId` of the acquisition, as it was sent to `acquire`. */
             requestId: string;
             /** @description The place of the call in line, from `retryWith`: withdraws that place without a read of the whole line, and what it got. Leave `ticket` out if a response to another call of the request was lost, because that call may have a place too. */
             ticket?: string;
         };
-        /** @description The key is used as something else. */
+        /** @description The key is used as the other kind. */
         WrongKind: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "WrongKind";
@@ -2743,7 +2743,7 @@ export interface components {
             holder: string | null;
             /** @description Of a pool: the holders whose permits end first, up to ten. */
             holders?: components["schemas"]["PermitHolder"][];
-            /** @description The lease. */
+            /** @description The key. */
             key: string;
             /**
              * @description What the key is used as.
@@ -3365,14 +3365,14 @@ export interface operations {
             query?: {
                 /** @description The `nextCursor` of the page before. Not with `key`. */
                 cursor?: string;
-                /** @description Only leases of this holder. Not with `key`. */
+                /** @description Only keys of this holder. The row of a pool then shows the permits of this holder. Not with `key`. */
                 holder?: string;
                 /**
-                 * @description The name of the lease: any text up to 1,024 bytes of UTF-8. Without it the answer is a page of all leases.
+                 * @description The name of the resource: any text up to 1,024 bytes of UTF-8. Without a key the answer is a page of all keys.
                  * @example nightly-report
                  */
                 key?: string;
-                /** @description Only keys that are used so. Not with `key`. */
+                /** @description Only keys of this kind. Not with `key`. */
                 kind?: "lease" | "pool";
                 /** @description How many to list. 100 where it is not given. With `key`: of those in line, and only with `waiters`. */
                 limit?: number;
@@ -3452,7 +3452,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. The key is used as something else. */
+            /** @description Someone else holds the lease. The key is used as the other kind. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -3518,7 +3518,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease has ended, or is to end. */
+            /** @description The lease or the permit has ended, or is to end. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */

@@ -15,6 +15,7 @@ import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from '
 
 type Schemas = components['schemas'];
 type StageRequest = RequestOf<'stageUpload'>;
+type ReadKey = Schemas['LeaseWithQueue'] | Schemas['Pool'];
 type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
 /**
@@ -39,7 +40,8 @@ export class Holdfast {
 
   /**
    * Acquires a lease and keeps it by heartbeats, until it is released or lost.
-   * @throws HoldfastError LeaseHeld if another caller holds it until the wait is over, and the errors of every call
+   * @throws HoldfastError LeaseHeld if another caller holds it until the wait is over; WrongKind, at once, if other callers use the key as the
+   * other kind; and the errors of every call
    */
   acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
     return this.#acquire(key, options);
@@ -101,18 +103,12 @@ export class Holdfast {
     return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
   }
 
-  /** What a key is used as (`kind`), who holds it, and how many wait in line; with `waiters`, which ones. */
-  readLease(
-    key: string,
-    request: ReadOne = {},
-    options?: CallOptions,
-  ): Promise<Schemas['LeaseWithQueue'] | Schemas['Pool']> {
-    return this.call('readLeases', { key, ...request }, options) as Promise<
-      Schemas['LeaseWithQueue'] | Schemas['Pool']
-    >;
+  /** A lease, or a pool with its holders: `kind` tells which. With how many wait in line; with `waiters`, which ones. */
+  readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<ReadKey> {
+    return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }
 
-  /** All leases that the filter lets through, page by page. */
+  /** All keys that the filter lets through, page by page: leases and pools. With `sort`, each page costs a read of the whole table. */
   leases(filter: Omit<Filter<'readLeases'>, 'key' | 'waiters'> = {}, options?: CallOptions) {
     return paged(
       (cursor) => this.call('readLeases', { ...filter, ...cursor }, options) as Promise<Schemas['KeyPage']>,
@@ -120,10 +116,10 @@ export class Holdfast {
     );
   }
 
-  /** Ends the lease with the fence that an operator saw. */
+  /** Ends the lease or the permit with the fence that an operator saw. */
   declare readonly breakLease: Plain<'breakLease'>;
 
-  /** Takes a parked task out of the queue. */
+  /** Takes a parked task or a waiting call out of the line of its key. */
   declare readonly cancelWaiter: Plain<'cancelWaiter'>;
 
   /**

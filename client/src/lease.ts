@@ -32,6 +32,8 @@ export interface Lease extends AsyncDisposable {
   readonly leaseId: string;
   /** The previous holder, and how its lease ended: after `expired` and `broken` its work may be half done. */
   readonly previous: Acquired['previous'];
+  /** If this permit named another limit than the grant before it: callers that disagree on a limit can each lower or raise it. */
+  readonly limitChanged: Acquired['limitChanged'];
   /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
   readonly expiresAt: string;
   /**
@@ -76,7 +78,7 @@ const MARGIN_MS = 1000;
  */
 export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
   const { by, emit } = core;
-  const { key, holder, fence, leaseId, previous, waitedMs } = granted;
+  const { key, holder, fence, leaseId, previous, limitChanged, waitedMs } = granted;
   const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked } = options;
   const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
@@ -197,6 +199,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     fence,
     leaseId,
     previous,
+    limitChanged,
     get expiresAt() {
       return grant.expiresAt;
     },

@@ -28,8 +28,8 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const isPermit = noun === 'permit';
   const who = holder ?? 'a client that leaves no name';
   const act = async () => {
-    const kind = { ...(isPermit && { pool: true }), ...(!isNow && { wait: true }) };
-    const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...kind }).catch((error) => {
+    const wait = !isNow && { wait: true };
+    const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...wait }).catch((error) => {
       throw whyNotBroken(error, noun);
     });
     const what = ended ? `this page broke the ${noun} of ${who}` : `this page asked ${who} to stop`;
@@ -83,7 +83,7 @@ interface CancelProps {
 
 /** Why a ticket was not cancelled. */
 const NOT_CANCELLED = {
-  granted: 'It has the lease by now, so it was not cancelled.',
+  granted: 'It has its grant by now, so it was not cancelled.',
   gone: 'It waits no more. The ticket is out of the queue.',
   unknown: 'There is no such ticket any more.',
 };
@@ -107,7 +107,7 @@ export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedA
   };
   return html`<${Confirm} title=${`Take this ${kind} out of the queue?`} act="Take it out" onAct=${act} onClose=${onClose}>
     <dl class="facts">
-      <dt>Lease</dt><dd class="mono">${leaseKey}</dd>
+      <dt>Key</dt><dd class="mono">${leaseKey}</dd>
       <dt>Who waits</dt><dd class="mono">${holder}</dd>
       <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
       <dt>Ticket</dt><dd class="mono">${ticket}</dd>

@@ -1,4 +1,5 @@
-import type { InFlight, Lease, NameRecord } from './service.ts';
+import type { InFlight, ListedKey, NameRecord } from './service.ts';
+import { usedText } from './words.ts';
 
 /** Something that this page saw change between two looks. */
 export interface Change {
@@ -19,20 +20,34 @@ export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap
 const someone = (holder: string | null) => holder ?? 'a client that leaves no name';
 
 /** Heartbeats are not told: they change nothing but the time. */
-export const leaseChanges: Compare<Lease> = (before, after) => {
+export const keyChanges: Compare<ListedKey> = (before, after) => {
   const said: Said[] = [];
   for (const [subject, now] of after) {
     const then = before.get(subject);
-    const what = then ? leaseChange(then, now) : now.state === 'held' ? `${someone(now.holder)} took it` : undefined;
+    const what = then ? keyChange(then, now) : firstSight(now);
     if (what) said.push({ subject, what });
-    if (Boolean(then?.waiting) !== now.waiting)
-      said.push({ subject, what: now.waiting ? 'somebody waits for it' : 'nobody waits for it any more' });
+    if (Boolean(then?.waiting) !== Boolean(now.waiting))
+      said.push({ subject, what: now.waiting ? 'a line has formed' : 'its line is empty' });
   }
   for (const subject of before.keys()) if (!after.has(subject)) said.push({ subject, what: 'its record is gone' });
   return said;
 };
 
-function leaseChange(then: Lease, now: Lease): string | undefined {
+function firstSight(now: ListedKey): string | undefined {
+  if (now.kind === 'pool') return inUse(now);
+  return now.state === 'held' ? `${someone(now.holder)} took it` : undefined;
+}
+
+const inUse = (now: ListedKey): string => `${usedText(now)} in use`;
+
+/** Which permit of a pool ends first changes with each heartbeat, so a pool changes by what is in use. */
+function keyChange(then: ListedKey, now: ListedKey): string | undefined {
+  if (now.kind !== then.kind) return now.kind === 'pool' ? `it is a pool now, ${inUse(now)}` : 'it is a lease now';
+  if (now.kind === 'lease') return leaseChange(then, now);
+  return now.used === then.used && now.holders === then.holders ? undefined : `${inUse(now)}, before ${usedText(then)}`;
+}
+
+function leaseChange(then: ListedKey, now: ListedKey): string | undefined {
   if (now.fence !== then.fence && now.state === 'held') {
     if (then.state === 'held')
       return `it went from ${someone(then.holder)} to ${someone(now.holder)}, fence ${now.fence}`;

@@ -6,11 +6,13 @@ import { At, Draining, Execution, Loaded, None, Nothing, Since, State, TimeLeft 
 import { Permits } from './permits.ts';
 import { usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
-import { call, type LeaseWithQueue, type Waiter } from './service.ts';
+import { call, type LeaseWithQueue, type Pool, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
 
 const EVERY_MS = 2000;
 const MOST_WAITERS = 100;
+
+type Read = LeaseWithQueue | Pool;
 
 interface DetailProps {
   leaseKey: string;
@@ -19,16 +21,20 @@ interface DetailProps {
   onChange(): void;
 }
 
-/** Everything of one lease: its holder, its queue, and what was seen of it. */
+/** Everything of one key, by one call: its holders, its line, and what was seen of it. */
 export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
   const ask = useMemo(
     () => (signal: AbortSignal) =>
-      call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<LeaseWithQueue>,
+      call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Read>,
     [leaseKey],
   );
   const polled = usePolled(ask, {
     everyMs: EVERY_MS,
-    fingerprint: ({ state, ending, fence, waiting, expiresAt }) => [state, ending, fence, waiting, expiresAt].join(),
+    fingerprint: (read) => {
+      const grants = read.kind === 'pool' ? read.holders : [read];
+      const parts = grants.flatMap(({ state, ending, fence, expiresAt }) => [state, ending, fence, expiresAt]);
+      return [read.kind, read.waiting, ...parts].join();
+    },
   });
   const changed = () => {
     polled.refresh();
@@ -37,12 +43,15 @@ export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
   return html`<section class="detail" aria-labelledby="detail-title">
     <header>
       <h2 id="detail-title" class="mono" tabindex="-1">${leaseKey}</h2>
-      <a class="button close" href=${linkTo({ view: 'leases', query: route.query, show: route.show })} data-close aria-label="Close this lease">Close</a>
+      <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
     </header>
-    <${Loaded} polled=${polled}>${(lease: LeaseWithQueue, at: number) => html`
-      <${Facts} lease=${lease} at=${at} onChange=${changed} />
-      <${Queue} lease=${lease} at=${at} onChange=${changed} />
-      <${Permits} leaseKey=${leaseKey} onChange=${onChange} />
+    <${Loaded} polled=${polled}>${(read: Read, at: number) => html`
+      ${
+        read.kind === 'pool'
+          ? html`<${Permits} pool=${read} at=${at} onChange=${changed} />`
+          : html`<${Facts} lease=${read} at=${at} onChange=${changed} />`
+      }
+      <${Queue} of=${read} at=${at} onChange=${changed} />
       <${Seen} leaseKey=${leaseKey} />
     `}<//>
   </section>`;
@@ -87,7 +96,7 @@ function Facts({ lease, at, onChange }: PartProps) {
   `;
 }
 
-function Queue({ lease: { key, waiting, waiters = [] }, at, onChange }: PartProps) {
+function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartProps, 'lease'> & { of: Read }) {
   const context = useContext(Page);
   const [cancelling, setCancelling] = useState<Waiter>();
   const refusal = refusalOf(context, 'cancelWaiter');
@@ -95,7 +104,7 @@ function Queue({ lease: { key, waiting, waiters = [] }, at, onChange }: PartProp
     <h3>Queue</h3>
     ${
       waiting === 0
-        ? html`<${Nothing}>Nobody waits for this lease.<//>`
+        ? html`<${Nothing}>The line is empty.<//>`
         : html`<p>${waiting > waiters.length ? `More than ${counted(waiters.length, 'waiter')} in line. The first are shown.` : `${counted(waiting, 'waiter')} in line, the first on top.`}</p>
           <ol class="queue">${waiters.map((waiter, index) => html`<${Place} key=${waiter.ticket} place=${index + 1} waiter=${waiter} at=${at} refusal=${refusal} onCancel=${() => setCancelling(waiter)} />`)}</ol>
           ${refusal && html`<p class="why">${refusal}</p>`}`

@@ -4,7 +4,7 @@ import { useTicking } from './clock.ts';
 import { Page } from './context.ts';
 import { html } from './html.ts';
 import type { Polled } from './polling.ts';
-import { type Lease, type Problem, permissionFor } from './service.ts';
+import { type LeaseWithQueue, type Problem, permissionFor } from './service.ts';
 import { clockTime, consoleLink, duration } from './words.ts';
 
 /** What is left of a time, as a bar that drains and in words. */
@@ -37,7 +37,13 @@ export function Draining({ remainingMs, at, wholeMs, over = 'over' }: DrainingPr
 }
 
 /** What is left of a lease of the whole that a heartbeat gives. */
-export function TimeLeft({ lease, at }: { lease: Pick<Lease, 'state' | 'remainingMs' | 'ttlSeconds'>; at: number }) {
+export function TimeLeft({
+  lease,
+  at,
+}: {
+  lease: Pick<LeaseWithQueue, 'state' | 'remainingMs' | 'ttlSeconds'>;
+  at: number;
+}) {
   const { state, remainingMs, ttlSeconds } = lease;
   if (remainingMs === null) return state === 'held' ? None('without end') : null;
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;

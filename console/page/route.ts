@@ -7,11 +7,14 @@ export type View = (typeof VIEWS)[number];
 /** Where in the page the reader is. It is in the fragment of the address, so that it can be linked to. */
 export interface Route {
   view: View;
-  /** The lease that is open beside the list. */
+  /** The lease or the pool that is open beside the list. */
   key: string | undefined;
   query: string;
   /** Which rows to show, as each view understands it. */
   show: string;
+  /** Which kind of rows to show, and by what they are sorted, as each view understands it. */
+  kind: string;
+  sort: string;
 }
 
 /** @param fragment as `location.hash` has it */
@@ -21,7 +24,10 @@ function parseRoute(fragment: string): Route {
   const view = VIEWS.find((one) => one === name) ?? 'leases';
   const fields = new URLSearchParams(search);
   const key = view === 'leases' && rest.length > 0 ? decoded(rest.join('/')) : '';
-  return { view, key: key || undefined, query: fields.get('q') ?? '', show: fields.get('show') ?? '' };
+  const [query = '', show = '', kind = '', sort = ''] = ['q', 'show', 'kind', 'sort'].map(
+    (name) => fields.get(name) ?? '',
+  );
+  return { view, key: key || undefined, query, show, kind, sort };
 }
 
 /** A link that was cut in the middle of an escape is read as it stands. */
@@ -33,8 +39,9 @@ function decoded(text: string): string {
   }
 }
 
-export function linkTo({ view, key, query = '', show = '' }: Partial<Route> & { view: View }): string {
-  const fields = new URLSearchParams({ ...(query && { q: query }), ...(show && { show }) }).toString();
+export function linkTo({ view, key, query, ...rest }: Partial<Route> & { view: View }): string {
+  const given = Object.entries({ q: query, ...rest }).filter((field): field is [string, string] => Boolean(field[1]));
+  const fields = new URLSearchParams(given).toString();
   return `#/${view}${key === undefined ? '' : `/${encodeURIComponent(key)}`}${fields && `?${fields}`}`;
 }
 

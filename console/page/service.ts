@@ -3,7 +3,7 @@ import { READS } from '../../client/src/routes.ts';
 import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../client/src/transport.ts';
 
 type Schemas = components['schemas'];
-export type Lease = Schemas['ListedLease'];
+export type ListedKey = Schemas['ListedKey'];
 export type LeaseWithQueue = Schemas['LeaseWithQueue'];
 export type Waiter = Schemas['Waiter'];
 export type Pool = Schemas['Pool'];

@@ -26,6 +26,15 @@ export function clockTime(instant: string | number, now = Date.now()): string {
   });
 }
 
+/** The weight of a permit that has the pool alone. */
+const EXCLUSIVE_WEIGHT = 1_000_000;
+
+/** How much of a pool is in use: `3 of 5`. */
+export const usedText = ({ used = 0, limit }: { used?: number; limit?: number | null }): string => {
+  if (used >= EXCLUSIVE_WEIGHT) return 'all';
+  return limit ? `${used} of ${limit}` : String(used);
+};
+
 /** `1 task`, `3 tasks`. */
 export const counted = (count: number, noun: string): string =>
   `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;

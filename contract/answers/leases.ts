@@ -13,7 +13,7 @@ import { always, component, count, flag, instant, json, list, nullable, number, 
 import { mode, used, weight } from './pools.ts';
 import { waiter } from './waiters.ts';
 
-const key = () => text('The name of the lease.');
+const key = () => text('The name of the resource.');
 const nextCursor = () => nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.'));
 
 const grantFields = () => ({
@@ -67,7 +67,7 @@ export const acquired = component<Acquired>()(
     limitChanged: z.exactOptional(
       z.strictObject({
         from: count('The limit that the grant before named.'),
-        to: count('The limit that this caller named.'),
+        to: count('The limit of this permit. There is no `limitChanged` if both limits are the same.'),
       }),
     ),
   }),
@@ -105,11 +105,11 @@ export const released = z.union([wasReleased, wasNotReleased]);
 
 export const broken = component<Broken>()(
   'Broken',
-  'The lease that an operator has broken.',
+  'The lease or the permit that an operator has broken.',
   z.strictObject({
     key: key(),
     broken: always(true),
-    fence: count('Of the lease that was broken.'),
+    fence: count('The fence of the lease or the permit that was broken.'),
     holder: nullable(text('The holder, which is to end its work. Null if the record does not say.')),
     ended: flag(
       'True if the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`.',

@@ -9,7 +9,7 @@ import {
 } from '../../shared/locks/inputs.ts';
 import { bytes, cursor, json, limit, request } from './request.ts';
 
-const key = () => ({ description: 'The name of the lease: any text up to 1,024 bytes of UTF-8.', ...bytes(1024) });
+const key = () => ({ description: 'The name of the resource: any text up to 1,024 bytes of UTF-8.', ...bytes(1024) });
 const leaseId = () => ({ description: 'The `leaseId` of the grant.', ...bytes(256) });
 const ticket = () => ({
   description: 'The place in the queue, as `acquire` or a list of `waiters` shows it.',
@@ -19,7 +19,7 @@ const arn = (description: string) => ({ description, ...bytes(256) });
 
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
-  description: 'Takes a lease; with a task token, parks a task for it.',
+  description: 'Takes a lease, or with `limit` or `mode` a permit; with a task token, parks a task for it.',
   fields: {
     key: key(),
     holder: { description: 'Who the caller is, shown to others. Up to 256 bytes of UTF-8.', ...bytes(256) },
@@ -100,10 +100,10 @@ export const releaseRequest = request(releaseInput(), {
 
 export const breakRequest = request(breakInput(), {
   id: 'BreakRequest',
-  description: 'Breaks the lease that an operator saw.',
+  description: 'Breaks the lease or the permit that an operator saw.',
   fields: {
     key: key(),
-    fence: { description: 'The fence of the lease to end, as the operator read it.' },
+    fence: { description: 'The fence of the lease or the permit to end, as the operator read it.' },
     wait: {
       description:
         'True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work.',
@@ -113,7 +113,7 @@ export const breakRequest = request(breakInput(), {
 
 export const cancelRequest = request(cancelInput(), {
   id: 'CancelRequest',
-  description: 'Takes a task or a call out of the queue, by its ticket.',
+  description: 'Takes a task or a call out of the line of a key, by its ticket.',
   fields: {
     key: key(),
     ticket: ticket(),
@@ -137,15 +137,18 @@ export const withdrawRequest = request(withdrawInput(), {
 
 export const readLeasesRequest = request(readInput(), {
   id: 'ReadLeasesRequest',
-  description: 'Reads one lease, or a page of them.',
+  description: 'Reads one key, or a page of keys.',
   fields: {
-    key: { ...key(), description: `${key().description} Without it the answer is a page of all leases.` },
+    key: { ...key(), description: `${key().description} Without a key the answer is a page of all keys.` },
     prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
-    holder: { description: 'Only leases of this holder. Not with `key`.', ...bytes(256) },
+    holder: {
+      description: 'Only keys of this holder. The row of a pool then shows the permits of this holder. Not with `key`.',
+      ...bytes(256),
+    },
     state: {
       description: 'Only keys in this state. A pool is held while at least one permit has time left. Not with `key`.',
     },
-    kind: { description: 'Only keys that are used so. Not with `key`.' },
+    kind: { description: 'Only keys of this kind. Not with `key`.' },
     sort: {
       description:
         'Sorts by key, or by the expiry that comes first. Each page then costs a read of the whole table. Not with `key`.',

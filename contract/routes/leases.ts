@@ -14,7 +14,7 @@ import {
   releaseRequest,
 } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';
-import { PERMIT_EXAMPLE, POOL_EXAMPLE } from './pool-examples.ts';
+import { PERMIT_EXAMPLE, POOL_EXAMPLE, WRONG_KIND_EXAMPLE } from './pool-examples.ts';
 import { route } from './route.ts';
 
 const LEASE_ID = 'da91f8eb-f757-4f74-81a5-86d441d75bcf';
@@ -60,7 +60,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Take a lease, or learn who holds it',
     description:
-      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once.',
+      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.',
     request: acquireRequest,
     success: {
       201: {
@@ -116,6 +116,7 @@ export const LEASE_ROUTES = [
         },
       },
       PERMIT_EXAMPLE,
+      WRONG_KIND_EXAMPLE,
       {
         name: 'parked',
         summary: 'A task that waits',
@@ -177,11 +178,11 @@ export const LEASE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/break',
     tag: 'Leases',
-    summary: 'End the lease that an operator saw',
+    summary: 'End the lease or the permit that an operator saw',
     description:
-      'Ends a lease, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.',
+      'Ends a lease or a permit, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.',
     request: breakRequest,
-    success: { 200: { description: 'The lease has ended, or is to end.', answer: broken } },
+    success: { 200: { description: 'The lease or the permit has ended, or is to end.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     scope: 'breakScope',
     examples: [
@@ -194,7 +195,7 @@ export const LEASE_ROUTES = [
       },
       {
         name: 'broken',
-        summary: 'A lease that was stuck',
+        summary: 'A holder that was stuck',
         request: { key, fence: FENCE },
         status: 200,
         answer: { ...BROKEN, ended: true },

@@ -24,6 +24,39 @@ export const PERMIT_EXAMPLE: Example = {
   },
 };
 
+export const WRONG_KIND_EXAMPLE: Example = {
+  name: 'wrongKind',
+  summary: 'A caller that forgets the limit of a pool',
+  request: { key: 'render', holder: 'worker-2', requestId: 'run-45' },
+  status: 409,
+  answer: {
+    type: 'urn:holdfast:error:WrongKind',
+    title: 'The key is used as the other kind',
+    status: 409,
+    code: 'WrongKind',
+    detail:
+      'the key is used as a pool of permits, and 1 of 5 are in use: acquire it with limit or mode, or use another key for a lease',
+    traceId: '3ba08391-5d72-4da5-add5-973d8369e325',
+    key: 'render',
+    kind: 'pool',
+    holder: 'worker-1',
+    fence: 1795215137091,
+    expiresAt: '2026-11-20T22:53:17.091Z',
+    retryAfterMs: 60396,
+    used: 1,
+    limit: 5,
+    holders: [
+      {
+        holder: 'worker-1',
+        fence: 1795215137091,
+        mode: 'shared',
+        weight: 1,
+        expiresAt: '2026-11-20T22:53:17.091Z',
+      },
+    ],
+  },
+};
+
 export const POOL_EXAMPLE: Example = {
   name: 'pool',
   summary: 'A pool',

@@ -15,7 +15,7 @@ export const QUEUE_ROUTES = [
     tag: 'Leases',
     summary: 'Take a task or a call out of the queue',
     description:
-      'Takes a task or a call out of the queue, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.',
+      'Takes a task or a call out of the line of a key, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.',
     request: cancelRequest,
     success: { 200: { description: 'Whether it waited.', answer: cancelled } },
     errors: ['OutcomeUnknown'],

@@ -180,7 +180,7 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 }
 
 /** What is written for a new holder. */
-function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
+export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, graceMs, ticket, previous, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };

@@ -6,6 +6,7 @@ import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
+import { readPool } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -16,7 +17,7 @@ const start = (verb: string, ...args: string[]) => cli.start([verb, ...args], { 
 const call = (verb: string, ...args: string[]) => cli.call([verb, ...args], { env });
 /** It needs a process, because the command inherits what that writes to. */
 const run = (key: string, ...args: string[]) => start('run', key, ...args).exited;
-const pool = (key: string) => holdfast.readLease(key, { pool: true, waiters: true });
+const pool = (key: string) => readPool(holdfast, key, { waiters: true });
 
 /** A job that says that it has begun, and goes on until a file is there. */
 let jobs = 0;
@@ -104,7 +105,7 @@ describe.concurrent('holdfast run --limit', () => {
     const key = freshKey();
     const [one, other] = [job(key, '--limit', '5', '--ttl', '6'), job(key, '--limit', '5', '--ttl', '6')];
     await Promise.all([one.begun(), other.begun()]);
-    expect((await call('break', key, '--fence', String(one.fence()), '--pool')).code).toBe(0);
+    expect((await call('break', key, '--fence', String(one.fence()))).code).toBe(0);
     const { code, stderr } = await one.exited;
     expect(code).toBe(76);
     expect(stderr).toContain(`the lease of ${key} is lost (broken), and so the command is ended`);
@@ -155,14 +156,14 @@ it('shows the line of a pool, and takes one out of it', async () => {
   await first.begun();
   const second = job(key, '--limit', '1', '--wait', 'forever');
   await until(async () => (await pool(key)).waiting).toBe(1);
-  const { stdout } = await call('queue', key, '--pool');
-  const [permits = '', line = ''] = stdout.split('\n\n');
+  const { stdout } = await call('queue', key);
+  const [facts = '', permits = '', line = ''] = stdout.split('\n\n');
+  expect(facts).toMatch(/^kind +pool\nused +1 of 1\nlimit by +job-\d+\nwaiting +1$/m);
   expect(permits).toMatch(/^HOLDER +STATE +FENCE .*\njob-\d+ +held +\d+ /);
   const ticket = /^PLACE +KIND .*\n +1 +caller +job-\d+ .* (\S+)\n$/.exec(line)?.[1] ?? '';
-  expect((await call('cancel', key, ticket)).code).toBe(1); // no lease of that name has such a ticket
-  expect((await call('cancel', key, ticket, '--pool')).code).toBe(0);
+  expect((await call('cancel', key, ticket)).code).toBe(0);
   expect((await second.exited).code).toBe(76);
-  const [read] = (await call('queue', key, '--pool', '--json')).stdout.split('\n');
+  const [read] = (await call('queue', key, '--json')).stdout.split('\n');
   expect(JSON.parse(read ?? '')).toMatchObject({ used: 1, waiting: 0, waiters: [] });
   await first.finish();
 });
@@ -191,9 +192,118 @@ it.each(
     expect(stderr).toContain(`holdfast: ${message}`);
     expect(stderr).toContain(`holdfast: see holdfast ${verb} --help`);
   }
-  expect(await pool(key)).toMatchObject({ used: 0, holders: [] });
-  expect((await holdfast.readLease(key)).state).toBe('free');
+  expect(await holdfast.readLease(key)).toMatchObject({ kind: 'lease', state: 'free' });
   expect(await readdir(leases).catch(() => [])).toEqual(before);
+});
+
+describe('a key that is used as a pool', () => {
+  it('is shown with its holders and its line by status, queue and watch', async () => {
+    const key = freshKey();
+    const jobs = [job(key, '--limit', '3'), job(key, '--limit', '3'), job(key, '--limit', '3')];
+    for (const { begun } of jobs) await begun();
+    const waiting = job(key, '--limit', '3', '--wait', 'forever');
+    await until(async () => (await pool(key)).waiting).toBe(1);
+    expect((await call('status', key)).stdout).toMatch(
+      new RegExp(`^KEY .*\n${key} +pool +held +3 of 3 +job-\\d+ and 2 more +\\d+ .* 1\n$`),
+    );
+    expect((await call('queue', key)).stdout).toMatch(
+      /^kind +pool\nused +3 of 3\n(.*\n)waiting +1\n\nHOLDER(.*\n){4}\nPLACE/m,
+    );
+    const watched = start('watch', key, '--until', 'held');
+    expect((await watched.exited).stdout).toMatch(
+      new RegExp(`^\\S+Z  ${key} is a pool, in use: 3 of 3 by job-\\d+, job-\\d+, job-\\d+, 1 in line\n$`),
+    );
+    const freed = start('watch', key, '--until', 'free', '--interval', '0.1');
+    await until(freed.stdout).toContain('in use: 3 of 3');
+    for (const { finish } of [...jobs, waiting]) await finish();
+    expect((await freed.exited).stdout).toMatch(new RegExp(`\n\\S+Z  ${key} is a pool, in use: 0 of 3\n$`));
+  });
+
+  it('is refused with 64 to a caller that forgets --limit, which reads what to pass instead', async () => {
+    const key = freshKey();
+    const [one, two] = [job(key, '--limit', '2'), job(key, '--limit', '2')];
+    await one.begun();
+    await two.begun();
+    // The exit code of a held lease says to come again later, so it is not the one of a wrong command line.
+    const tries = [
+      ['run', key, '--held-exit-code', '0', '--', 'echo', 'in'],
+      ['acquire', key, '--wait', 'forever'],
+    ];
+    for (const [verb = '', ...words] of tries) {
+      const { code, stdout, stderr } = await start(verb, ...words).exited;
+      expect([code, stdout]).toEqual([64, '']);
+      expect(stderr).toMatch(
+        new RegExp(
+          `^holdfast: ${key} is used as a pool, in use: 2 of 2 by job-\\d+, job-\\d+: pass --limit, --shared or --exclusive as its other callers do, or use another key\n`,
+        ),
+      );
+    }
+    expect(await pool(key)).toMatchObject({ used: 2, waiting: 0 });
+    for (const { finish } of [one, two]) expect((await finish()).code).toBe(0);
+  });
+
+  it('is refused to a caller that forgets the mode while one caller has the key alone', async () => {
+    const key = freshKey();
+    const alone = job(key, '--exclusive');
+    await alone.begun();
+    const { code, stdout, stderr } = await run(key, '--', 'echo', 'in');
+    expect([code, stdout]).toEqual([64, '']);
+    expect(stderr).toMatch(/is used as a pool, in use: all by job-\d+: pass --limit, --shared or --exclusive/);
+    expect((await alone.finish()).code).toBe(0);
+  });
+});
+
+it('a key that is held as a lease is refused with 64 to a caller with --limit, which reads what to leave out', async () => {
+  const key = freshKey();
+  await using _ = await holdfast.acquire(key);
+  for (const option of [['--limit', '2'], ['--exclusive']]) {
+    const { code, stdout, stderr } = await run(key, ...option, '--wait', 'forever', '--', 'echo', 'in');
+    expect([code, stdout]).toEqual([64, '']);
+    expect(stderr).toMatch(
+      new RegExp(
+        `^holdfast: ${key} is used as a lease, held by the other until \\S+Z: leave out --limit, --weight, --shared and --exclusive, or use another key\n`,
+      ),
+    );
+  }
+});
+
+it('run and acquire warn a caller that names another limit than the grant before', async () => {
+  const key = freshKey();
+  const first = job(key, '--limit', '5');
+  await first.begun();
+  const warning = (from: number, to: number) =>
+    `holdfast: the limit of ${key} was ${from}, and is now ${to}: all callers of a key should pass the same --limit\n`;
+  expect(await run(key, '--limit', '3', '--', 'true')).toMatchObject({ code: 0, stderr: warning(5, 3) });
+  expect(await run(key, '--limit', '3', '--', 'true')).toMatchObject({ code: 0, stderr: '' });
+  const acquired = await call('acquire', key, '--limit', '4');
+  expect(acquired.stderr).toContain(warning(3, 4));
+  expect((await call('release', acquired.stdout.trim())).code).toBe(0);
+  await first.finish();
+});
+
+it('status lists keys by kind and by which ends first', async () => {
+  await using _ = await holdfast.acquire('sorted/a', { ttlSeconds: 900 });
+  await using __ = await holdfast.acquire('sorted/b', { ttlSeconds: 300, limit: 2 });
+  await using ___ = await holdfast.acquire('sorted/c', { ttlSeconds: 600, limit: 2 });
+  const keysOf = async (...options: string[]) => {
+    const { stdout } = await call('status', 'sorted/', '--json', ...options);
+    return stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).key);
+  };
+  expect(await keysOf('--sort', 'key')).toEqual(['sorted/a', 'sorted/b', 'sorted/c']);
+  expect(await keysOf('--sort', 'expiry')).toEqual(['sorted/b', 'sorted/c', 'sorted/a']);
+  expect(await keysOf('--kind', 'pool', '--sort', 'expiry')).toEqual(['sorted/b', 'sorted/c']);
+  expect(await keysOf('--kind', 'lease')).toEqual(['sorted/a']);
+  expect((await call('status', '--kind', 'commit')).code).toBe(64);
+});
+
+it('doctor says that the keys of pools are not to be shared with the Rust crate', async () => {
+  await using _ = await holdfast.acquire(freshKey(), { limit: 2 });
+  const { code, stdout } = await call('doctor');
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^note +pools: \S+ is a pool: to the Rust crate dynamodb-lease the key of a pool is held/m);
 });
 
 it('the shell completes the options', async () => {

@@ -75,7 +75,7 @@ it.each([
 
   expect(await team.readLease(key)).toMatchObject({ key, state: 'held', data: way });
   expect(await all.readLease(`team-b/${key}`)).toMatchObject({ key: `team-b/${key}`, fence: other.fence });
-  expect((await all.readLease(key)).state).toBe('free');
+  expect(await all.readLease(key)).toMatchObject({ state: 'free' });
   await Promise.all([1, 2, 3].map((at) => others.acquire(`${key}/${at}`)));
   expect(await listed(others.leases({ prefix: key, limit: 1 }))).toEqual(['', '/1', '/2', '/3'].map((at) => key + at));
   expect(await listed(team.leases({ prefix: key }))).toEqual([key]);

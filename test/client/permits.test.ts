@@ -10,6 +10,7 @@ import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
+import { readPool } from '../support/worlds/read-key.ts';
 
 const api = await apiOf(20);
 /** Where a caller in line soon asks again. */
@@ -26,7 +27,7 @@ const freshKey = () => `permits/${++keys}`;
 const caller = (holder: string, options: Partial<HoldfastOptions> = {}) =>
   new Holdfast({ endpoint: api.url, holder, ...options } as HoldfastOptions);
 const operator = caller('operator');
-const pool = (key: string) => operator.readLease(key, { pool: true, waiters: true });
+const pool = (key: string) => readPool(operator, key, { waiters: true });
 const refusal = (answer: Response) => answer.clone().json() as Promise<{ retryWith?: { ticket: string } }>;
 const inLine = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
 
@@ -128,7 +129,7 @@ it.concurrent('a heartbeat extends a permit, and a broken one is lost', async ()
   const other = await caller('other').acquire(key, { limit: 5 });
   const { expiresAt } = permit;
   await until(() => permit.expiresAt > expiresAt).toBe(true);
-  await operator.breakLease({ key, fence: permit.fence, pool: true });
+  await operator.breakLease({ key, fence: permit.fence });
   await until(() => permit.lost).toMatchObject({ code: 'LeaseLost', reason: 'broken' });
   expect(permit.signal.aborted).toBe(true);
   expect(other.held).toBe(true);
@@ -191,6 +192,92 @@ it.each<[field: string, AcquireOptions]>([
     .acquire(key, options)
     .catch((error: unknown) => error);
   expect(isHoldfastError(refused, 'InvalidRequest') && refused.issues.map(({ path }) => path)).toEqual([field]);
-  expect(await pool(key)).toMatchObject({ used: 0, limit: null, holders: [] });
-  expect((await operator.readLease(key)).state).toBe('free');
+  expect(await operator.readLease(key)).toMatchObject({ kind: 'lease', state: 'free' });
+});
+
+describe('a key that is used as the other kind', () => {
+  const refused = (act: Promise<unknown>) => act.catch((error: unknown) => error);
+
+  it.each<[who: string, held: AcquireOptions, used: number, limit: number | null]>([
+    ['beside a full pool', { limit: 2, weight: 2 }, 2, 2],
+    ['beside an exclusive holder', { mode: 'exclusive' }, 1_000_000, null],
+  ])('refuses at once a caller that forgets limit and mode, %s', async (_, options, used, limit) => {
+    const key = freshKey();
+    const permit = await caller('one').acquire(key, options);
+    const startedAt = performance.now();
+    const error = await refused(caller('two').withLease(key, { waitMs: 20_000 }, () => 'never'));
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(isHoldfastError(error, 'WrongKind') && error).toMatchObject({
+      ...{ key, kind: 'pool', holder: 'one', fence: permit.fence, expiresAt: permit.expiresAt, used, limit },
+      holders: [{ holder: 'one', fence: permit.fence }],
+      message: expect.stringContaining('acquire it with limit or mode'),
+    });
+    expect(await pool(key)).toMatchObject({ used, waiting: 0, holders: [{ holder: 'one' }] });
+    await permit.release();
+    expect(await caller('two').withLease(key, ({ holder }) => holder)).toBe('two');
+    expect(await operator.readLease(key)).toMatchObject({ kind: 'lease', state: 'released' });
+  });
+
+  it('refuses a caller with a limit at once while another caller holds the lease', async () => {
+    const key = freshKey();
+    const lease = await caller('one').acquire(key);
+    const error = await refused(caller('two').acquire(key, { limit: 2, waitMs: Number.POSITIVE_INFINITY }));
+    expect(isHoldfastError(error, 'WrongKind') && error).toMatchObject({
+      ...{ key, kind: 'lease', holder: 'one', fence: lease.fence, expiresAt: lease.expiresAt },
+      message: expect.stringContaining('acquire it without limit and mode'),
+    });
+    await lease.release();
+    const permit = await caller('two').acquire(key, { limit: 2 });
+    expect(permit.fence).toBeGreaterThan(lease.fence);
+    await permit.release();
+  });
+
+  it('ends the term of no leader: lead throws WrongKind', async () => {
+    const key = freshKey();
+    const permit = await caller('one').acquire(key, { limit: 2 });
+    const error = await refused(caller('two').lead(key, { onElected: () => 'never' }));
+    expect(error).toMatchObject({ code: 'WrongKind', kind: 'pool' });
+    await permit.release();
+  });
+});
+
+it('a permit says if its limit is not that of the grant before, and the pool says who named the limit', async () => {
+  const key = freshKey();
+  const first = await caller('one').acquire(key, { limit: 5 });
+  const same = await caller('two').acquire(key, { limit: 5 });
+  const other = await caller('three').acquire(key, { limit: 3 });
+  expect([first, same, other].map(({ limitChanged }) => limitChanged)).toEqual([
+    ...[undefined, undefined],
+    { from: 5, to: 3 },
+  ]);
+  expect(await pool(key)).toMatchObject({ limit: 3, limitBy: 'three' });
+  await Promise.all([first, same, other].map((permit) => permit.release()));
+});
+
+it('leases lists every key with its kind, and sorts by key or by expiry', async () => {
+  const prefix = `${freshKey()}/`;
+  const lease = await caller('one').acquire(`${prefix}a`, { ttlSeconds: 900 });
+  const permits = [
+    await caller('two').acquire(`${prefix}b`, { limit: 2, ttlSeconds: 300 }),
+    await caller('three').acquire(`${prefix}b`, { limit: 2, ttlSeconds: 600 }),
+  ];
+  const waiting = caller('four').acquire(`${prefix}b`, { limit: 2, waitMs: Number.POSITIVE_INFINITY });
+  await inLine(`${prefix}b`, 1);
+  const listed = async (filter: Parameters<Holdfast['leases']>[0]) => {
+    const rows = [];
+    for await (const row of operator.leases({ prefix, limit: 1, ...filter })) rows.push(row);
+    return rows;
+  };
+  const leaseRow = { key: `${prefix}a`, kind: 'lease', state: 'held', holder: 'one', waiting: 0 };
+  const poolRow = {
+    ...{ key: `${prefix}b`, kind: 'pool', state: 'held', holder: 'two', waiting: 1 },
+    ...{ used: 2, limit: 2, holders: 2 },
+  };
+  expect(await listed({ sort: 'key' })).toMatchObject([leaseRow, poolRow]);
+  expect(await listed({ sort: 'expiry' })).toMatchObject([poolRow, leaseRow]);
+  expect(await listed({ kind: 'pool' })).toMatchObject([poolRow]);
+  expect(await listed({ kind: 'lease', state: 'held' })).toMatchObject([leaseRow]);
+  await Promise.all(permits.map((permit) => permit.release()));
+  await (await waiting).release();
+  await lease.release();
 });

@@ -38,13 +38,13 @@ export async function scenario({
   begin('withLease returns, and releases', async () => {
     const name = key('plain ü');
     const fence = await holdfast.withLease(name, { ttlSeconds: 60, data: { a: [1] } }, async (lease) => {
-      const { state, holder, data } = await other.readLease(name);
+      const { state, holder, data } = await leaseOf(other, name);
       equal([state, holder, data], ['held', 'scenario', { a: [1] }]);
       equal(await codeOf(other.acquire(name)), 'LeaseHeld');
       lease.assertHeld();
       return lease.fence;
     });
-    equal((await other.readLease(name)).state, 'released');
+    equal((await leaseOf(other, name)).state, 'released');
     const next = await other.acquire(name, { fair: false });
     equal([next.fence > fence, next.previous?.holder, next.previous?.ended], [true, 'scenario', 'released']);
     equal(await next.release(), true);
@@ -84,7 +84,7 @@ export async function scenario({
     await lease.release();
     // The request that was under way has been withdrawn, or brings a grant that is given back.
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    await until(async () => (await holdfast.readLease(name)).state === 'released');
+    await until(async () => (await leaseOf(holdfast, name)).state === 'released');
   });
 
   begin('permits: two at once, and a writer alone', async () => {
@@ -93,12 +93,16 @@ export async function scenario({
     const held = await other.acquire(name, { limit: 2 }).catch((reason) => reason);
     equal(isHoldfastError(held, 'LeaseHeld') && [held.used, held.holders?.length], [2, 2]);
     const writing = other.acquire(name, { mode: 'exclusive', waitMs: 60_000 });
-    await until(async () => (await holdfast.readLease(name, { pool: true })).waiting === 1);
+    await until(async () => (await holdfast.readLease(name)).waiting === 1);
     await two.release();
-    await holdfast.breakLease({ key: name, fence: one.fence, pool: true });
+    await holdfast.breakLease({ key: name, fence: one.fence });
     const writer = await writing;
-    const { used, holders } = await holdfast.readLease(name, { pool: true });
-    equal([used, holders.map(({ mode, fence }) => [mode, fence])], [1_000_000, [['exclusive', writer.fence]]]);
+    const pool = await holdfast.readLease(name);
+    if (pool.kind !== 'pool') throw new Error(`${name} is a ${pool.kind}`);
+    equal(
+      [pool.used, pool.holders.map(({ mode, fence }) => [mode, fence])],
+      [1_000_000, [['exclusive', writer.fence]]],
+    );
     equal(await writer.release(), true);
     await one.release();
   });
@@ -137,7 +141,7 @@ export async function scenario({
       onLost: (error) => losses.push((error as { reason?: string }).reason ?? ''),
     });
     equal([terms.length, (terms[1] ?? 0) > (terms[0] ?? 0), losses], [2, true, ['broken']]);
-    equal((await holdfast.readLease(name)).state, 'released');
+    equal((await leaseOf(holdfast, name)).state, 'released');
   });
 
   await Promise.all(begun);
@@ -222,6 +226,12 @@ async function others({ holdfast, key, pathOf, codeOf, check }: Tools): Promise<
     equal((await holdfast.cancelWaiter({ key: key('queue'), ticket })).cancelled, false);
     equal(await codeOf(holdfast.park({ key: key('queue'), taskToken: '' })), 'InvalidRequest');
   });
+}
+
+async function leaseOf(holdfast: Holdfast, key: string) {
+  const read = await holdfast.readLease(key);
+  if (read.kind !== 'lease') throw new Error(`${key} is a ${read.kind}`);
+  return read;
 }
 
 function equal(actual: unknown, expected: unknown): void {

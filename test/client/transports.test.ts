@@ -78,7 +78,6 @@ it.concurrent('in the same process, on its own DynamoDB client', async () => {
     client: testClient(),
     leasesTable: table,
     waitersTable: dependencies.waitersTable,
-    poolsTable: dependencies.table,
   });
   expect((await run({ transport }, false)).length).toBe(8);
   const direct = new Holdfast({ transport, holder: 'x' });

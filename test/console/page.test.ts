@@ -63,7 +63,7 @@ describe.runIf(executablePath)('the page', () => {
     const { fence } = await site.world.acquire('find/me', { holder, ttlSeconds: 600, data: { '<b>': 'bold' } });
     const page = await site.open();
     await page.getByRole('searchbox').fill('FIND/ME');
-    await page.getByRole('status').getByText('1 lease shown').waitFor({ state: 'attached' });
+    await page.getByRole('status').getByText('1 key shown').waitFor({ state: 'attached' });
     await page.getByRole('link', { name: 'find/me' }).click();
     await expect.poll(() => page.url()).toContain('#/leases/find%2Fme?q=FIND');
     const detail = page.getByRole('region', { name: 'find/me' });
@@ -103,19 +103,19 @@ describe.runIf(executablePath)('the page', () => {
       expect(await violations(page)).toEqual([]);
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'detached' });
-      expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 3 });
+      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 3 });
 
       await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
       await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
       await detail.getByText('ending', { exact: true }).waitFor();
-      expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 3 });
+      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 3 });
       await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
       expect(await dialog.getByRole('radio', { name: 'When the holder stops' }).isDisabled()).toBe(true);
       await dialog.getByRole('button', { name: 'Break it now' }).click();
       await detail.getByText('2 of 5 in use.').waitFor();
       expect(await detail.getByText('two', { exact: true }).count()).toBe(0);
       const left = [{ holder: 'one' }, { holder: 'three' }];
-      expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 2, holders: left });
+      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
 
       // Its holder has given it back since it was seen, and has come in again.
       await detail.getByRole('button', { name: 'Break… the permit of three' }).click();
@@ -124,11 +124,51 @@ describe.runIf(executablePath)('the page', () => {
       await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
       await dialog.getByText('The permit is no longer held, so there is nothing to break.').waitFor();
       await dialog.getByRole('button', { name: 'Leave it' }).click();
-      expect(await site.world.get('leases?key=render&pool=true')).toMatchObject({ used: 2, holders: left });
+      expect(await site.world.get('leases?key=render')).toMatchObject({ used: 2, holders: left });
       await page.getByRole('link', { name: 'History' }).click();
       await page.getByText(`this page broke the permit of two, fence ${two?.fence}`).waitFor();
     },
   );
+
+  it('finds a full pool in the list, and shows how much of the pool is in use, its holders and its line', async () => {
+    const permit = (holder: string, ttlSeconds: number) =>
+      site.world.acquire('full/pool', { holder, limit: 3, ttlSeconds });
+    await site.world.acquire('full/lease', { holder: 'alone', ttlSeconds: 500 });
+    for (const [holder, ttl] of [
+      ['one', 600],
+      ['two', 400],
+      ['three', 800],
+    ] as const)
+      await permit(holder, ttl);
+    const task = await site.world.park('full/pool', 'next', { limit: 3, parkSeconds: 90 });
+    const page = await site.open();
+    await page.getByRole('searchbox').fill('FULL/');
+    const rows = page.locator('.leases tbody tr');
+    await page
+      .getByRole('row', { name: /full\/pool.*pool, 3 of 3 in use.*held.*up to 1 in line.*two and 2 more/ })
+      .waitFor();
+    const keys = async () => (await rows.locator('th').allInnerTexts()).join();
+    expect(await keys()).toBe('full/lease,full/pool');
+    await page.getByRole('link', { name: 'Time left' }).click();
+    await expect.poll(keys).toBe('full/pool,full/lease');
+    const kinds = page.getByRole('navigation', { name: 'Kind' });
+    await kinds.getByRole('link', { name: /^Leases/ }).click();
+    await expect.poll(keys).toBe('full/lease');
+    await kinds.getByRole('link', { name: /^Pools/ }).click();
+    await expect.poll(keys).toBe('full/pool');
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('link', { name: 'full/pool' }).click();
+    const detail = page.getByRole('region', { name: 'full/pool' });
+    await detail.getByText('3 of 3 in use.').waitFor();
+    for (const name of ['one', 'two', 'three', 'next']) await detail.getByText(name, { exact: true }).first().waitFor();
+    await detail.getByText('1 waiter in line, the first on top.').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await picture(page, 'pool');
+    await detail.getByRole('button', { name: 'Cancel… the wait of next' }).click();
+    await page.getByRole('button', { name: 'Take it out' }).click();
+    await expect.poll(() => task.error).toBe('LeaseLost');
+    await detail.getByText('The line is empty.').waitFor();
+  });
 
   it('shows the queue with its places, and cancels a waiter', async () => {
     const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run-1';
@@ -152,9 +192,9 @@ describe.runIf(executablePath)('the page', () => {
     await expect.poll(() => places.count()).toBe(2);
     const outcomes = () => tasks.map(({ state, error }) => error ?? state);
     await expect.poll(outcomes).toEqual(['waiting', 'LeaseLost', 'waiting']);
-    // And in the list a lease that is waited for says so.
+    // The row of a key with a line says how long the line is.
     await page.getByRole('link', { name: /^Waited for/ }).click();
-    await page.getByRole('row', { name: /queue.*waited for/ }).waitFor();
+    await page.getByRole('row', { name: /queue.*up to \d in line/ }).waitFor();
   });
 
   it('shows what expired and why, and cleans up after it has shown what would go', async () => {
@@ -215,7 +255,7 @@ describe.runIf(executablePath)('the page', () => {
         await pool.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
         await page.getByRole('radio', { name: 'Now' }).check();
         await page.getByRole('button', { name: 'Break it now' }).click();
-        await pool.getByText('in use.').waitFor({ state: 'detached' });
+        await pool.getByText('0 of 5 in use.').waitFor();
         await page.getByRole('link', { name: 'Commits' }).click();
         await page.getByRole('row', { name: /built\/00042.json.*job-7.*it creates/ }).waitFor();
         await page.getByRole('link', { name: 'Names' }).click();

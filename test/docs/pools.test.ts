@@ -8,6 +8,7 @@ import { statesWorld } from '../support/emulators/states.ts';
 import { exclusionWorld } from '../support/stack/exclusion.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
+import { readPool } from '../support/worlds/read-key.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 const guide = await readFile('docs/pools.md', 'utf8');
@@ -75,7 +76,7 @@ function client(code: string, functions: Record<string, () => Promise<void>>): P
   return AsyncFunction('holdfast', ...names, code)(holdfast, ...names.map((name) => functions[name]));
 }
 
-const pool = (key: string) => holdfast.readLease(key, { pool: true });
+const pool = (key: string) => readPool(holdfast, key);
 const waiting = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
 
 describe('docs/pools.md: five at once', () => {

@@ -291,15 +291,6 @@ describe('the tables in which a pass looks up an execution', () => {
     expect(requests.sent).toEqual(['Query', 'Query', 'Query', 'GetItem', 'UpdateItem']);
     expect(await read({ key: 'beside pools' })).toMatchObject({ state: 'released' });
   });
-
-  it('a deployment without a table of pools frees its leases, and looks for no permits', async () => {
-    const execution = steps.newExecution();
-    await acquire({ key: 'no pools', execution });
-    requests.sent.length = 0;
-    const ended = endExecution({ ...dependencies, poolsTable: undefined });
-    expect(await ended({ execution, again: false }, call())).toEqual({ execution, ...none, freed: 1 });
-    expect(requests.sent).toEqual(['Query', 'Query', 'GetItem', 'UpdateItem']);
-  });
 });
 
 it.each([

@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import type { LeasePage } from '../../shared/leases/read.ts';
+import type { KeyPage } from '../../shared/locks/listed-keys.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -45,9 +45,7 @@ it('a reader sees which execution holds the lease, and a listing says whether ta
   await park({ key: 'run' });
   await park({ key: 'run' });
   expect(await read({ key: 'run' })).toMatchObject({ state: 'held', execution, ttlSeconds: 60, waiting: 2 });
-  expect(((await read({ prefix: 'run' })) as LeasePage).leases).toMatchObject([
-    { key: 'run', waiting: true, execution },
-  ]);
+  expect(((await read({ prefix: 'run' })) as KeyPage).leases).toMatchObject([{ key: 'run', waiting: true, execution }]);
   expect(((await read({ key: 'run', waiters: true, limit: 1 })) as { waiters?: [] }).waiters).toHaveLength(1);
   await release(grant);
   expect(await read({ key: 'run' })).toMatchObject({ state: 'held', execution: null });

@@ -237,12 +237,5 @@ describe('a withdrawal', () => {
     expect(await withdraw(asked)).toEqual({ key: held.key, requestId: 'r', cancelled: true });
     expect(calls).toMatchObject([{ code: 'LeaseLost', context: { reason: 'cancelled' } }]);
   });
-
-  it('a withdrawal asks for no permit in a deployment that has no table of pools', async () => {
-    const { poolsTable: _, ...alone } = world.dependencies;
-    const asked = { key: newKey(), holder: 'nobody', requestId: 'r' };
-    expect(await withdrawOwnRequest(alone)(asked, call())).toEqual({
-      ...{ key: asked.key, requestId: 'r', cancelled: false, reason: 'unknown' },
-    });
   });
 });

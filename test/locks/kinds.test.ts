@@ -328,14 +328,17 @@ describe('waiters of the other kind', () => {
   it.each([
     ['a lease', {}, { limit: 1 }],
     ['a permit', { limit: 1 }, {}],
-  ])('a task for %s whose key has no record receives the key at the next run of the schedule', async (name, own) => {
-    const key = `${name}, no record`;
-    await acquire({ key, holder: 'gone', ...own });
-    const task = await park({ key, holder: 'waits', ...own });
-    await deleteRaw(key);
-    await repair();
-    expect(task.state).toBe('succeeded');
-  });
+  ])(
+    'a task for %s whose key has no record receives the key at the next run of the schedule',
+    async (name, own, _other) => {
+      const key = `${name}, no record`;
+      await acquire({ key, holder: 'gone', ...own });
+      const task = await park({ key, holder: 'waits', ...own });
+      await deleteRaw(key);
+      await repair();
+      expect(task.state).toBe('succeeded');
+    },
+  );
 });
 
 describe('the list of keys', () => {

@@ -24,16 +24,16 @@ it('a permit through HTTP, and the whole way back', async () => {
   });
   clock.advance(1000);
   expect(await post(heartbeat, { key: 'render', leaseId })).toMatchObject({ status: 200, body: { leaseId, fence } });
-  const second = await get(readLeases, { key: 'render', pool: 'true' });
+  const second = await get(readLeases, { key: 'render' });
   expect(second.body).toMatchObject({ key: 'render', used: 2, limit: 2, holders: [{ fence }, { holder: 'worker-2' }] });
   expect(JSON.stringify(second.body)).not.toContain(leaseId.split('.')[2]);
   expect((await post(release, { key: 'render', leaseId })).body).toEqual({ key: 'render', released: true });
   const [, other] = second.body.holders as { fence: number }[];
-  expect((await post(breakLease, { key: 'render', fence: other?.fence, pool: true })).body).toMatchObject({
+  expect((await post(breakLease, { key: 'render', fence: other?.fence })).body).toMatchObject({
     ...{ key: 'render', broken: true, fence: other?.fence },
     ...{ holder: 'worker-2', ended: true },
   });
-  expect((await get(readLeases, { key: 'render', pool: 'true' })).body).toMatchObject({ used: 0, holders: [] });
+  expect((await get(readLeases, { key: 'render' })).body).toMatchObject({ used: 0, holders: [] });
 });
 
 it('a permit through a task, which is answered at once', async () => {
@@ -54,13 +54,13 @@ it('tasks and a caller in line, through their functions', async () => {
   tasks.clock.advance(1);
   await throughTask(ask, { key, holder: 'light', limit: 3, taskToken: light.token });
   tasks.clock.advance(1);
-  const listed = await get(readIt, { key, pool: 'true', waiters: 'true' });
+  const listed = await get(readIt, { key, waiters: 'true' });
   expect(listed.body).toMatchObject({ waiting: 2, waiters: [{ holder: 'heavy' }, { holder: 'light' }] });
   expect(await post(ask, { key, holder: 'late', limit: 3, waitSeconds: 1 })).toMatchObject({
     status: 409,
     body: { code: 'LeaseHeld', place: 3, waiting: 2, retryWith: { ticket: expect.any(String) } },
   });
-  const cancelled = await post(cancelWaiter, { key, ticket: parked.body.ticket, pool: true });
+  const cancelled = await post(cancelWaiter, { key, ticket: parked.body.ticket });
   expect(cancelled.body).toMatchObject({ cancelled: true });
   expect([heavy.state, light.state]).toEqual(['failed', 'succeeded']);
   expect((await post(give, { key, leaseId: first.body.leaseId })).body.released).toBe(true);
@@ -105,8 +105,10 @@ it('the end of an execution, through its function', async () => {
   expect(await end(false)).toEqual({ execution, tickets: 0, freed: 1, graced: 0, kept: 0 });
   world.clock.advance(900_000);
   expect(await end(true)).toEqual({ execution, tickets: 0, freed: 0, graced: 0, kept: 0 });
-  const { Items: rows = [] } = await world.dynamodb.send(new ScanCommand({ TableName: world.dependencies.table }));
-  expect(rows.map(({ row }) => row?.S)).toEqual(['#']); // the one that found the permit has gone
+  const { Items: rows = [] } = await world.dynamodb.send(
+    new ScanCommand({ TableName: world.dependencies.waitersTable }),
+  );
+  expect(rows).toEqual([]); // the one that found the permit has gone
   world.steps.stop();
 });
 
@@ -121,31 +123,9 @@ it('the longest key, holder and data go the whole way, and others wait for it in
   expect((await post(release, { key, leaseId })).body).toEqual({ key, released: true });
 });
 
-it('a key names a lease and a pool, which know nothing of each other', async () => {
-  const lease = await post(acquire, { key: 'both', holder: 'a' });
-  const permit = await post(acquire, { key: 'both', holder: 'b', mode: 'exclusive' });
-  expect([lease.status, permit.status]).toEqual([201, 201]);
-  expect((await get(readLeases, { key: 'both' })).body).toMatchObject({ holder: 'a', state: 'held' });
-  expect((await get(readLeases, { key: 'both', pool: 'true' })).body.holders).toMatchObject([{ holder: 'b' }]);
-  expect((await post(breakLease, { key: 'both', fence: permit.body.fence })).outcome).toBe('Conflict');
-  expect((await post(release, { key: 'both', leaseId: lease.body.leaseId })).body.released).toBe(true);
-  expect((await get(readLeases, { key: 'both', pool: 'true' })).body.used).toBe(1_000_000);
-});
-
-it('without a table of pools: Unavailable, and leases go on', async () => {
-  const { poolsTable: _, ...without } = dependencies;
-  const { acquire: factory } = await import('../../functions/leases/acquire.ts');
-  const handler = factory(without);
-  expect(await post(handler, { key: 'none', holder: 'h', limit: 2 })).toMatchObject({
-    status: 503,
-    body: { code: 'Unavailable', detail: 'no table of pools is configured', retryAfterMs: 1000 },
-  });
-  expect((await post(handler, { key: 'none', holder: 'h' })).status).toBe(201);
-});
-
 describe('bad input is refused by name, and nothing is written', () => {
   afterEach(async () => {
-    for (const name of [table, dependencies.table ?? '']) {
+    for (const name of [table, dependencies.waitersTable]) {
       const { Items: items = [] } = await dynamodb.send(new ScanCommand({ TableName: name }));
       expect(items.filter(({ key }) => key?.S === 'bad')).toEqual([]);
     }
@@ -218,7 +198,7 @@ describe('bad input is refused by name, and nothing is written', () => {
     expect(told((await post(heartbeat, { key: 'bad', leaseId, limit: 2 })).body)).toEqual({
       limit: 'is not a known field',
     });
-    expect(told((await post(breakLease, { key: 'bad', fence: 1, pool: 'true' })).body)).toEqual({
+    expect(told((await post(breakLease, { key: 'bad', fence: 1 })).body)).toEqual({
       pool: 'must be true or false',
     });
   });
@@ -226,7 +206,7 @@ describe('bad input is refused by name, and nothing is written', () => {
   it.each([
     [{ pool: 'true' }, { pool: 'needs a key' }],
     [{ key: 'bad', pool: 'yes' }, { pool: 'must be true or false' }],
-    [{ key: 'bad', pool: 'true', limit: '5' }, { limit: 'cannot be combined with key' }],
+    [{ key: 'bad', limit: '5' }, { limit: 'cannot be combined with key' }],
   ] as [Record<string, string>, object][])('readLeases %j', async (query, issues) => {
     expect(told((await get(readLeases, query)).body)).toEqual(issues);
   });

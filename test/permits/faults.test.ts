@@ -5,7 +5,7 @@ import { failure } from '../support/worlds/leases.ts';
 import { poolWorld } from '../support/worlds/permits.ts';
 
 const world = await poolWorld();
-const { acquire, heartbeat, release, breakPermit, read, clock, requests, form } = world;
+const { acquire, heartbeat, release, breakPermit, read, clock, requests } = world;
 
 /** Another instance of the service over the same table. */
 const other = await poolWorld({ table: world.dependencies.table, clock });

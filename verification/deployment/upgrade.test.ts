@@ -79,7 +79,9 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
 
   /** What stands in the tables and the bucket, as callers see it. */
   async function state() {
-    const { holder, fence, state, waiters } = await holdfast().readLease('held', { waiters: true });
+    const lease = await holdfast().readLease('held', { waiters: true });
+    if (lease.kind !== 'lease') throw new Error('the key is a pool');
+    const { holder, fence, state, waiters } = lease;
     const { etag, size } = await holdfast().readCommit({ path: 'log/1' });
     const name = await holdfast().readName('books');
     return {

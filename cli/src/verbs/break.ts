@@ -16,13 +16,12 @@ const MAX_LISTED = 10;
 const LOOK_MS = 2000;
 
 export const breakVerb: Verb = {
-  summary: 'end the lease that you saw, by its fence',
+  summary: 'end the lease or the permit that you saw, by its fence',
   usage: 'KEY',
   words: [1, 1],
   options: {
-    fence: { value: 'N', help: 'the fence of the lease, as status shows it' },
+    fence: { value: 'N', help: 'the fence of the lease or the permit, as queue shows it' },
     now: { help: 'give the key to the next caller at once, although the holder may still work' },
-    pool: { help: '--fence is the fence of a permit' },
   },
   notes: `The holder stops at its next heartbeat, and then releases the lease. The next caller gets the key then, or when the
 ttl is over. With --now only the fence stops what the holder still writes. Without --fence nothing is broken: you see who
@@ -33,12 +32,11 @@ holds the lease, and the command that ends the lease.`,
     const fence = args.number('fence', { least: 0, whole: true });
     if (fence === undefined)
       throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
-    const pool = args.is('pool') && { pool: true };
     const wait = !args.is('now') && { wait: true };
     try {
-      const answer = await connect().call('breakLease', { key: args.word(0), fence, ...pool, ...wait });
+      const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait });
       if (output.isJson) output.json(answer);
-      else for (const line of brokenLines(answer, pool ? 'permit' : 'lease')) output.line(line);
+      else for (const line of brokenLines(answer)) output.line(line);
       return 0;
     } catch (error) {
       if (!isHoldfastError(error, 'NotFound') && !isHoldfastError(error, 'Conflict')) throw error;
@@ -48,7 +46,7 @@ holds the lease, and the command that ends the lease.`,
 };
 
 /** Until when the holder may work, and what happens next. */
-function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken'], noun: string): string[] {
+function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): string[] {
   const { holderUntil, lastHeartbeatAt } = answer;
   const holder = answer.holder ?? 'the holder';
   const now = Date.now();
@@ -57,12 +55,12 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken'], noun: 
   const last = lastHeartbeatAt && `the last came ${duration(now - Date.parse(lastHeartbeatAt))} ago`;
   if (!ended)
     return [
-      `the ${noun} of ${key} with the fence ${fence} is ending`,
+      `the grant of ${key} with the fence ${fence} is ending`,
       last
-        ? `${holder} stops at its next heartbeat (${last}), and then releases the ${noun}; at the latest it ends at ${until}`
+        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; at the latest it ends at ${until}`
         : `no heartbeat has come since the grant: unless one comes, ${holder} may work until ${until}`,
     ];
-  const broken = `the ${noun} of ${key} is broken, which ${holder} held with the fence ${fence}`;
+  const broken = `the grant of ${key} is broken, which ${holder} held with the fence ${fence}`;
   // An expired holder has stopped by the clocks of its own process.
   if (leftMs !== undefined && leftMs <= 0) return [broken];
   const heartbeat = last ?? 'none has come since the grant';
@@ -77,12 +75,7 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   if (actual && output.isJson) output.json({ key, actual });
   const held = actual && [actual].flat().filter(({ state }) => state === 'held' || state === 'expired');
   const lines = held?.slice(0, MAX_LISTED).flatMap((one) => holdingLines(one, args)) ?? [];
-  if (held?.length === 0)
-    lines.push(
-      args.is('pool')
-        ? `no caller holds ${shown(key)}`
-        : `no caller holds a lease of ${shown(key)}; --pool shows permits`,
-    );
+  if (held?.length === 0) lines.push(`no caller holds ${shown(key)}`);
   if (held && held.length > MAX_LISTED) lines.push(`${held.length - MAX_LISTED} more hold ${shown(key)}`);
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
@@ -90,10 +83,9 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
 /** The holders of the key, from the error or from a new read. Undefined if the read fails. */
 async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
   if (isHoldfastError(error, 'Conflict')) return error.actual as Schemas['Lease'];
-  const request = { key: args.word(0), ...(args.is('pool') && { pool: true }) };
   try {
-    const read = await connect({}).call('readLeases', request, { timeoutMs: LOOK_MS });
-    return 'holders' in read ? read.holders : (read as Schemas['LeaseWithQueue']);
+    const read = await connect({}).readKey(args.word(0), {}, { timeoutMs: LOOK_MS });
+    return read.kind === 'pool' ? read.holders : read;
   } catch (reason) {
     if (isHoldfastError(reason) || reason instanceof Failure) return undefined;
     throw reason;
@@ -107,12 +99,11 @@ function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, 
   const by = shown(holder ?? 'another caller');
   const held = `${shown(key)} ${state === 'held' ? 'is' : 'was'} held by ${by}${since}${until}`;
   if (fence === null) return [`${held}, without a fence`];
-  const switches = ['pool', 'now'].filter((name) => args.is(name)).map((name) => ` --${name}`);
   const options = ['endpoint', 'profile', 'namespace', 'region'].map((name) => {
     const value = args.text(name);
     return value === undefined ? '' : ` --${name} ${quoted(value)}`;
   });
-  const given = `--fence ${fence}${[...switches, ...options].join('')}`;
+  const given = `--fence ${fence}${args.is('now') ? ' --now' : ''}${options.join('')}`;
   const holding = `${held}, with the fence ${fence}`;
   // A key that cannot be shown as it is cannot be copied either.
   if (shown(key) !== key) return [holding];

@@ -81,6 +81,7 @@ export const doctor: Verb = {
       );
       let mayCall = false;
       let mayList = false;
+      let mayRead = false;
       for (const operation of Object.keys(ROUTES) as Operation[]) {
         const told = calls.find((call) => call.operation === operation);
         const allowed = told?.allowed ?? (await probe(service, operation));
@@ -89,8 +90,10 @@ export const doctor: Verb = {
         permission(findings, operation, { allowed, route, permission: told?.permission ?? route });
         mayCall ||= allowed === true;
         mayList ||= operation === 'readInFlight' && allowed === true;
+        mayRead ||= operation === 'readLeases' && allowed === true;
       }
       if (mayList) await commits(findings, service);
+      if (mayRead) await pools(findings, service);
       if (!mayCall) findings.fail('permissions', 'every call is refused', EXIT.forbidden);
     } catch (error) {
       findings.fail('answer', messageOf(error, known.endpoint), exitCodeOf(error));
@@ -141,6 +144,21 @@ async function commits(findings: Findings, service: Service): Promise<void> {
   } while (cursor);
   findings.say('commits', 'ok', 'commitProtocol=native, and no other client commits by a record');
 }
+
+/** The Rust crate takes the record of a pool for a held lease, also if the pool is empty. */
+async function pools(findings: Findings, service: Service): Promise<void> {
+  const page = await service.call('readLeases', { kind: 'pool', limit: 1 }, ONCE).catch((error) => {
+    // A deployment of an earlier version lists no pools, and another one may have no leases.
+    if (isHoldfastError(error, 'InvalidRequest') || isHoldfastError(error, 'Refused')) return undefined;
+    throw error;
+  });
+  const [pool] = (page as Listing | undefined)?.leases ?? [];
+  if (!pool) return;
+  const detail = `${pool.key} is a pool: to the Rust crate dynamodb-lease the key of a pool is held, also if the pool is empty, so do not share such keys with the crate`;
+  findings.say('pools', 'note', detail);
+}
+
+type Listing = Extract<AnswerOf<'readLeases'>, { nextCursor: unknown }>;
 
 interface Permission {
   allowed: boolean | 'absent';

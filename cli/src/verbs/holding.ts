@@ -1,9 +1,11 @@
 import { type ErrorFields, isHoldfastError } from '../../../client/src/errors.ts';
+import type { Lease } from '../../../client/src/lease.ts';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
+import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
-import { untilText } from './words.ts';
+import { untilText, usedText } from './words.ts';
 
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
@@ -55,25 +57,54 @@ function waitSeconds(args: Arguments): number {
 export const heldExitCode = (args: Arguments): number | undefined =>
   args.number('held-exit-code', { least: 0, most: 255, whole: true });
 
+/**
+ * What a refused acquire prints, and its exit code.
+ * @throws what it does not know; Failure if the key is used as the other kind
+ */
+export async function refusal(service: Service, error: unknown, held: number): Promise<{ line: string; code: number }> {
+  if (isHoldfastError(error, 'WrongKind')) throw misuse(wrongKindText(error));
+  if (!isHoldfastError(error, 'LeaseHeld')) throw error;
+  return { line: await holdingLine(service, error), code: held };
+}
+
+/** What the key is used as, by whom, and what to pass instead. */
+function wrongKindText({ kind, ...known }: ErrorFields['WrongKind']): string {
+  const { key, holder, expiresAt, used, holders = [] } = known;
+  const until = expiresAt ? ` until ${expiresAt}` : '';
+  if (kind === 'lease')
+    return `${key} is used as a lease, held by ${holder ?? 'another caller'}${until}: leave out ${PERMIT_FLAGS}, or use another key`;
+  const names = holders.length > 0 ? ` by ${holders.map((one) => one.holder).join(', ')}` : '';
+  const inUse = usedText({ ...known, used: used ?? 0 });
+  return `${key} is used as a pool, in use: ${inUse}${names}: pass --limit, --shared or --exclusive as its other callers do, or use another key`;
+}
+
+const PERMIT_FLAGS = '--limit, --weight, --shared and --exclusive';
+
+/** Warns if this caller's limit is not that of the grant before. */
+export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'key' | 'limitChanged'>): void {
+  if (!limitChanged) return;
+  const { from, to } = limitChanged;
+  output.note(`the limit of ${key} was ${from}, and is now ${to}: all callers of a key should pass the same --limit`);
+}
+
 /** Says who holds a lease or permits, since when and until when, as far as the caller may read it. */
-export async function holdingLine(
-  service: Service,
-  known: Pick<ErrorFields['LeaseHeld'], 'key' | 'holder' | 'expiresAt' | 'used' | 'limit'>,
-): Promise<string> {
-  const { key, used, limit } = known;
-  // Of a pool LeaseHeld says all that there is. A lease by its name would be another one.
-  const isPool = used !== undefined;
-  const read = isPool ? undefined : service.readLease(key, {}, { timeoutMs: 2000 });
-  const lease = await read?.catch((error) => {
+async function holdingLine(service: Service, known: ErrorFields['LeaseHeld']): Promise<string> {
+  const { key, used } = known;
+  // LeaseHeld has all fields of a pool.
+  if (used !== undefined) {
+    const until = known.expiresAt ? ` until ${known.expiresAt}` : '';
+    return `${key} is held by ${known.holder ?? 'another caller'}${until}, in use: ${usedText({ ...known, used })}`;
+  }
+  const read = await service.readKey(key, {}, { timeoutMs: 2000 }).catch((error) => {
     if (isHoldfastError(error)) return undefined;
     throw error;
   });
-  const { holder, expiresAt } = lease?.state === 'held' ? lease : known;
-  const since = lease?.state === 'held' && lease.acquiredAt ? ` since ${lease.acquiredAt}` : '';
-  const left = lease?.state === 'held' ? ` (${untilText(lease.remainingMs)})` : '';
+  const lease = read?.kind === 'lease' && read.state === 'held' ? read : undefined;
+  const { holder, expiresAt } = lease ?? known;
+  const since = lease?.acquiredAt ? ` since ${lease.acquiredAt}` : '';
+  const left = lease ? ` (${untilText(lease.remainingMs)})` : '';
   const until = expiresAt ? ` until ${expiresAt}${left}` : '';
-  const inUse = isPool ? `, in use: ${used}${limit ? ` of ${limit}` : ''}` : '';
-  // Nobody holds the lease now, but a task in the queue comes first.
-  const queue = !holder && lease?.waiting ? `, ${lease.waiting} in line` : '';
-  return `${key} is held by ${holder ?? 'another caller'}${since}${until}${inUse}${queue}`;
+  // The lease has no holder now, but the next in line comes first.
+  const line = !holder && read?.waiting ? `, ${read.waiting} in line` : '';
+  return `${key} is held by ${holder ?? 'another caller'}${since}${until}${line}`;
 }

@@ -1,11 +1,10 @@
 import { unlinkSync } from 'node:fs';
-import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { Lease } from '../../../client/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
 import { LeaseFile, readLeaseFile } from '../lease-file.ts';
 import { Signals } from '../run/signals.ts';
 import type { Call, Verb } from '../verb.ts';
-import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, holdingLine } from './holding.ts';
+import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
 import { duration } from './words.ts';
 
 export const acquire: Verb = {
@@ -34,11 +33,12 @@ export const acquire: Verb = {
       file.remove();
       waiting.end();
       if (signals.exitCode !== undefined) return signals.exitCode;
-      if (!isHoldfastError(error, 'LeaseHeld')) throw error;
-      output.note(await holdingLine(service, error));
-      return heldExit;
+      const { line, code } = await refusal(service, error, heldExit);
+      output.note(line);
+      return code;
     }
     waiting.end();
+    noteLimit(output, lease);
     const { holder, fence, expiresAt } = lease;
     try {
       file.write({ endpoint, namespace, key: lease.key, leaseId: lease.leaseId });

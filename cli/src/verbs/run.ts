@@ -1,4 +1,3 @@
-import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { Lease } from '../../../client/src/lease.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -9,7 +8,7 @@ import { assertExecutable } from '../run/lookup.ts';
 import { Signals } from '../run/signals.ts';
 import { supervise } from '../run/supervise.ts';
 import type { Call, Verb } from '../verb.ts';
-import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, holdingLine } from './holding.ts';
+import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
 
 /** In seconds, as far as the ttl allows. */
 const GRACE_SECONDS = 5;
@@ -59,13 +58,14 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     lease = await service.acquire(key, { ...options, signal: signals.waiting });
   } catch (error) {
     if (signals.exitCode !== undefined) return signals.exitCode;
-    if (!isHoldfastError(error, 'LeaseHeld')) throw error;
+    const { line, code } = await refusal(service, error, heldExit);
     waiting.end();
-    output.note(await holdingLine(service, error));
-    return heldExit;
+    output.note(line);
+    return code;
   } finally {
     waiting.end();
   }
+  noteLimit(output, lease);
 
   const mayGoOn = () => lease.held;
   const env = environment(lease, settings().namespace, fenceName);

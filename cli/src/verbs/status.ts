@@ -1,41 +1,73 @@
+import type { components } from '../../../client/src/contract.ts';
 import type { Verb } from '../verb.ts';
-import { stateText, untilText } from './words.ts';
+import { stateText, untilText, usedText } from './words.ts';
+
+type Row = components['schemas']['ListedKey'];
 
 const STATES = ['held', 'expired', 'released', 'free'] as const;
+const KINDS = ['lease', 'pool'] as const;
+const SORTS = ['key', 'expiry'] as const;
 
 export const status: Verb = {
-  summary: 'list who holds which lease',
+  summary: 'list all keys: leases and pools, who holds them, and who waits',
   usage: '[PREFIX]',
   words: [0, 1],
   options: {
-    state: { value: 'STATE', help: 'only leases in this state', choices: STATES },
-    holder: { value: 'NAME', help: 'only leases of this holder' },
+    kind: { value: 'KIND', help: 'only keys of this kind', choices: KINDS },
+    state: { value: 'STATE', help: 'only keys in this state', choices: STATES },
+    holder: { value: 'NAME', help: 'only keys of this holder' },
+    sort: { value: 'BY', help: 'by key, or by which ends first (key)', choices: SORTS },
   },
-  example: 'holdfast status jobs/ --state held',
+  notes:
+    'In the row of a pool, HOLDER to ENDS are those of the permit that ends first. holdfast queue KEY shows all of them.',
+  example: 'holdfast status jobs/ --state held --sort expiry',
   async run({ arguments: args, output, connect }) {
     const [prefix] = args.words;
+    const kind = args.text('kind') as (typeof KINDS)[number] | undefined;
     const state = args.text('state') as (typeof STATES)[number] | undefined;
     const holder = args.text('holder');
-    const filter = { ...(prefix && { prefix }), ...(state && { state }), ...(holder && { holder }) };
-    const rows = [];
-    for await (const lease of connect().rows('readLeases', filter, ({ leases }) => leases)) {
-      if (output.isJson) output.json(lease);
-      else rows.push(lease);
+    const filter = {
+      ...(prefix && { prefix }),
+      ...(kind && { kind }),
+      ...(state && { state }),
+      ...(holder && { holder }),
+    };
+    const sort = args.text('sort');
+    const rows: Row[] = [];
+    // All pages are read, so the command sorts: a page that the service sorts costs a read of the whole table.
+    for await (const row of connect().rows('readLeases', filter, ({ leases }) => leases)) {
+      if (output.isJson && !sort) output.json(row);
+      else rows.push(row);
     }
-    rows.sort((left, right) => (left.key < right.key ? -1 : 1));
-    if (!output.isJson)
-      output.table(
-        ['KEY', 'STATE', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'WAITING'],
-        rows.map((lease) => [
-          lease.key,
-          stateText(lease),
-          lease.holder,
-          lease.fence,
-          lease.acquiredAt,
-          untilText(lease.remainingMs),
-          lease.waiting ? 'yes' : null,
-        ]),
-      );
+    rows.sort(sort === 'expiry' ? byExpiry : byKey);
+    if (output.isJson) for (const row of rows) output.json(row);
+    else output.table(HEAD, rows.map(cells));
     return 0;
   },
+};
+
+const HEAD = ['KEY', 'KIND', 'STATE', 'USED', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'WAITING'];
+
+const cells = (row: Row) => [
+  row.key,
+  row.kind,
+  stateText(row),
+  row.used === undefined ? null : usedText({ ...row, used: row.used }),
+  holderText(row),
+  row.fence,
+  row.acquiredAt,
+  untilText(row.remainingMs),
+  row.waiting || null,
+];
+
+/** One holder of a pool stands for all. */
+const holderText = ({ holder, holders = 1 }: Row): string | null =>
+  holder !== null && holders > 1 ? `${holder} and ${holders - 1} more` : holder;
+
+const byKey = (left: Row, right: Row): number => (left.key < right.key ? -1 : 1);
+
+/** A key without an end comes last. */
+const byExpiry = (left: Row, right: Row): number => {
+  const [one, other] = [left.expiresAt ?? '\uffff', right.expiresAt ?? '\uffff'];
+  return one === other ? byKey(left, right) : one < other ? -1 : 1;
 };

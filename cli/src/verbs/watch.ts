@@ -1,23 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isHoldfastError } from '../../../client/src/errors.ts';
-import type { AnswerOf } from '../../../client/src/transport.ts';
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
+import type { ReadKey } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { stateText } from './words.ts';
-
-type Lease = Extract<AnswerOf<'readLeases'>, { expiresAt: unknown }>;
+import { stateText, usedText } from './words.ts';
 
 const UNTIL = ['held', 'free'] as const;
 
 export const watch: Verb = {
-  summary: 'print a line at each change of a lease',
+  summary: 'print a line at each change of a lease or a pool',
   usage: 'KEY',
   words: [1, 1],
   noTimeout: true,
   options: {
     interval: { value: 'SECONDS', help: 'how often to look (1)' },
-    until: { value: 'STATE', help: 'stop once somebody holds the lease, or nobody does', choices: UNTIL },
+    until: { value: 'STATE', help: 'stop once the key has a holder, or has none', choices: UNTIL },
   },
   notes: 'A heartbeat is no change.',
   example: 'holdfast watch nightly-report --until free',
@@ -29,14 +27,14 @@ export const watch: Verb = {
     let seen = '';
     for (let failed = false; ; ) {
       try {
-        const lease = await service.readLease(key, {}, { timeoutMs: pauseMs });
+        const read = await service.readKey(key, {}, { timeoutMs: pauseMs });
         failed = false;
-        const { state, holder, fence, waiting } = lease;
-        const now = JSON.stringify([stateText(lease), holder, fence, waiting]);
-        if (now !== seen)
-          output.isJson ? output.json({ at: new Date().toISOString(), ...lease }) : output.line(lineOf(lease));
+        const now = fingerprint(read);
+        const at = new Date().toISOString();
+        if (now !== seen) output.isJson ? output.json({ at, ...read }) : output.line(`${at}  ${lineOf(read)}`);
         seen = now;
-        if (until && (state === 'held') === (until === 'held')) return 0;
+        const isHeld = holdersOf(read).some(({ state }) => state === 'held');
+        if (until && isHeld === (until === 'held')) return 0;
       } catch (error) {
         if (!isHoldfastError(error) || exitCodeOf(error) !== EXIT.noAnswer) throw error;
         if (!failed) output.note(messageOf(error, settings().endpoint));
@@ -47,10 +45,30 @@ export const watch: Verb = {
   },
 };
 
-function lineOf(lease: Lease): string {
-  const { key, state, holder, fence, acquiredAt, expiresAt, waiting } = lease;
+const holdersOf = (read: ReadKey) => (read.kind === 'pool' ? read.holders : [read]);
+
+const fingerprint = (read: ReadKey): string => {
+  const holders = holdersOf(read).map((one) => [stateText(one), one.holder, one.fence]);
+  return JSON.stringify([read.kind, read.waiting, read.kind === 'pool' && usedText(read), holders]);
+};
+
+function lineOf(read: ReadKey): string {
+  const line = read.waiting > 0 ? `, ${read.waiting} in line` : '';
+  if (read.kind === 'pool') return `${read.key} is a pool, in use: ${usedText(read)}${byWhom(read.holders)}${line}`;
+  const { key, state, holder, fence, acquiredAt, expiresAt } = read;
   const by = holder === null ? '' : ` by ${holder}`;
   const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt}, until ${expiresAt}` : '';
-  const queue = waiting > 0 ? `, ${waiting} in line` : '';
-  return `${new Date().toISOString()}  ${key} is ${stateText(lease)}${state === 'free' ? '' : by}${held}${queue}`;
+  return `${key} is ${stateText(read)}${state === 'free' ? '' : by}${held}${line}`;
+}
+
+/** The holders whose names are printed. */
+const MOST_NAMED = 10;
+
+function byWhom(holders: { holder: string; state: string; ending: boolean }[]): string {
+  if (holders.length === 0) return '';
+  const named = holders
+    .slice(0, MOST_NAMED)
+    .map((one) => (stateText(one) === 'held' ? one.holder : `${one.holder} (${stateText(one)})`));
+  const more = holders.length > MOST_NAMED ? ` and ${holders.length - MOST_NAMED} more` : '';
+  return ` by ${named.join(', ')}${more}`;
 }

@@ -20,6 +20,15 @@ export function duration(ms: number): string {
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
 
+/** The weight of a permit that has the pool alone. */
+const EXCLUSIVE_WEIGHT = 1_000_000;
+
+/** How much of a pool is in use: `3 of 5`. */
+export const usedText = ({ used, limit }: { used: number; limit?: number | null | undefined }): string => {
+  if (used >= EXCLUSIVE_WEIGHT) return 'all';
+  return limit ? `${used} of ${limit}` : String(used);
+};
+
 /** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
   state === 'held' && ending ? 'ending' : state;

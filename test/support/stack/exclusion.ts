@@ -104,7 +104,7 @@ export async function exclusionWorld(
     (await leases.read({ key })) as { state: string; remainingMs: number | null; inGrace?: boolean };
   const state = async (key: string) => (await lease(key)).state;
   const pool = (key: string) =>
-    readLeases({ key, pool: true }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
+    readLeases({ key }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
   const callers = {
     acquire: (input: object) => acquireLease(input, lambdaContext()),
     release: (input: object) => release(input, lambdaContext()),
