@@ -68,9 +68,9 @@ describe('request units of a line', () => {
     expect(await lineUnits(() => line.release(line.grantOf(second.task)))).toEqual([1, 1, 1]);
   });
 
-  it('storing an execution costs a write unit more, and the end of an execution without leases three reads', async () => {
+  it('storing an execution costs a write unit more, and the end of an execution without leases two reads', async () => {
     expect(await lineUnits(() => line.acquire({ key: 'executed', execution }))).toEqual([2]);
-    expect(await lineUnits(() => line.executionEnded(`${execution}-unknown`))).toEqual([0.5, 0.5, 0.5]); // and again 90 seconds later
+    expect(await lineUnits(() => line.executionEnded(`${execution}-unknown`))).toEqual([0.5, 0.5]); // and again 90 seconds later
   });
 
   it('a run of the schedule costs one read unit, and less than three more for a key with a line', async () => {

@@ -36,7 +36,7 @@ describe('the lease of an execution that ends', () => {
     const { task } = await park({ key });
     steps.faults.SendTaskSuccess = faults;
     await release(first);
-    requests.faultsOf.Query = ['none', 'none', 'none', DENIED]; // after those for what the execution has
+    requests.faultsOf.Query = ['none', 'none', DENIED]; // after those for what the execution has
     expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
     expect([requests.faultsOf.Query, task.state]).toEqual([[], 'waiting']);
     expect(await read({ key })).toMatchObject({ state: 'released' });
@@ -255,7 +255,7 @@ describe('the tables in which a pass looks up an execution', () => {
     const grant = await foreign.acquire({ key: 'k', execution });
     await expect(foreign.executionEnded(execution)).rejects.toMatchObject({
       code: 'Unavailable',
-      message: `table ${table} has no index by-execution: leases of executions that end there stay until they expire`,
+      message: `table ${table} has no index by-execution: leases and permits of executions that end stay until they expire`,
     });
     const { task } = await foreign.park({ key: 'k' });
     await foreign.release(grant);
@@ -263,14 +263,11 @@ describe('the tables in which a pass looks up an execution', () => {
     await foreign.steps.stop();
   });
 
-  it.each([
-    ['waiters', dependencies.waitersTable, 'leases', 0],
-    ['pools', dependencies.table, 'permits', 2],
-  ])('a table of %s without the index is named', async (_, table, what, before) => {
-    requests.faultsOf.Query = [...Array(before).fill('none'), { name: 'ValidationException', status: 400 }];
+  it('a table of waiters without the index is named', async () => {
+    requests.faultsOf.Query = [{ name: 'ValidationException', status: 400 }];
     expect(await failure(executionEnded(steps.newExecution()))).toMatchObject({
       code: 'Unavailable',
-      message: `table ${table} has no index by-execution: ${what} of executions that end there stay until they expire`,
+      message: `table ${dependencies.waitersTable} has no index by-execution: leases and permits of executions that end stay until they expire`,
       context: { retryAfterMs: 1000 },
     });
   });
@@ -280,16 +277,6 @@ describe('the tables in which a pass looks up an execution', () => {
     const { code, message } = await failure(executionEnded(steps.newExecution()));
     expect(code).toBe('Throttled');
     expect(message).not.toContain('index');
-  });
-
-  it('a table of pools that does not answer keeps no lease from being freed, and the pass reports the failure', async () => {
-    const execution = steps.newExecution();
-    await acquire({ key: 'beside pools', execution });
-    requests.faultsOf.Query = ['none', 'none', DENIED]; // tickets, leases, permits
-    requests.sent.length = 0;
-    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
-    expect(requests.sent).toEqual(['Query', 'Query', 'Query', 'GetItem', 'UpdateItem']);
-    expect(await read({ key: 'beside pools' })).toMatchObject({ state: 'released' });
   });
 });
 

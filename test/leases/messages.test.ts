@@ -238,7 +238,7 @@ describe('a deployment that sends no messages', () => {
   });
 
   it('grants a caller a permit in front of a task', async () => {
-    const [key, now] = ['without messages', clock.now()];
+    const [key, now] = ['a pool without messages', clock.now()];
     const asked = { holder: { S: 'h' }, ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } };
     const times = { parked_at: { N: String(now) }, deadline: { N: String(now + 60_000) } };
     const rows = [{ keep_until: { N: String(now + 65_000) } }, { task_token: { S: steps.newTask().token } }];

@@ -45,7 +45,7 @@ it('a reader sees which execution holds the lease, and a listing says whether ta
   await park({ key: 'run' });
   await park({ key: 'run' });
   expect(await read({ key: 'run' })).toMatchObject({ state: 'held', execution, ttlSeconds: 60, waiting: 2 });
-  expect(((await read({ prefix: 'run' })) as KeyPage).leases).toMatchObject([{ key: 'run', waiting: true, execution }]);
+  expect(((await read({ prefix: 'run' })) as KeyPage).leases).toMatchObject([{ key: 'run', waiting: 2, execution }]);
   expect(((await read({ key: 'run', waiters: true, limit: 1 })) as { waiters?: [] }).waiters).toHaveLength(1);
   await release(grant);
   expect(await read({ key: 'run' })).toMatchObject({ state: 'held', execution: null });

@@ -28,6 +28,7 @@ describe('read of one key', () => {
     const grant = await acquire({ key: 'k', holder: 'h', ttlSeconds: 2, data: { a: null } });
     const held = await read({ key: 'k' });
     expect(held).toEqual({
+      kind: 'lease',
       key: 'k',
       state: 'held',
       holder: 'h',

@@ -1,6 +1,4 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
-import { call } from '../support/emulators/aws.ts';
 import type { Task } from '../support/emulators/step-functions.ts';
 import { dyingAfter } from '../support/faults/mortal.ts';
 import { Timeline } from '../support/time/timeline.ts';
@@ -236,6 +234,5 @@ describe('a withdrawal', () => {
     ];
     expect(await withdraw(asked)).toEqual({ key: held.key, requestId: 'r', cancelled: true });
     expect(calls).toMatchObject([{ code: 'LeaseLost', context: { reason: 'cancelled' } }]);
-  });
   });
 });

@@ -162,7 +162,7 @@ export async function executions(lineWorld: LineWorld) {
     it('a heartbeat that comes between does not keep the lock from the next waiter', async () => {
       const { execution, grant, task } = await held();
       timeline.advance(1);
-      requests.faultsOf.Query = ['none', 'none', 'none', precededBy(() => heartbeat(grant))]; // the read of the line
+      requests.faultsOf.Query = ['none', 'none', precededBy(() => heartbeat(grant))]; // the read of the line
       expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
       expect([requests.faultsOf.Query, task.state]).toEqual([[], 'succeeded']);
     });

@@ -193,19 +193,20 @@ describe('bad input is refused by name, and nothing is written', () => {
     expect([outcome, told(body)]).toEqual(['InvalidRequest', { data: 'must be at most 32 levels deep' }]);
   });
 
-  it('limit on a heartbeat, and a word for pool', async () => {
-    const leaseId = 'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0';
-    expect(told((await post(heartbeat, { key: 'bad', leaseId, limit: 2 })).body)).toEqual({
-      limit: 'is not a known field',
-    });
-    expect(told((await post(breakLease, { key: 'bad', fence: 1 })).body)).toEqual({
-      pool: 'must be true or false',
-    });
+  it.each([
+    [
+      'heartbeat',
+      heartbeat,
+      { leaseId: 'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0', limit: 2 },
+      'limit',
+    ],
+    ['breakLease', breakLease, { fence: 1, pool: true }, 'pool'],
+  ] as const)('%s takes no field of an acquire, and no word for the kind of a key', async (_, handler, more, field) => {
+    expect(told((await post(handler, { key: 'bad', ...more })).body)).toEqual({ [field]: 'is not a known field' });
   });
 
   it.each([
-    [{ pool: 'true' }, { pool: 'needs a key' }],
-    [{ key: 'bad', pool: 'yes' }, { pool: 'must be true or false' }],
+    [{ key: 'bad', pool: 'true' }, { pool: 'is not a known field' }],
     [{ key: 'bad', limit: '5' }, { limit: 'cannot be combined with key' }],
   ] as [Record<string, string>, object][])('readLeases %j', async (query, issues) => {
     expect(told((await get(readLeases, query)).body)).toEqual(issues);

@@ -303,7 +303,7 @@ describe('a write of the line that is lost', () => {
     await dependencies.dynamodb.send(
       new UpdateItemCommand({
         TableName: dependencies.table,
-        Key: { key: { S: key }, row: { S: '#' } },
+        Key: { key: { S: key } },
         UpdateExpression: 'SET fence = :text',
         ExpressionAttributeValues: { ':text': { S: 'text' } },
       }),

@@ -163,7 +163,7 @@ it('a task that is parked counts, and one that has its permit at once does not',
 it('fences rise also where TTL has deleted the record of a pool', async () => {
   const terms = { key: 'deleted', limit: 2 };
   const first = await acquire({ ...terms, holder: 'x' });
-  const Key = { key: { S: 'deleted' }, row: { S: '#' } };
+  const Key = { key: { S: 'deleted' } };
   await dynamodb.send(new DeleteItemCommand({ TableName: dependencies.table, Key }));
   clock.advance(1);
   expect((await acquire({ ...terms, holder: 'y' })).fence).toBeGreaterThan(first.fence);

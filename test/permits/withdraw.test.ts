@@ -148,21 +148,24 @@ describe('a withdrawal of a request for a permit', () => {
     expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
   });
 
-  it('of an unknown request looks at the line and the record, of the lease and of the pool', async () => {
+  it('of an unknown request looks at the line and the record', async () => {
     requests.sent.length = 0;
     const unknown = { cancelled: false, reason: 'unknown' };
     expect(await withdraw({ key: newKey(), requestId: 'none', holder: 'b' }, owner)).toMatchObject(unknown);
-    expect(requests.sent).toEqual(['Query', 'GetItem', 'Query', 'GetItem']);
+    expect(requests.sent).toEqual(['Query', 'GetItem']);
   });
 });
 
-it('through its function: a permit, and the lease of another key first', async () => {
+it('a permit and a lease are withdrawn through the function', async () => {
   const { acquire: ask, withdraw: function_ } = handlers;
   await post(ask, { key: 'both', holder: 'h', requestId: 'permit', limit: 1 });
-  await post(ask, { key: 'both', holder: 'h', requestId: 'lease' });
-  for (const requestId of ['permit', 'lease'])
-    expect(await post(function_, { key: 'both', holder: 'h', requestId })).toMatchObject({ body: { cancelled: true } });
-  expect(await post(function_, { key: 'both', holder: 'h', requestId: 'lease' })).toMatchObject({
+  await post(ask, { key: 'other', holder: 'h', requestId: 'lease' });
+  for (const [key, requestId] of [
+    ['both', 'permit'],
+    ['other', 'lease'],
+  ])
+    expect(await post(function_, { key, holder: 'h', requestId })).toMatchObject({ body: { cancelled: true } });
+  expect(await post(function_, { key: 'other', holder: 'h', requestId: 'lease' })).toMatchObject({
     body: { cancelled: false, reason: 'unknown' },
   });
   expect(await read('both')).toMatchObject({ used: 0 });

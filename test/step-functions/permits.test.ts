@@ -123,7 +123,7 @@ describe('the wrapper with a limit', () => {
     expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
     expect(JSON.parse(failed.cause ?? '').errorMessage).toContain(`"path":"${field}"`);
     expect(running).toHaveLength(0);
-    expect(await pool('k')).toMatchObject({ used: 0, waiting: 0, limit: null });
+    expect(await pool('k')).toMatchObject({ state: 'free', waiting: 0 });
   });
 
   it('gives its permit back where the target fails, and where it has to be stopped', async () => {
