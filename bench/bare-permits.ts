@@ -2,10 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { DynamoDBClient, UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
 import { all, conditionFields } from '../shared/aws/condition.ts';
-import { canRise, hasNoEntry, hasRoom, isNotRemembered, isOf, isUnmarked } from '../shared/permits/conditions.ts';
+import {
+  canRise,
+  formedBefore,
+  hasNoEntry,
+  hasRoom,
+  isNotRemembered,
+  isOf,
+  isUnmarked,
+} from '../shared/permits/conditions.ts';
 import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
 import { entryItem } from '../shared/permits/record.ts';
 import { remember } from '../shared/permits/ring.ts';
+import { isStillPool } from '../shared/permits/write.ts';
 
 /** What one would write for a permit without this service: the same writes on the same conditions, and nothing around them. */
 const client = new DynamoDBClient({});
@@ -26,26 +35,40 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       TableName: table,
       Key: { key: { S: key } },
       UpdateExpression:
-        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #last_limit = :limit, #lease_expiry = :lease_expiry, #lease_version = :pool',
-      ...conditionFields(all(hasRoom(LIMIT - 1), canRise, isNotRemembered(name), hasNoEntry(name, 0), isUnmarked), {
-        names: {
-          '#n0': `f${name}`,
-          '#fence': 'fence',
-          '#last_limit': 'last_limit',
-          '#lease_expiry': 'lease_expiry',
-          '#lease_version': 'lease_version',
+        'SET #g0 = :g0, #n0 = if_not_exists(#fence, :first) + :n0, #fence = if_not_exists(#fence, :first) + :n0, #used = if_not_exists(#used, :zero) + :weight, #limit_before = if_not_exists(#last_limit, :limit), #last_limit = :limit, #limit_by = :limit_by, #lease_expiry = :lease_expiry',
+      ...conditionFields(
+        all(
+          isStillPool,
+          all(
+            hasRoom(LIMIT - 1),
+            formedBefore(now - 500),
+            canRise,
+            isNotRemembered(name),
+            hasNoEntry(name, 0),
+            isUnmarked,
+          ),
+        ),
+        {
+          names: {
+            '#n0': `f${name}`,
+            '#fence': 'fence',
+            '#limit_before': 'limit_before',
+            '#last_limit': 'last_limit',
+            '#limit_by': 'limit_by',
+            '#lease_expiry': 'lease_expiry',
+          },
+          values: {
+            ':g0': entryItem({ id, version, holder, expiresAt: now + ttlMs, ttlMs, acquiredAt: now, weight: 1 }),
+            ':n0': integer(1),
+            ':first': integer(now),
+            ':zero': integer(0),
+            ':weight': integer(1),
+            ':limit': integer(LIMIT),
+            ':limit_by': { S: holder },
+            ':lease_expiry': ttlAt(now),
+          },
         },
-        values: {
-          ':g0': entryItem({ id, version, holder, expiresAt: now + ttlMs, ttlMs, acquiredAt: now, weight: 1 }),
-          ':n0': integer(1),
-          ':first': integer(now),
-          ':zero': integer(0),
-          ':weight': integer(1),
-          ':limit': integer(LIMIT),
-          ':lease_expiry': ttlAt(now),
-          ':pool': { S: 'pool' },
-        },
-      }),
+      ),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
@@ -62,16 +85,15 @@ export async function release(key: string, leaseId: string): Promise<void> {
     new UpdateItemCommand({
       TableName: table,
       Key: { key: { S: key } },
-      UpdateExpression: `SET #used = #used - #h.w, ${set.join(', ')}, #lease_expiry = :lease_expiry, #lease_version = :pool REMOVE #h, #f`,
-      ...conditionFields(isOf(proof), {
+      UpdateExpression: `SET #used = #used - #h.w, ${set.join(', ')}, #lease_expiry = :lease_expiry REMOVE #h, #f`,
+      ...conditionFields(all(isStillPool, isOf(proof)), {
         names: {
           ...names,
           '#f': `f${name}`,
           '#used': 'used',
           '#lease_expiry': 'lease_expiry',
-          '#lease_version': 'lease_version',
         },
-        values: { ...values, ':ttl_at': ttlAt(Date.now()) },
+        values: { ...values, ':lease_expiry': ttlAt(Date.now()) },
       }),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',

@@ -6,7 +6,7 @@ import { HoldfastError } from '../errors.ts';
 import type { BreakInput } from '../line/calls.ts';
 import { type Broken, holderTerms } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { hasFence, hasNoEndMark, isClaimed, isExpired, isHeld, isUnmarked } from './conditions.ts';
+import { hasFence, hasNoEndMark, isClaimed, isExpired, isHeld, isLease, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
 import { endsAt, isEnding, isLeased, takeoverAt } from './rules.ts';
@@ -31,7 +31,7 @@ interface Breaking {
 
 /** One conditional UpdateItem. */
 async function endNow(dependencies: LeaseDependencies, { key, fence }: Breaking, call: Call): Promise<Broken> {
-  const condition = all(hasFence(fence), isHeld, isUnmarked);
+  const condition = all(isLease, hasFence(fence), isHeld, isUnmarked);
   for (let inDoubt = false; ; ) {
     const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
     const item = outcome.won ? outcome.item : outcome.old;

@@ -1,15 +1,15 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all, type Condition, conditionFields } from '../aws/condition.ts';
+import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Ended, endedItem } from '../line/ended.ts';
-import { isLease } from './conditions.ts';
 
 interface End {
   key: string;
+  /** Names the grant by its lease id, its version or its fence. A fence alone does not exclude a pool. */
   condition: Condition;
   markBroken?: boolean;
   byExecution?: boolean;
@@ -47,7 +47,7 @@ export function endLease(
       `SET released_at = :now, lease_expiry = :retention${how}${passedOn.join('')} ` +
       `REMOVE lease_version, expires_at, execution, target, grace_ms, ended_execution` +
       `${markBroken ? '' : ', heartbeat_at'}${removed}`,
-    ...conditionFields(all(isLease, condition), {
+    ...conditionFields(condition, {
       values: {
         ':now': integer(now),
         ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),

@@ -32,7 +32,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['shared/leases/part/a.ts', "import '../../expiry/b.ts';", { [IMPORT]: 1 }],
   ['shared/lambda/a.ts', "import '../leases/b.ts';", { [IMPORT]: 1 }],
   ['shared/a.ts', "import './leases/b.ts';", { [IMPORT]: 1 }],
-  ['shared/expiry/sources.ts', "import '../leases/expired.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
+  ['shared/expiry/sources.ts', "import '../locks/expired.ts';\nimport '../commits/record.ts';", { [IMPORT]: 1 }],
   ['functions/expiry/a.ts', "import '../../shared/expiry/b.ts';\nimport '../../shared/leases/b.ts';"],
 
   ['shared/leases/local.ts', "import '../../local/b.ts';", { [PLUGIN]: 1 }],

@@ -19,7 +19,7 @@ export const KINDS: Mutation[] = [
   shown(
     'a break of a lease takes the kind off a pool',
     ['late-writes', 'a break by the fence of the last grant leaves the record a pool'],
-    change('...conditionFields(all(isLease, condition), {', '...conditionFields(condition, {'),
+    change('all(isLease, hasFence(fence), isHeld, isUnmarked)', 'all(hasFence(fence), isHeld, isUnmarked)'),
   ),
   shown(
     'a first try lands on a pool that formed since',
