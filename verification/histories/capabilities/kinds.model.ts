@@ -89,7 +89,8 @@ export function wrongKindIsTrue(
       const wasGranted = events.some(
         (event) =>
           event.what === 'grant' &&
-          event.fence === fence &&
+          // A late grant of a lease raises its fence after the write that granted.
+          (event.fence === fence || (kind === 'lease' && fence !== null && event.fence < fence)) &&
           kindOfGrant(event) === kind &&
           event.moment < answeredAt.moment,
       );
