@@ -35,7 +35,7 @@ async function endNow(dependencies: LeaseDependencies, { key, fence }: Breaking,
   for (let inDoubt = false; ; ) {
     const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
     const item = outcome.won ? outcome.item : outcome.old;
-    const record = item ? parseRecord(item) : { key };
+    const record = item ? parseRecord(item, inDoubt || (!outcome.won && outcome.unanswered)) : { key };
     if (isBroken(record, fence)) {
       if (record.ticket !== undefined) await endWaiter(dependencies, record, call);
       return brokenView(record, { fence, ended: true });

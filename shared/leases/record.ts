@@ -82,10 +82,11 @@ export type Leased = LeaseRecord & { version: string };
 
 /**
  * Parses the record of a lease, also of another client. An attribute of another type counts as absent.
+ * @param unanswered of the write that met the record: whether one of its tries got no answer
  * @throws OtherKind for the record of a pool
  */
-export function parseRecord(item: Item): LeaseRecord {
-  if (isPool(item)) throw new OtherKind(item);
+export function parseRecord(item: Item, unanswered = false): LeaseRecord {
+  if (isPool(item)) throw new OtherKind(item, unanswered);
   return {
     key: item.key?.S ?? '',
     version: item.lease_version?.S,

@@ -22,7 +22,7 @@ export function releaseLease(dependencies: LeaseDependencies) {
       const end = { key, condition: all(hasLeaseId(leaseId), isHeld, isUnmarked) };
       const outcome = await endLease(dependencies, end, call);
       if (outcome.won) return { key, released: true };
-      const record = outcome.old && parseRecord(outcome.old);
+      const record = outcome.old && parseRecord(outcome.old, outcome.unanswered || inDoubt);
       const parked = record?.waiters !== undefined;
       if (record && parked && record.leaseId === leaseId && isLeased(record)) {
         const { handOff } = await import('./hand-off.ts');

@@ -32,7 +32,7 @@ async function endCurrent(dependencies: LeaseDependencies, record: Leased, call:
   const { key, leaseId } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
   if (outcome.won) return 'ended';
-  const current = outcome.old ? parseRecord(outcome.old) : { key };
+  const current = outcome.old ? parseRecord(outcome.old, outcome.unanswered) : { key };
   // A try of the SDK may have landed before the one that lost.
   if (!isLeased(current) && current.leaseId === leaseId) return 'ended';
   if (current.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'changed';

@@ -45,7 +45,8 @@ export async function updateLease(
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
-  const record = parseRecord((outcome.won ? outcome.item : outcome.old) ?? { key: text(key) });
+  const item = (outcome.won ? outcome.item : outcome.old) ?? { key: text(key) };
+  const record = parseRecord(item, !outcome.won && outcome.unanswered);
   const won = outcome.won || (version !== undefined && record.version === version);
   return { won, record, ...(!outcome.won && { unanswered: outcome.unanswered }) };
 }

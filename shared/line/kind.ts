@@ -20,9 +20,12 @@ export const kindOf = ({ permit }: { permit?: object | undefined }): Kind => (pe
 export class OtherKind extends HoldfastError {
   /** The record that the call met. */
   readonly item: Item;
+  /** Whether a try of the lost write got no answer: that try may have landed before the key changed its kind. */
+  readonly unanswered: boolean;
 
-  constructor(item: Item) {
+  constructor(item: Item, unanswered = false) {
     super('WrongKind', `the key is used as a ${isPool(item) ? 'pool of permits' : 'lease'}`, { key: item.key?.S });
     this.item = item;
+    this.unanswered = unanswered;
   }
 }

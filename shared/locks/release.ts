@@ -15,6 +15,6 @@ export function release(dependencies: LeaseDependencies) {
   return (input: ReleaseInput, call: Call): Promise<Released> =>
     run(input, call).catch((error) => {
       if (!(error instanceof OtherKind)) throw error;
-      return { key: input.key, released: false, reason: 'taken' };
+      return { key: input.key, released: false, reason: error.unanswered ? 'unknown' : 'taken' };
     });
 }

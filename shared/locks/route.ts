@@ -1,4 +1,5 @@
 import type { Call } from '../aws/call.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { OtherKind } from '../line/kind.ts';
 
@@ -27,8 +28,11 @@ export function byRequest<Input, OfLease, OfPermit>(
 /** How often a key may change its kind during one call. */
 const MOST_CHANGES = 4;
 
-/** Passes each request to the code of a lease. If that code meets the record of a pool, passes the request to the code of a pool. */
-export function byRecord<Input, OfLease, OfPermit>(
+/**
+ * Passes each request to the code of a lease. If that code meets the record of a pool, passes the request to the code of a pool.
+ * @throws HoldfastError OutcomeUnknown if a write without an answer may have landed before the key changed its kind
+ */
+export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
   dependencies: LeaseDependencies,
   { lease, permit }: Meanings<Input, OfLease, OfPermit>,
 ): Run<Input, OfLease | OfPermit> {
@@ -41,6 +45,9 @@ export function byRecord<Input, OfLease, OfPermit>(
         return await run(input, call);
       } catch (error) {
         if (!(error instanceof OtherKind) || changes === MOST_CHANGES) throw error;
+        // The write may have landed, and the other kind does not remember what the write ended.
+        if (error.unanswered)
+          throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: input.key });
       }
     }
   };

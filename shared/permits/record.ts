@@ -75,10 +75,11 @@ const ENTRY = /^h([\w-]{16})$/;
 /**
  * Parses the record of a pool. An attribute of another shape counts as absent.
  * @param found undefined if the key has no record
+ * @param unanswered of the write that met the record: whether one of its tries got no answer
  * @throws OtherKind for the record of a lease
  */
-export function parsePool(key: string, found: Item | undefined): PoolRecord {
-  if (found && !isPool(found)) throw new OtherKind(found);
+export function parsePool(key: string, found: Item | undefined, unanswered = false): PoolRecord {
+  if (found && !isPool(found)) throw new OtherKind(found, unanswered);
   const item = found ?? {};
   return {
     key,

@@ -69,6 +69,7 @@ export async function updatePool(
     const { refusedFor } = await import('./refused.ts');
     return refusedFor(dependencies, { key, cause, entry: condition.names?.['#h'] }, call);
   });
-  const record = parsePool(key, outcome.won ? outcome.item : outcome.old);
-  return { won: outcome.won, record, unanswered: !outcome.won && outcome.unanswered };
+  const unanswered = !outcome.won && outcome.unanswered;
+  const record = parsePool(key, outcome.won ? outcome.item : outcome.old, unanswered);
+  return { won: outcome.won, record, unanswered };
 }

@@ -5,6 +5,7 @@ import { heartbeat as extend } from '../../shared/locks/heartbeat.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { release as giveBack } from '../../shared/locks/release.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
+import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 import { rawPools } from '../support/worlds/permits.ts';
@@ -192,4 +193,38 @@ it('a break by the fence of the last grant leaves the record a pool', async () =
   const { fence } = await acquire({ key, holder: 'b', limit: 2 });
   expect(await breakByFence({ key, fence, wait: false }, call())).toMatchObject({ broken: true, holder: 'b' });
   expect(await rawItem(key)).toMatchObject({ lease_version: { S: 'pool' }, used: { N: '1' } });
+});
+
+describe('a write without an answer, after which the key changes its kind', () => {
+  /** The write lands, its answer is lost, and another caller makes the key the other kind before the next try. */
+  const landedBefore =
+    (what: () => Promise<unknown>): Fault =>
+    async (send) => {
+      await send();
+      const { faultsOf } = requests;
+      requests.faultsOf = {};
+      await what();
+      requests.faultsOf = faultsOf;
+      throw networkError('ECONNRESET', 'read');
+    };
+
+  it.each([
+    ['a lease', {}, { limit: 1 }],
+    ['a permit', { limit: 1 }, {}],
+  ])('a break of %s is in doubt, and does not answer that there is nothing to break', async (name, own, other) => {
+    const key = `break of ${name}`;
+    const { fence } = await acquire({ key, ...own });
+    requests.faultsOf.UpdateItem = [landedBefore(() => acquire({ key, holder: 'other', ...other }))];
+    expect(await failure(breakByFence({ key, fence }, call()))).toMatchObject({
+      code: 'OutcomeUnknown',
+      context: { key },
+    });
+  });
+
+  it('a release of a lease answers that the end is unknown, and not that another caller took the lease', async () => {
+    const key = 'release';
+    const lease = await acquire({ key });
+    requests.faultsOf.UpdateItem = [landedBefore(() => acquire({ key, holder: 'other', limit: 1 }))];
+    expect(await release(lease)).toEqual({ key, released: false, reason: 'unknown' });
+  });
 });
