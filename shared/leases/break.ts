@@ -35,12 +35,12 @@ async function endNow(dependencies: LeaseDependencies, { key, fence }: Breaking,
   for (let inDoubt = false; ; ) {
     const outcome = await endLease(dependencies, { key, condition, markBroken: true }, call);
     const item = outcome.won ? outcome.item : outcome.old;
-    const record = item ? parseRecord(item, inDoubt || (!outcome.won && outcome.unanswered)) : { key };
+    const unanswered = inDoubt || (!outcome.won && outcome.unanswered);
+    const record = item ? parseRecord(item, unanswered) : { key };
     if (isBroken(record, fence)) {
       if (record.ticket !== undefined) await endWaiter(dependencies, record, call);
       return brokenView(record, { fence, ended: true });
     }
-    const unanswered = inDoubt || (!outcome.won && outcome.unanswered);
     const current = recordUnder(dependencies, { record, fence, unanswered });
     const handed = await handOffBroken(dependencies, current, call);
     if (handed.end !== 'overtaken') return brokenView(current, { fence, ended: true });
