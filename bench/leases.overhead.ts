@@ -1,5 +1,7 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { preparedFunction } from './functions.ts';
-import { type Contestant, playPairs, type Samples, WARM_UP } from './pairs.ts';
+import { type Contestant, keysOf, playPairs, type Samples, WARM_UP } from './pairs.ts';
+import { emptyPool, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 /** A call never runs the compiled code of another one's SDK: functions do not share theirs either. */
@@ -56,6 +58,7 @@ const contestants: Record<Name, Contestant> = {
   },
 };
 
+if (task.terms.limit !== undefined) await formPools(keysOf(Object.keys(contestants)));
 await playPairs(contestants, WARM_UP);
 const result: OverheadResult = [];
 for (let repetition = 1; repetition <= task.repetitions; repetition++) {
@@ -63,3 +66,8 @@ for (let repetition = 1; repetition <= task.repetitions; repetition++) {
   result.push(await playPairs(contestants, task.pairs));
 }
 sendResult(result);
+
+async function formPools(keys: string[]): Promise<void> {
+  const item = (at: number) => emptyPool(keys[at] ?? '');
+  await seed(new DynamoDBClient({}), { table: process.env.LEASES_TABLE ?? '', count: keys.length, item });
+}

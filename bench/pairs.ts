@@ -17,6 +17,12 @@ const KEYS = 200;
 const BLOCK = 10;
 export const WARM_UP = 600;
 
+const keyOf = (name: string, at: number) => `${name} ${at % KEYS}`;
+
+/** All keys that these contestants use. */
+export const keysOf = (names: string[]): string[] =>
+  names.flatMap((name) => Array.from({ length: KEYS }, (_, at) => keyOf(name, at)));
+
 /** Acquires and releases so many pairs with each contestant, in blocks whose order is drawn anew. */
 export async function playPairs<Name extends string>(
   contestants: Record<Name, Contestant>,
@@ -29,7 +35,7 @@ export async function playPairs<Name extends string>(
   >;
   for (let done = 0; done < pairs; done += BLOCK)
     for (const name of shuffle(names))
-      for (let at = done; at < done + BLOCK; at++) await pair(contestants[name], `${name} ${at % KEYS}`, result[name]);
+      for (let at = done; at < done + BLOCK; at++) await pair(contestants[name], keyOf(name, at), result[name]);
   return result;
 }
 

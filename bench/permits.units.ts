@@ -1,4 +1,6 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { startCounter } from './counter.ts';
+import { emptyPool, seed } from './seed.ts';
 import { receiveTask, sendResult } from './worker.ts';
 
 export interface UnitsTask {
@@ -29,6 +31,7 @@ process.env.AWS_ENDPOINT_URL_DYNAMODB = counter.endpoint;
 const { acquire, heartbeat, release } = await import('./permits.domain.ts');
 
 const KEY = 'units';
+await seed(new DynamoDBClient({}), { table: process.env.LEASES_TABLE ?? '', count: 1, item: () => emptyPool(KEY) });
 const ENOUGH = 200;
 
 function take(nth: number, limit = ENOUGH) {
