@@ -127,7 +127,7 @@ const find = (results: Results, { measurement, what }: Quantity, contestant: str
 export function figuresBlock(results: Results): string {
   return [
     ...provenance(results),
-    comparison(results, CONTESTANTS),
+    comparison(results, { contestants: CONTESTANTS, quantities: QUANTITIES }),
     ...charts(results).map(({ file, title }) => `![${title}](../${file})`),
     ...permitsTable(results.measurements.permits),
     ...wholeTables(results),
@@ -136,34 +136,47 @@ export function figuresBlock(results: Results): string {
   ].join('\n\n');
 }
 
-/** The README's: a row for each main contestant, what callers in line have, and the chart of the hand-off. */
+/** Columns that a user compares. Figures of holdfast are of callers with the defaults, which wait in line. */
+const SUMMARY: Quantity[] = [
+  {
+    header: 'acquire and release a free lock',
+    measurement: 'cycles',
+    what: (name) => `a cycle, ${name}`,
+  },
+  { header: 'hand-off to a waiter', measurement: 'handoff', what: (name) => name },
+  {
+    header: '64 callers arrive at once',
+    measurement: 'contention',
+    what: (name) => `64 contenders, ${name}`,
+  },
+  {
+    header: '64 callers return: most and least turns',
+    measurement: 'fairness',
+    what: (name) => `64 contenders, ${name}`,
+    cell: ({ value }) => value.replace(/ of .*/, ''),
+  },
+];
+
+/** The README's: a row for each main contestant, four columns, and the chart of the hand-off. */
 export function summaryBlock(results: Results): string {
   const chart = charts(results).find(({ file }) => file.endsWith('/handoff.svg'));
   return [
-    comparison(results, MAIN_CONTESTANTS),
-    ...inLine(results),
+    comparison(results, { contestants: MAIN_CONTESTANTS, quantities: SUMMARY }),
     ...(chart ? [`![${chart.title}](${chart.file})`] : []),
   ].join('\n\n');
 }
 
-/** What callers in line have where no others are measured beside them. */
-function inLine({ measurements }: Results): string[] {
-  const value = (what: string) => measurements.line?.figures.find((one) => one.what === `${what}, holdfast`)?.value;
-  const [middle, slow] = [value('hand-off p50'), value('hand-off p99')];
-  const [turns, share] = [value('64 who come back'), value('64 who come back, luckiest by unluckiest')];
-  if (!middle || !slow || !turns || !share) return [];
-  const [luckiest, unluckiest] = share.split(' : ');
-  return [
-    `Callers wait in line by default. Measured alone, a hand-off then takes ${middle} (p50) and ${slow} (p99). 64 callers that come back receive ${turns}: the luckiest has ${luckiest} turns when the unluckiest has ${unluckiest}.`,
-  ];
+interface Compared {
+  contestants: string[];
+  quantities: Quantity[];
 }
 
-function comparison(results: Results, contestants: string[]): string {
-  const header = ['', ...QUANTITIES.map(({ header }) => header)];
+function comparison(results: Results, { contestants, quantities }: Compared): string {
+  const header = ['', ...quantities.map(({ header }) => header)];
   const rows = contestants
     .map((contestant) => [
       contestant,
-      ...QUANTITIES.map((quantity) => {
+      ...quantities.map((quantity) => {
         const figure = find(results, quantity, contestant);
         return figure ? (quantity.cell?.(figure) ?? figure.value.replace(' /s', '')) : '';
       }),

@@ -13,8 +13,8 @@ beforeAll(async () => {
   outputs = await deployed(STAGE, ['--param', 'exclusiveTargets=nightly-*,target-*']);
 });
 
-it('answers every call of the README, signed, as the README shows', async () => {
-  const lines = consoleLines(await readFile('README.md', 'utf8'));
+it('answers every call of docs/api.md, signed, as the page shows', async () => {
+  const lines = consoleLines(await readFile('docs/api.md', 'utf8'));
   const { host, port, hostname } = new URL(api());
   const signed = `curl -s --retry 30 --retry-delay 1 --resolve ${hostname}:${port}:127.0.0.1 --aws-sigv4 aws:amz:${REGION}:execute-api --user ${ROOT.accessKeyId}:${ROOT.secretAccessKey}`;
   const script = [
@@ -33,7 +33,7 @@ it('answers every call of the README, signed, as the README shows', async () => 
   for (const { answer, given } of compared) expect(shape(given), given).toEqual(shape(answer));
 });
 
-/** The commands of the README, each with the JSON that it shows. */
+/** The commands of a page, each with the JSON that the page shows. */
 function consoleLines(text: string): { command: string; answer: string | undefined }[] {
   const blocks = [...text.matchAll(/```console\n(.*?)```/gs)].flatMap(([, block = '']) => block.trim().split('\n'));
   return blocks.flatMap((line, at) => {
