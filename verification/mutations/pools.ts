@@ -409,7 +409,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a withdrawal that may have ended a permit says that there was none',
     ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
-    change('if (inDoubt && !hadWaiter &&', 'if (inDoubt && hadWaiter &&'),
+    change('if (asked.inDoubt && !asked.hadWaiter &&', 'if (asked.inDoubt && asked.hadWaiter &&'),
   ),
   byTest(
     'the end of an execution forgets the requests of its permits',
@@ -431,7 +431,7 @@ export const POOLS: Mutation[] = [
   },
   {
     name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
-    changes: [change('if (flagged) await lock.handOffToLine(record);', '')],
+    changes: [change('if (asked.waiter) await lock.handOffToLine(record);', '')],
     test: { file: 'test/leases/line.test.ts', name: 'a free lock goes to the task behind a call that withdraws' },
   },
   {
