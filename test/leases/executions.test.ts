@@ -272,6 +272,17 @@ describe('the tables in which a pass looks up an execution', () => {
     });
   });
 
+  it('a query of the waiters that fails keeps no lease from being freed, and the pass reports the failure', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'freed', execution });
+    await acquire({ key: 'waited for' });
+    await park({ key: 'waited for', execution });
+    requests.faultsOf.Query = [DENIED];
+    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+    expect(await read({ key: 'freed' })).toMatchObject({ state: 'released' });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0, tickets: 1 });
+  });
+
   it('a table that is too busy is not reported as one without an index', async () => {
     requests.faultsOf.Query = ['throttle', 'throttle', 'throttle'];
     const { code, message } = await failure(executionEnded(steps.newExecution()));
