@@ -1312,7 +1312,7 @@ export interface components {
             fence: number | null;
             /** @description Who holds it. Null where the record does not say. */
             holder: string | null;
-            /** @description Of a pool: those that end first, up to ten. The first is `holder`. */
+            /** @description Of a pool: those that end first, up to ten, and expired permits last. The first is `holder`. */
             holders?: components["schemas"]["PermitHolder"][];
             /** @description The key. */
             key: string;
@@ -2741,7 +2741,7 @@ export interface components {
             fence: number | null;
             /** @description The holder whose grant ends first. Null if the record does not say. */
             holder: string | null;
-            /** @description Of a pool: the holders whose permits end first, up to ten. */
+            /** @description Of a pool: the holders whose permits end first, up to ten, and expired permits last. */
             holders?: components["schemas"]["PermitHolder"][];
             /** @description The key. */
             key: string;
