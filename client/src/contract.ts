@@ -1541,7 +1541,7 @@ export interface components {
             used?: number;
             /**
              * Format: int64
-             * @description How many tasks and callers are in line, as far as the record counts them: some of them may have left. Reading the key counts the line itself.
+             * @description Up to how many tasks and callers are in line: the record counts some that have left too. Reading the key counts the line itself.
              */
             waiting: number;
         };
