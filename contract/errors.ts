@@ -84,7 +84,9 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
           count('Of a pool: how much they may weigh together, as this caller asked for it. Null for `exclusive`.'),
         ),
       ),
-      holders: z.exactOptional(list(holder, 'Of a pool: those that end first, up to ten. The first is `holder`.')),
+      holders: z.exactOptional(
+        list(holder, 'Of a pool: those that end first, up to ten, and expired permits last. The first is `holder`.'),
+      ),
     },
   },
   WrongKind: {
@@ -101,7 +103,9 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       limit: z.exactOptional(
         nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.')),
       ),
-      holders: z.exactOptional(list(holder, 'Of a pool: the holders whose permits end first, up to ten.')),
+      holders: z.exactOptional(
+        list(holder, 'Of a pool: the holders whose permits end first, up to ten, and expired permits last.'),
+      ),
     },
   },
   CommitInProgress: {

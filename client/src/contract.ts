@@ -1312,7 +1312,7 @@ export interface components {
             fence: number | null;
             /** @description Who holds it. Null where the record does not say. */
             holder: string | null;
-            /** @description Of a pool: those that end first, up to ten. The first is `holder`. */
+            /** @description Of a pool: those that end first, up to ten, and expired permits last. The first is `holder`. */
             holders?: components["schemas"]["PermitHolder"][];
             /** @description The key. */
             key: string;
@@ -1541,7 +1541,7 @@ export interface components {
             used?: number;
             /**
              * Format: int64
-             * @description How many tasks and callers are in line, as far as the record counts them: some of them may have left. Reading the key counts the line itself.
+             * @description Up to how many tasks and callers are in line: the record counts some that have left too. Reading the key counts the line itself.
              */
             waiting: number;
         };
@@ -2741,7 +2741,7 @@ export interface components {
             fence: number | null;
             /** @description The holder whose grant ends first. Null if the record does not say. */
             holder: string | null;
-            /** @description Of a pool: the holders whose permits end first, up to ten. */
+            /** @description Of a pool: the holders whose permits end first, up to ten, and expired permits last. */
             holders?: components["schemas"]["PermitHolder"][];
             /** @description The key. */
             key: string;

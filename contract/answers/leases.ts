@@ -194,7 +194,7 @@ const listedKey = component<ListedKey>()(
     ...leaseFields(),
     kind: oneOf(KINDS, 'What the key is used as.'),
     waiting: count(
-      'How many tasks and callers are in line, as far as the record counts them: some of them may have left. Reading the key counts the line itself.',
+      'Up to how many tasks and callers are in line: the record counts some that have left too. Reading the key counts the line itself.',
     ),
     used: z.exactOptional(used()),
     limit: z.exactOptional(

@@ -16,7 +16,6 @@ export const withdrawableLease = (
   key: string,
   call: Call,
 ): WithdrawableLock<LeaseRecord> => ({
-  key,
   table: dependencies.table,
   read: () => readRecord(dependencies, key, call),
   grantOf: (record, ticket) => (isLeased(record) && record.ticket === ticket ? record : undefined),

@@ -116,21 +116,22 @@ export async function keepPosition(
   return isWithdrawn(outcome.old, asker) ? 'cancelled' : undefined;
 }
 
-/** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns true if there was such a row */
+/** Flags the row of a call as withdrawn. The call sees the flag. @param asker undefined for an operator. @returns the row, undefined if there is none */
 export async function flagCancelled(
   { dynamodb, clock, waitersTable }: LeaseDependencies,
   { name, asker }: { name: Name; asker?: Asker },
   call: Call,
-): Promise<boolean> {
+): Promise<Waiter | undefined> {
   const isThere: Condition = { expression: 'attribute_exists(ticket) AND attribute_not_exists(task_token)' };
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(name.key), ticket: text(name.ticket) },
     UpdateExpression: 'SET cancelled_at = if_not_exists(cancelled_at, :now)',
     ...conditionFields(asker ? isWaiterOf(asker) : isThere, { values: { ':now': integer(clock.now()) } }),
+    ReturnValues: 'ALL_NEW',
   });
-  const { won } = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
-  return won;
+  const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);
+  return outcome.won ? parseWaiter(outcome.item ?? {}) : undefined;
 }
 
 /** True if a call in line was withdrawn, or its ticket was cancelled. @throws HoldfastError Throttled, Unavailable */
@@ -139,10 +140,10 @@ export async function isCancelled(dependencies: LeaseDependencies, name: Name, c
   return row !== undefined && !isTask(row) && row.cancelledAt !== undefined;
 }
 
-/** `seen`: the tickets of the request that were in line. `flagged`: true if at least one of their rows was flagged. */
+/** `seen`: the tickets of the request that were in line. `waiter`: one of their rows that were flagged. */
 export interface FlaggedWaiters {
   seen: ReadonlySet<string>;
-  flagged: boolean;
+  waiter: Waiter | undefined;
 }
 
 /**
@@ -156,16 +157,16 @@ export async function flagOwnWaiters(
   call: Call,
 ): Promise<FlaggedWaiters> {
   const name = { key: asker.key, ticket: ticket ?? '' };
-  if (ticket !== undefined && (await flagCancelled(dependencies, { name, asker }, call)))
-    return { seen: new Set([ticket]), flagged: true };
+  const named = ticket === undefined ? undefined : await flagCancelled(dependencies, { name, asker }, call);
+  if (named) return { seen: new Set([name.ticket]), waiter: named };
   const seen = new Set<string>();
-  let flagged = false;
+  let waiter: Waiter | undefined;
   for await (const row of readWaiters(dependencies, { key: asker.key, firstPage: 100 }, call)) {
     if (isTask(row) || !isOwnOf(row, asker)) continue;
     seen.add(row.ticket);
-    if (await flagCancelled(dependencies, { name: row, asker }, call)) flagged = true;
+    waiter = (await flagCancelled(dependencies, { name: row, asker }, call)) ?? waiter;
   }
-  return { seen, flagged };
+  return { seen, waiter };
 }
 
 async function deleteIf(

@@ -3,12 +3,11 @@ import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { endTask, failTask } from './notify.ts';
-import { getWaiter, isTask, withdrawn } from './waiters.ts';
-import { type Asker, flagCancelled, flagOwnWaiters, type Withdrawer } from './waiting-calls.ts';
+import { getWaiter, isTask, type Waiter, withdrawn } from './waiters.ts';
+import { type Asker, type FlaggedWaiters, flagCancelled, flagOwnWaiters, type Withdrawer } from './waiting-calls.ts';
 
 /** A lock by its key alone, for a call that ends waiters and grants. */
 export interface WithdrawableLock<Rec> {
-  key: string;
   /** The table of the record. */
   table: string;
   /** A consistent read. */
@@ -37,6 +36,27 @@ export type Cancelled =
   | { key: string; ticket: string; cancelled: true }
   | { key: string; ticket: string; cancelled: false; reason: 'granted' | 'gone' | 'unknown' };
 
+/** The waiter of a ticket, as a cancel has found it. */
+export interface Cancelling {
+  key: string;
+  ticket: string;
+  waiter: Waiter | undefined;
+  /** Whether the waiter is a call, and its row was still there to be flagged. */
+  isFlagged: boolean;
+}
+
+/** Looks for the waiter of a ticket, and flags the row of a call. The kind of the key does not matter. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export async function beginCancel(
+  dependencies: LeaseDependencies,
+  { key, ticket }: { key: string; ticket: string },
+  call: Call,
+): Promise<Cancelling> {
+  const waiter = await getWaiter(dependencies, { key, ticket }, call);
+  const isCall = waiter !== undefined && !isTask(waiter);
+  const flagged = isCall ? await flagCancelled(dependencies, { name: waiter }, call) : undefined;
+  return { key, ticket, waiter, isFlagged: flagged !== undefined };
+}
+
 /**
  * Takes a task or a call out of a line, by its ticket, and serves those behind it (docs/protocols/queue.md#cancel). The task or call fails with
  * LeaseLost and the reason `cancelled`.
@@ -44,21 +64,19 @@ export type Cancelled =
  */
 export async function cancelByTicket<Rec>(
   dependencies: LeaseDependencies,
-  { ticket, lock }: { ticket: string; lock: WithdrawableLock<Rec> },
+  { found, lock }: { found: Cancelling; lock: WithdrawableLock<Rec> },
   call: Call,
 ): Promise<Cancelled> {
-  const { key } = lock;
+  const { key, ticket, waiter, isFlagged } = found;
   const not = (reason: 'granted' | 'gone' | 'unknown') => ({ key, ticket, cancelled: false, reason }) as const;
-  const row = await getWaiter(dependencies, { key, ticket }, call);
-  const isFlagged = row && !isTask(row) && (await flagCancelled(dependencies, { name: row }, call));
   const record = await lock.read();
   const grant = lock.grantOf(record, ticket);
   // A call sees the flag when it claims its grant, or leaves. A call that has claimed it may have looked before.
   if (grant && !(isFlagged && grant.claimTtlMs !== undefined)) return not('granted');
-  if (!row) return not('unknown');
-  if (!isTask(row) && !isFlagged) return not('gone');
-  if (isTask(row)) {
-    const delivery = await failTask(dependencies, { waiter: row, error: withdrawn(key) }, call);
+  if (!waiter) return not('unknown');
+  if (!isTask(waiter) && !isFlagged) return not('gone');
+  if (isTask(waiter)) {
+    const delivery = await failTask(dependencies, { waiter, error: withdrawn(key) }, call);
     if (delivery === 'unanswered')
       throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
         retryAfterMs: 1000,
@@ -69,6 +87,24 @@ export async function cancelByTicket<Rec>(
   return { key, ticket, cancelled: true };
 }
 
+/** A request that its caller withdraws. What one lock has found goes on to the other if the key changes its kind meanwhile. */
+export interface Withdrawal extends Asker, FlaggedWaiters {
+  /** Whether the request had a waiter that this call has withdrawn. */
+  hadWaiter: boolean;
+  /** Whether a write without an answer may have ended the grant of the request. */
+  inDoubt: boolean;
+}
+
+/** Flags the calls of a request in line. The kind of the key does not matter. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export async function beginWithdrawal(
+  dependencies: LeaseDependencies,
+  { ticket, ...asker }: Withdrawer,
+  call: Call,
+): Promise<Withdrawal> {
+  const { seen, waiter } = await flagOwnWaiters(dependencies, { ticket, ...asker }, call);
+  return { ...asker, seen, waiter, hadWaiter: waiter !== undefined, inDoubt: false };
+}
+
 /**
  * Withdraws a request of the caller's own: its calls in line, or its grant (docs/protocols/queue.md#withdraw, docs/protocols/pools.md#withdraw).
  * @returns true if there was something to withdraw
@@ -77,36 +113,32 @@ export async function cancelByTicket<Rec>(
  */
 export async function withdrawRequest<Rec>(
   dependencies: LeaseDependencies,
-  { asked, lock }: { asked: Withdrawer; lock: WithdrawableLock<Rec> },
+  { asked, lock }: { asked: Withdrawal; lock: WithdrawableLock<Rec> },
   call: Call,
 ): Promise<boolean> {
-  const asker = { ...asked, key: lock.key };
-  const { seen, flagged } = await flagOwnWaiters(dependencies, asker, call);
-  let [hadWaiter, inDoubt] = [flagged, false];
   for (;;) {
     // The flag comes first, and the record second: a claim writes first, and looks at its ticket second.
     const record = await lock.read();
-    const grant = lock.own(record, asker);
+    const grant = lock.own(record, asked);
     if (!grant) {
-      if (inDoubt && !hadWaiter && !lock.remembers(record, asker))
+      if (asked.inDoubt && !asked.hadWaiter && !lock.remembers(record, asked))
         throw outcomeUnknown(writing(`table ${lock.table}`), undefined, { key: asked.key });
       // Those behind the waiters of the request may be next now.
-      if (flagged) await lock.handOffToLine(record);
-      return hadWaiter;
+      if (asked.waiter) await lock.handOffToLine(record);
+      return asked.hadWaiter;
     }
     const { ticket } = grant;
-    if (ticket !== undefined && !seen.has(ticket))
-      hadWaiter = (await withdrawWaiter(dependencies, { asker, ticket }, call)) || hadWaiter;
+    if (ticket !== undefined && !asked.seen.has(ticket))
+      asked.hadWaiter = (await withdrawWaiter(dependencies, { asker: asked, ticket }, call)) || asked.hadWaiter;
     const end = await grant.end();
     if (end === 'ended') return true;
-    inDoubt ||= end === 'inDoubt';
+    asked.inDoubt ||= end === 'inDoubt';
   }
 }
 
 /**
  * Withdraws the waiter of a grant that came after the look at the line. A call must be answered that it was withdrawn, and not that its wait is over.
  * A task was not notified of its grant, and would never end.
- * @param asker with the key of the line
  * @returns whether its row was still there
  * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable also if Step Functions gave no answer about the task
  */

@@ -12,13 +12,14 @@ import { byRecord } from './route.ts';
 /**
  * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is called
  * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution that was redriven and
- * runs keeps what it has. A failure of one key stops no other: any caller can write records that name an execution. The order of the keys is random,
+ * runs keeps what it has. A failure of one key or of one query stops no other: any caller can write records that name an execution. The order of the keys is random,
  * so that a try that runs out of time among a great many does not miss the same ones each time.
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {
-  const leave = byRecord(dependencies, {
-    lease: () => (leaving: EndedExecution, call) => endInLease(dependencies, leaving, call),
+  const leave = byRecord<EndedExecution, void, void>(dependencies, {
+    likely: ({ kind }) => kind,
+    lease: () => (leaving, call) => endInLease(dependencies, leaving, call),
     permit: async () => {
       const { endInPool } = await import('../permits/execution-ended.ts');
       return () => (leaving, call) => endInPool(dependencies, leaving, call);
@@ -26,7 +27,7 @@ export function endExecution(dependencies: LeaseDependencies) {
   });
   return async ({ execution, again, status, stopDate }: ExecutionEndedInput, call: Call): Promise<ExecutionEnded> => {
     const failures: unknown[] = [];
-    const keys = await keysOf(dependencies, execution, call);
+    const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, settled: again, status };
     let asked: ReturnType<typeof endOf> | undefined;
@@ -37,10 +38,10 @@ export function endExecution(dependencies: LeaseDependencies) {
     const askedAt = dependencies.clock.now();
     const until = again || stopDate === undefined ? askedAt : Math.min(askedAt, stopDate) + dependencies.clockSkewMs;
     const leaving = { ...reported, until, end, ended };
-    for (const [key, tickets] of shuffled([...keys], dependencies.ids))
-      await leave({ ...leaving, key, tickets: tickets.filter((ticket) => isFromBefore(ticket, leaving)) }, call).catch(
-        (error) => failures.push(error),
-      );
+    for (const [key, { kind, tickets }] of shuffled([...keys], dependencies.ids)) {
+      const before = tickets.filter((ticket) => isFromBefore(ticket, leaving));
+      await leave({ ...leaving, key, kind, tickets: before }, call).catch((error) => failures.push(error));
+    }
     if (failures.length > 0) throw failures[0];
     return ended;
   };

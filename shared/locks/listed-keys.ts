@@ -31,7 +31,7 @@ export interface ListInput {
 /** One key of a list. Of a pool, the fields of `LeaseView` are those of the permit that ends first. */
 export interface ListedKey extends LeaseView {
   kind: Kind;
-  /** How many tasks and callers are in line, by the hints of the record: some of them may have left. */
+  /** Up to how many tasks and callers are in line: the hints of the record count some that have left too. A count of the line would cost a query for each row. */
   waiting: number;
   /** Of a pool: the weight of all holders. */
   used?: number;
@@ -184,6 +184,6 @@ function listed(item: Item, now: number, holder: string | undefined): ListedKey 
   return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy(record.waiters, record.lineOut) };
 }
 
-/** By the mark at least one is in line. */
+/** The mark shows that at least one may be in line. */
 const waitingBy = (mark: AttributeValue | undefined, left = 0): number =>
   mark === undefined ? 0 : Math.max(1, (Number(mark.N) || 0) - left);

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { OtherKind } from '../line/kind.ts';
+import { type Kind, OtherKind } from '../line/kind.ts';
 
 type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
@@ -25,22 +25,29 @@ export function byRequest<Input, OfLease, OfPermit>(
   };
 }
 
+interface Guess<Input> {
+  /** The kind that the record probably has. The code of that kind is tried first. */
+  likely?(input: Input): Kind;
+}
+
 /** How often a key may change its kind during one call. */
 const MOST_CHANGES = 4;
 
 /**
- * Passes each request to the code of a lease. If that code meets the record of a pool, passes the request to the code of a pool.
+ * Passes each request to the code of a lease, or to the code of a pool if that is `likely`. If that code meets a record of the other kind, passes the
+ * request to the code of that kind.
  * @throws HoldfastError OutcomeUnknown if a write without an answer may have landed before the key changed its kind
  */
 export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
   dependencies: LeaseDependencies,
-  { lease, permit }: Meanings<Input, OfLease, OfPermit>,
+  { lease, permit, likely = () => 'lease' }: Meanings<Input, OfLease, OfPermit> & Guess<NoInfer<Input>>,
 ): Run<Input, OfLease | OfPermit> {
   const forLease = lease(dependencies);
   const forPermit: Run<Input, OfPermit> = async (input, call) => (await permit())(dependencies)(input, call);
   return async (input, call) => {
+    const first = likely(input) === 'lease' ? 0 : 1;
     for (let changes = 0; ; changes++) {
-      const run: Run<Input, OfLease | OfPermit> = changes % 2 === 0 ? forLease : forPermit;
+      const run: Run<Input, OfLease | OfPermit> = (first + changes) % 2 === 0 ? forLease : forPermit;
       try {
         return await run(input, call);
       } catch (error) {

@@ -2,8 +2,17 @@ import type { Call } from '../aws/call.ts';
 import { withdrawableLease } from '../leases/withdraw.ts';
 import type { CancelInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Withdrawer } from '../line/waiting-calls.ts';
-import { cancelByTicket, type WithdrawableLock, withdrawRequest } from '../line/withdrawal.ts';
+import { kindOf } from '../line/kind.ts';
+import type { Waiter } from '../line/waiters.ts';
+import {
+  beginCancel,
+  beginWithdrawal,
+  type Cancelling,
+  cancelByTicket,
+  type WithdrawableLock,
+  type Withdrawal,
+  withdrawRequest,
+} from '../line/withdrawal.ts';
 import type { WithdrawInput } from './inputs.ts';
 import { byRecord } from './route.ts';
 
@@ -20,26 +29,32 @@ export type Withdrawn =
  * OutcomeUnknown
  */
 export function withdrawOwnRequest(dependencies: LeaseDependencies) {
-  const run = onLock(dependencies, (lock, asked: Withdrawer, call) =>
+  const run = onLock(dependencies, (lock, asked: Withdrawal, call) =>
     withdrawRequest(dependencies, { asked, lock }, call),
   );
   return async ({ key, requestId, holder, ticket }: WithdrawInput, call: Call): Promise<Withdrawn> => {
-    const cancelled = await run({ key, requestId, holder, ticket, principal: call.principal }, call);
+    const asked = { key, requestId, holder, ticket, principal: call.principal };
+    const cancelled = await run(await beginWithdrawal(dependencies, asked, call), call);
     return cancelled ? { key, requestId, cancelled } : { key, requestId, cancelled, reason: 'unknown' };
   };
 }
 
 /** Takes a task or a call out of the line of a key (docs/protocols/queue.md#cancel). @throws as `cancelByTicket` */
-export const cancelWaiter = (dependencies: LeaseDependencies) =>
-  onLock(dependencies, (lock, { ticket }: CancelInput, call) => cancelByTicket(dependencies, { ticket, lock }, call));
+export function cancelWaiter(dependencies: LeaseDependencies) {
+  const run = onLock(dependencies, (lock, found: Cancelling, call) =>
+    cancelByTicket(dependencies, { found, lock }, call),
+  );
+  return async (input: CancelInput, call: Call) => run(await beginCancel(dependencies, input, call), call);
+}
 
-/** Works on the lease or the pool of a key. Both kinds of work may begin again: a row that is flagged stays flagged. */
-const onLock = <Input extends { key: string }, Answer>(
+/** Works on the lease or the pool of a key. The row of a waiter mostly shows which of the two the key is. */
+const onLock = <Input extends { key: string; waiter: Waiter | undefined }, Answer>(
   dependencies: LeaseDependencies,
   work: <Rec>(lock: WithdrawableLock<Rec>, input: Input, call: Call) => Promise<Answer>,
 ) =>
-  byRecord(dependencies, {
-    lease: () => (input: Input, call) => work(withdrawableLease(dependencies, input.key, call), input, call),
+  byRecord<Input, Answer, Answer>(dependencies, {
+    likely: ({ waiter }) => (waiter ? kindOf(waiter) : 'lease'),
+    lease: () => (input, call) => work(withdrawableLease(dependencies, input.key, call), input, call),
     permit: async () => {
       const { withdrawablePool } = await import('../permits/withdraw.ts');
       return () => (input, call) => work(withdrawablePool(dependencies, input.key, call), input, call);

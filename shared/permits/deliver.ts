@@ -82,11 +82,8 @@ export function passToTask(
     values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
     remove: [...(isUnclaimed ? ['#h.c'] : []), ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
   };
-  return writeVersion(
-    dependencies,
-    { key, entry, more, fullTtlMs: isUnclaimed ? waiter.ttlSeconds * 1000 : undefined },
-    call,
-  );
+  const fullTtlMs = isUnclaimed ? waiter.ttlSeconds * 1000 : undefined;
+  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !isUnclaimed }, call);
 }
 
 /**
@@ -99,20 +96,23 @@ export function extend(
   { key, entry, claimTtlMs }: Extending,
   call: Call,
 ): Promise<Extended> {
-  const more = claimTtlMs === undefined ? undefined : { remove: ['#h.c', '#h.q'] };
-  return writeVersion(dependencies, { key, entry, more, fullTtlMs: claimTtlMs }, call);
+  const isAnswered = claimTtlMs !== undefined;
+  const more = isAnswered ? { remove: ['#h.c', '#h.q'] } : undefined;
+  return writeVersion(dependencies, { key, entry, more, fullTtlMs: claimTtlMs, isAnswered }, call);
 }
 
 interface Anew extends OnRecord {
   /** Of a permit that was granted for the window: the ttl that it has from now on. */
   fullTtlMs?: number | undefined;
+  /** Whether a call is answered with the permit, or a task receives what its request already had. */
+  isAnswered?: boolean;
   /** What the write sets and removes besides. */
   more?: { set?: string[]; values?: Item; remove: string[] } | undefined;
 }
 
 async function writeVersion(
   dependencies: LeaseDependencies,
-  { key, entry, fullTtlMs, more }: Anew,
+  { key, entry, fullTtlMs, isAnswered = false, more }: Anew,
   call: Call,
 ): Promise<Extended> {
   const now = dependencies.clock.now();
@@ -128,6 +128,7 @@ async function writeVersion(
       set: [
         ...['#h.v = :version', '#h.b = :beat', '#h.e = :expires'],
         ...(isFull ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
+        ...(isAnswered ? ['#h.r = :now'] : []),
         ...(more?.set ?? []),
       ],
       remove: more?.remove ?? [],
@@ -137,7 +138,8 @@ async function writeVersion(
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
         ':beat': integer(expiresAt - ttlMs),
         ':expires': integer(expiresAt),
-        ...(isFull && { ':now': integer(now), ':ttlMs': integer(ttlMs) }),
+        ...(isFull && { ':ttlMs': integer(ttlMs) }),
+        ...((isFull || isAnswered) && { ':now': integer(now) }),
         ...more?.values,
       },
     },

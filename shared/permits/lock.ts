@@ -1,4 +1,4 @@
-import { text } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { HoldfastError } from '../errors.ts';
@@ -114,16 +114,16 @@ class PermitLock implements ParkingLock<PoolRecord> {
     return { won, record: current };
   }
 
-  /** Writes only a new version, so that no call that saw an earlier version hands the permit off. */
+  /** Does not extend the permit. The new version keeps each call that saw an earlier version from handing the permit off. */
   async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
     const { clock, ids } = this.#dependencies;
-    const version = ids.uuid();
+    const [now, version] = [clock.now(), ids.uuid()];
     const update = {
       key: this.#request.key,
-      now: clock.now(),
-      set: ['#h.v = :version'],
+      now,
+      set: ['#h.v = :version', '#h.r = :now'],
       condition: isStill(entry),
-      values: { ':version': text(version) },
+      values: { ':version': text(version), ':now': integer(now) },
     };
     const { won, record } = await updatePool(this.#dependencies, update, this.#call);
     // An earlier try of the SDK may have won before the try that lost.

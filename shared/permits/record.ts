@@ -36,6 +36,8 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
+  /** Of a grant from the line: when a call was answered with it, or a task of its request was passed it. */
+  answeredAt?: number | undefined;
   /** Of a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;
   /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
@@ -122,6 +124,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
+    answeredAt: number(map ?? {}, 'r'),
     previous: parseEnded(map?.q?.M),
     limitBefore: number(map ?? {}, 'l'),
   };
@@ -181,7 +184,9 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 }
 
 /** What is written for a new holder. */
-export function entryItem(entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'isEnding'>): AttributeValue {
+export function entryItem(
+  entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'answeredAt' | 'isEnding'>,
+): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, graceMs, ticket, previous, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };

@@ -109,10 +109,14 @@ export function poolView(
   return { kind: 'pool', key, used, limit: lastLimit ?? null, limitBy: limitBy ?? null, holders };
 }
 
+/** Sorts permits by their ends. Those that have ended, and whose room no caller has needed, come last. */
+const byNextEnd = (now: number) => (one: PoolEntry, other: PoolEntry) =>
+  Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
+
 /** The permit that ends first, as a list of keys shows the pool. @param holder shows the permits of this holder alone */
 export function firstToEnd({ key, entries }: PoolRecord, now: number, holder?: string) {
-  const shown = entries.filter((entry) => holder === undefined || entry.holder === holder).toSorted(byEnd);
-  const first = shown.find(({ expiresAt }) => expiresAt > now) ?? shown[0];
+  const shown = entries.filter((entry) => holder === undefined || entry.holder === holder);
+  const [first] = shown.toSorted(byNextEnd(now));
   if (!first) return { ...EMPTY, key };
   const { mode: _, weight: __, ...permit } = permitView(first, now);
   return { key, ...permit };
@@ -132,9 +136,9 @@ interface Held {
   clockSkewMs: number;
 }
 
-/** `holder`, `fence` and `expiresAt` are those of the permit that ends first. */
+/** `holder`, `fence` and `expiresAt` are those of the permit that ends first, or of an expired permit if all have expired. */
 export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held): HoldfastError {
-  const holders = record.entries.toSorted(byEnd).slice(0, MOST_TOLD);
+  const holders = record.entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD);
   const [first] = holders.map(holderView);
   const room = roomAt(record, asked, clockSkewMs);
   const most = asked.limit === null ? 'the caller wants the key alone' : `the limit is ${asked.limit}`;

@@ -12,7 +12,6 @@ export const withdrawablePool = (
   key: string,
   call: Call,
 ): WithdrawableLock<PoolRecord> => ({
-  key,
   table: dependencies.table,
   read: () => readPool(dependencies, key, call),
   grantOf: ({ entries }, ticket) => entries.find((one) => one.ticket === ticket),

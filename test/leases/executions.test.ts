@@ -11,8 +11,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 // What the end of an execution does to leases and not to permits, and to the keys of one execution. For both locks: test/line/executions.ts.
 
 const world = await queueWorld();
-const { acquire, release, heartbeat, park, cancel, executionEnded, read, rawItem, putRaw, rows, repair, repairKey } =
-  world;
+const { acquire, release, heartbeat, park, cancel, executionEnded, read, rawItem, putRaw, rows, repair } = world;
 const { clock, dependencies, dynamodb, requests, steps, handlers } = world;
 afterAll(() => steps.stop());
 beforeEach(() => {
@@ -93,57 +92,22 @@ describe('the lease of an execution that ends', () => {
 });
 
 describe('a redriven execution that asks again', () => {
-  const released = { code: 'LeaseLost', context: { reason: 'released' } };
-  /** The execution ends and is redriven, and its request comes again. */
-  async function askAgain(asked: { execution: string }) {
+  it('a redriven execution receives LeaseLost for a call that claimed the lease by a function of version 0.2.0, although its row is there', async () => {
+    const asked = { key: 'claimed', requestId: 'r', execution: steps.newExecution(), waitSeconds: 20 };
+    const first = await acquire({ key: asked.key });
+    clock.at(clock.now() + 300, () => release(first));
+    requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
+    await failure(acquire(asked));
+    const { answered_at, ...record } = (await rawItem(asked.key)) ?? {};
+    expect([answered_at, record.claim_ttl_ms]).toEqual([expect.anything(), undefined]);
+    await putRaw(record); // 0.2.0 did not write answered_at
     expect(await executionEnded(asked.execution)).toMatchObject({ freed: 1 });
     steps.redriven.add(asked.execution);
     steps.executions.set(asked.execution, 'RUNNING');
-    return failure(acquire(asked));
-  }
-
-  it.each([
-    ['received the lease from its holder', 60],
-    ['took the lease over from an expired holder', 2],
-  ])('receives LeaseLost for a call that %s, although the lease has expired', async (how, ttlSeconds) => {
-    const asked = { key: how, requestId: 'r', execution: steps.newExecution(), ttlSeconds: 2, waitSeconds: 20 };
-    const first = await acquire({ key: how, ttlSeconds });
-    if (ttlSeconds === 60) clock.at(clock.now() + 300, () => release(first));
-    expect(await acquire(asked)).toMatchObject({ repeated: false });
-    clock.advance(2000);
-    expect(await askAgain(asked)).toMatchObject(released);
+    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
   });
 
-  it.each(['', ', by a function of version 0.2.0, which did not write answered_at'])(
-    'receives LeaseLost for a call that claimed the lease, although its row is there%s',
-    async (by) => {
-      const asked = { key: `claimed${by}`, requestId: 'r', execution: steps.newExecution(), waitSeconds: 20 };
-      const first = await acquire({ key: asked.key });
-      clock.at(clock.now() + 300, () => release(first));
-      requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
-      await failure(acquire(asked));
-      const { answered_at, ...record } = (await rawItem(asked.key)) ?? {};
-      expect(record).not.toHaveProperty('claim_ttl_ms');
-      if (by) await putRaw(record);
-      expect(await askAgain(asked)).toMatchObject(released);
-    },
-  );
-
-  it.each([
-    ['whose ticket is there', 0],
-    ['which was overdue, and the lease has expired', 5501],
-  ])('receives LeaseLost for a lease that a call was answered with in place of the task, %s', async (how, ms) => {
-    const asked = { key: how, requestId: 'r', execution: steps.newExecution(), ttlSeconds: 5 };
-    steps.faults.SendTaskSuccess = ['refused'];
-    (await park({ ...asked, parkSeconds: 5 })).task.state = 'timedOut';
-    expect(await acquire(asked)).toMatchObject({ repeated: true });
-    clock.advance(ms);
-    await repairKey(how);
-    expect(await rows(how)).toHaveLength(ms ? 0 : 1);
-    expect(await askAgain(asked)).toMatchObject(released);
-  });
-
-  it('is granted the lease if its task may not have been notified, and the schedule found the end', async () => {
+  it('a redriven execution is granted the lease if its task may not have been notified, and the schedule found the end', async () => {
     const execution = steps.newExecution('RUNNING');
     const asked = { key: 'lost, unnotified', requestId: 'r', execution, ttlSeconds: 3600 };
     steps.faults.SendTaskSuccess = ['refused', 'refused'];
@@ -270,6 +234,17 @@ describe('the tables in which a pass looks up an execution', () => {
       message: `table ${dependencies.waitersTable} has no index by-execution: leases and permits of executions that end stay until they expire`,
       context: { retryAfterMs: 1000 },
     });
+  });
+
+  it('a query of the waiters that fails keeps no lease from being freed, and the pass reports the failure', async () => {
+    const execution = steps.newExecution();
+    await acquire({ key: 'freed', execution });
+    await acquire({ key: 'waited for' });
+    await park({ key: 'waited for', execution });
+    requests.faultsOf.Query = [DENIED];
+    expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+    expect(await read({ key: 'freed' })).toMatchObject({ state: 'released' });
+    expect(await executionEnded(execution)).toMatchObject({ freed: 0, tickets: 1 });
   });
 
   it('a table that is too busy is not reported as one without an index', async () => {

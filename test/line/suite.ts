@@ -12,6 +12,7 @@ import { lostEnds } from './lost-ends.ts';
 import { lateNotices } from './notices.ts';
 import { overdueTasks } from './overdue.ts';
 import { parks } from './parks.ts';
+import { redrivesAfterAnswers } from './redrives.ts';
 import { duplicateCalls } from './requests.ts';
 import { rulesOfCalls } from './rules.ts';
 import { secondWaiters } from './second-waiters.ts';
@@ -35,6 +36,7 @@ const TOPICS = [
   lateNotices,
   overdueTasks,
   parks,
+  redrivesAfterAnswers,
   duplicateCalls,
   rulesOfCalls,
   secondWaiters,

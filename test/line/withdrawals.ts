@@ -249,4 +249,22 @@ export async function withdrawals(lineWorld: LineWorld) {
       expect(await acquire({ key, holder: 'plain' })).toMatchObject({ holder: 'plain' });
     });
   });
+
+  it.each([
+    ['a cancel of a call reads its row and the record', 2, (key: string, ticket: string) => cancel(key, ticket)],
+    [
+      'a withdrawal by ticket reads the record alone',
+      1,
+      (key: string, ticket: string) => withdraw({ ...ofB(key), ticket }, owner),
+    ],
+    ['a withdrawal of a request reads the record alone', 1, (key: string) => withdraw(ofB(key), owner)],
+  ] as const)('%s, once', async (_, reads, end) => {
+    const key = newKey();
+    await acquire({ key, holder: 'first' });
+    await dieInLine(ofB(key));
+    const ticket = (await rows(key))[0]?.ticket?.S ?? '';
+    requests.sent.length = 0;
+    expect(await end(key, ticket)).toMatchObject(isDone);
+    expect(requests.sent.filter((command) => command === 'GetItem')).toHaveLength(reads);
+  });
 }

@@ -79,6 +79,18 @@ describe('a key that a caller holds', () => {
     expect(await rawItem(key)).toEqual(before);
   });
 
+  it('WrongKind names the live permit that ends first, although an expired permit is still in the pool', async () => {
+    const key = 'expired and live';
+    await acquire({ key, holder: 'expired', limit: 3, ttlSeconds: 2 });
+    await acquire({ key, holder: 'later', limit: 3, ttlSeconds: 60 });
+    await acquire({ key, holder: 'first', limit: 3, ttlSeconds: 30 });
+    clock.advance(20_000);
+    expect((await failure(acquire({ key }))).context).toMatchObject({
+      ...{ holder: 'first', expiresAt: new Date(clock.now() + 10_000).toISOString() },
+      holders: [{ holder: 'first' }, { holder: 'later' }, { holder: 'expired' }],
+    });
+  });
+
   it('refuses a plain call beside an exclusive holder', async () => {
     await acquire({ key: 'exclusive', holder: 'a', mode: 'exclusive' });
     expect(await failure(acquire({ key: 'exclusive', holder: 'b' }))).toMatchObject({

@@ -4,6 +4,7 @@ import { breakGrant } from '../../shared/locks/break.ts';
 import { heartbeat as extend } from '../../shared/locks/heartbeat.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { release as giveBack } from '../../shared/locks/release.ts';
+import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
 import { networkError } from '../support/faults/network.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -18,6 +19,7 @@ const { dependencies, clock, dynamodb, requests, steps } = world;
 const { rawItem, deleteRaw, setRaw } = rawPools(dynamodb, dependencies.table);
 const heartbeat = extend(dependencies);
 const breakByFence = breakGrant(dependencies);
+const withdraw = withdrawOwnRequest(dependencies);
 
 const ask = (asked: object) => acquireKey(dependencies)(acquireInput().parse({ holder: 'tester', ...asked }), call());
 const acquire = async (asked: object) => {
@@ -216,6 +218,24 @@ describe('a write without an answer, after which the key changes its kind', () =
     const { fence } = await acquire({ key, ...own });
     requests.faultsOf.UpdateItem = [landedBefore(() => acquire({ key, holder: 'other', ...other }))];
     expect(await failure(breakByFence({ key, fence }, call()))).toMatchObject({ code: 'OutcomeUnknown' });
+  });
+
+  it('a withdrawal of a lease is in doubt, although its next read shows a pool without the request', async () => {
+    const key = 'withdrawal';
+    const asked = { key, holder: 'tester', requestId: 'r' };
+    await acquire(asked);
+    let other = { key, leaseId: '' };
+    requests.faultsOf.UpdateItem = [
+      landedBefore(async () => {
+        other = await acquire({ key, holder: 'other' });
+      }),
+    ];
+    const becomesPool = meanwhile(async () => {
+      await release(other);
+      await acquire({ key, holder: 'other', limit: 1 });
+    });
+    requests.faultsOf.GetItem = ['none', becomesPool];
+    expect(await failure(withdraw(asked, call()))).toMatchObject({ code: 'OutcomeUnknown', context: { key } });
   });
 
   it('a release of a lease answers that the end is unknown, and not that another caller took the lease', async () => {

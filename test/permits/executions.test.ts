@@ -22,6 +22,7 @@ const holders = async (key: string) => (await read(key)).holders.map(({ holder }
 const crowd = (count: number, asked: object) =>
   Promise.all(Array.from({ length: count }, (_, n) => acquire({ holder: `h${n}`, requestId: `r${n}`, ...asked })));
 const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
+const DENIED = { name: 'AccessDeniedException', status: 400 };
 const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
 
 /** Longer than a call can take, and than what counts as young. */
@@ -156,7 +157,7 @@ describe('the row of an execution', () => {
     expect(row?.ttl).toEqual({ N: `${Math.ceil(clock.now() / 1000) + 400 * 86_400}` });
   });
 
-  it('an execution that has released its permits costs two reads at either pass and no question to Step Functions, and loses its row', async () => {
+  it('an execution that has released its permits costs one read at either pass and no question to Step Functions, and loses its row', async () => {
     const execution = steps.newExecution('SUCCEEDED');
     await release(await acquire({ key: 'gave back', limit: 1, execution }));
     await acquire({ key: 'gave back', holder: 'a', limit: 1, ttlSeconds: 600 });
@@ -167,7 +168,7 @@ describe('the row of an execution', () => {
       requests.sent.length = 0;
       expect(await executionEnded(execution, again)).toEqual({ execution, ...none });
       const row = again ? ['DeleteItem'] : [];
-      expect(requests.sent).toEqual(['Query', 'Query', 'GetItem', 'GetItem', ...row]);
+      expect(requests.sent).toEqual(['Query', 'Query', 'GetItem', ...row]);
     }
     expect([steps.requests, (await executionRows('gave back')).length]).toEqual([[], 0]);
   });
@@ -222,6 +223,22 @@ describe('calls that fail or exit', () => {
     requests.faultsOf.PutItem = ['lostReply', 'lostReply', 'lostReply'];
     expect(await failure(park({ ...asked, requestId: undefined }))).toMatchObject(unknown);
   });
+
+  it.each([
+    ['leases', ['none', DENIED], 0],
+    ['waiters', [DENIED], 1], // which finds the permits too
+  ] as const)(
+    'a query of the %s that fails keeps no permit from being freed, because the pass fails and is tried again',
+    async (table, faults, freedByRetry) => {
+      const [key, execution] = [`query of ${table}`, steps.newExecution()];
+      await acquire({ key, limit: 1, execution });
+      const { task } = await park({ key, holder: 'next', limit: 1 });
+      requests.faultsOf.Query = [...faults];
+      expect((await failure(executionEnded(execution))).code).toBe('Unavailable');
+      expect(await executionEnded(execution)).toEqual({ execution, ...none, freed: freedByRetry });
+      expect(grantOf(task)).toMatchObject({ holder: 'next', used: 1 });
+    },
+  );
 
   it.each(['call', 'task'])(
     'the end of an execution leaves nothing of a %s that exited after any of its writes',

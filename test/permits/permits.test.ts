@@ -92,6 +92,18 @@ describe('acquire', () => {
     expect([await waits(2), await waits(3), await waits(8)]).toEqual([10_501, 30_501, 60_501]);
   });
 
+  it('LeaseHeld names the live permit that ends first, and expired permits last', async () => {
+    const key = 'expired and live';
+    await acquire({ key, holder: 'expired', limit: 3, ttlSeconds: 2 });
+    await acquire({ key, holder: 'later', limit: 3, ttlSeconds: 60 });
+    await acquire({ key, holder: 'first', limit: 3, ttlSeconds: 30 });
+    clock.advance(20_000);
+    const { context } = await failure(acquire({ key, limit: 3, weight: 3 }));
+    const { holder, holders, fence, expiresAt } = context;
+    expect(holders).toMatchObject([{ holder, fence, expiresAt }, { holder: 'later' }, { holder: 'expired' }]);
+    expect([holder, expiresAt]).toEqual(['first', new Date(clock.now() + 10_000).toISOString()]);
+  });
+
   it('tells the ten holders that end first', async () => {
     const key = 'eleven';
     for (let n = 0; n < 11; n++) await acquire({ key, holder: `h${n}`, limit: 11, ttlSeconds: 60 - n });
@@ -292,7 +304,7 @@ describe('release', () => {
       ...{ kind: 'pool', key: 'back', used: 0, limit: 5, limitBy: 'b', holders: [], waiting: 0 },
     });
     const left = Object.keys((await world.rawItem('back')) ?? {});
-    expect(left.filter((name) => /^[hf]/.test(name))).toEqual(expect.arrayContaining(['fence', 'formed']));
+    expect(left.filter((name) => /^[hf]/.test(name)).toSorted()).toEqual(['fence', 'formed']);
   });
 
   it('remembers the last eight, and refuses them another permit', async () => {

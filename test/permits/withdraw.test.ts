@@ -141,7 +141,7 @@ describe('a withdrawal of a request for a permit', () => {
         later(990, async () => {
           await release(first);
           const name = { key: key, ticket: (await rows(key))[0]?.ticket?.S ?? '' };
-          expect(await flagCancelled(world.dependencies, { name }, call())).toBe(true);
+          expect(await flagCancelled(world.dependencies, { name }, call())).toMatchObject(name);
         }),
     );
     expect(refused).toMatchObject(cancelled);

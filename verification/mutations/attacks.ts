@@ -4,9 +4,7 @@ import { change, type Mutation } from './mutation.ts';
 export const ATTACKS: Mutation[] = [
   {
     name: 'one key that fails stops the clean-up after an execution',
-    changes: [
-      change('leaving)) }, call).catch(\n        (error) => failures.push(error),\n      );', 'leaving)) }, call);'),
-    ],
+    changes: [change('tickets: before }, call).catch((error) => failures.push(error));', 'tickets: before }, call);')],
     test: {
       file: 'test/leases/executions.test.ts',
       name: 'a key that fails stops no other key, and the pass reports the failure',

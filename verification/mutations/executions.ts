@@ -68,6 +68,14 @@ export const EXECUTIONS: Mutation[] = [
     change('const askedAt = dependencies.clock.now();', 'await end();\n    const askedAt = dependencies.clock.now();'),
   ),
   shown(
+    'a query that fails keeps from being freed what the other query has found',
+    [
+      'test/leases/executions.test.ts',
+      'a query of the waiters that fails keeps no lease from being freed, and the pass reports the failure',
+    ],
+    change('      failed(error);\n      return [];', '      throw error;'),
+  ),
+  shown(
     'a run of the schedule asks about as many executions as hold wanted keys',
     [LEASES, 'a run asks at most a hundred times'],
     change('if (questions.left-- <= 0) break;', 'if (questions.left-- <= -1000) break;'),

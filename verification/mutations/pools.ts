@@ -16,9 +16,22 @@ const byTest = (name: string, [file, test]: [file: string, test: string], ...cha
 /** Ways to break permits and their line: each condition and each hazard of docs/protocols/pools.md. */
 export const POOLS: Mutation[] = [
   byTest(
+    'a claim of a permit does not note that a call had the permit',
+    ['line', 'a redriven execution receives LeaseLost for a call that received the lock from its holder, although'],
+    change("        ...(isAnswered ? ['#h.r = :now'] : []),\n", ''),
+  ),
+  byTest(
+    'an answer with the permit of a task does not note that a call had the permit',
+    [
+      'line',
+      'a redriven execution receives LeaseLost for a lock that a call was answered with in place of the task, whose',
+    ],
+    change("set: ['#h.v = :version', '#h.r = :now'],", "set: ['#h.v = :version', '#h.u = :now'],"),
+  ),
+  byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['line', 'an unclaimed grant becomes a full grant of the task of its request'],
-    change('fullTtlMs: isUnclaimed ? waiter.ttlSeconds * 1000 : undefined', 'fullTtlMs: undefined'),
+    change('isUnclaimed ? waiter.ttlSeconds * 1000 : undefined;', 'undefined;', 'shared/permits/deliver.ts'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
@@ -409,7 +422,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a withdrawal that may have ended a permit says that there was none',
     ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
-    change('if (inDoubt && !hadWaiter &&', 'if (inDoubt && hadWaiter &&'),
+    change('if (asked.inDoubt && !asked.hadWaiter &&', 'if (asked.inDoubt && asked.hadWaiter &&'),
   ),
   byTest(
     'the end of an execution forgets the requests of its permits',
@@ -431,7 +444,7 @@ export const POOLS: Mutation[] = [
   },
   {
     name: 'a withdrawal leaves those behind the call in line for a lease to the schedule',
-    changes: [change('if (flagged) await lock.handOffToLine(record);', '')],
+    changes: [change('if (asked.waiter) await lock.handOffToLine(record);', '')],
     test: { file: 'test/leases/line.test.ts', name: 'a free lock goes to the task behind a call that withdraws' },
   },
   {

@@ -201,8 +201,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a withdrawal does not read the record',
     [
       change(
-        'const grant = lock.own(record, asker);',
-        'const grant = seen.size < 0 ? lock.own(record, asker) : undefined;',
+        'const grant = lock.own(record, asked);',
+        'const grant = asked.seen.size < 0 ? lock.own(record, asked) : undefined;',
       ),
     ],
     'a withdrawal flags a waiter once, ends its unclaimed grant',

@@ -8,7 +8,6 @@ const PACE = 'test/leases/pace.test.ts';
 const TAKE_OVER = 'test/leases/take-over.test.ts';
 const REQUESTS = 'test/leases/duplicate-calls.test.ts';
 const UNDELIVERED = 'test/leases/undelivered.test.ts';
-const ENDED = 'test/leases/executions.test.ts';
 const LANDED = 'test/leases/unanswered-hand-offs.test.ts';
 
 const shown = (name: string, changes: Change[], ...[file, test]: [file: string, test: string]): Mutation => ({
@@ -413,19 +412,19 @@ export const QUEUE_WAITS: Mutation[] = [
   shown(
     'the end of an execution forgets the request of a call that had the grant',
     [change('ticket === undefined || answeredAt !== undefined', 'ticket === undefined')],
-    ENDED,
-    'receives LeaseLost for a lease that a call was answered with in place of the task, whose ticket is there',
+    LINE,
+    'a redriven execution receives LeaseLost for a lock that a call was answered with in place of the task, whose row is there',
   ),
   shown(
     'a claim does not note that a call had the grant',
     [change('answered_at = :now, heartbeat_at', 'heartbeat_at')],
-    ENDED,
-    'receives LeaseLost for a call that received the lease from its holder',
+    LINE,
+    'a redriven execution receives LeaseLost for a call that received the lock from its holder, although the grant has expired',
   ),
   shown(
     'a call that hands the lease to itself does not note that it had the grant',
     [change('    ...answered,\n', '')],
-    ENDED,
-    'receives LeaseLost for a call that took the lease over from an expired holder',
+    LINE,
+    'a redriven execution receives LeaseLost for a call that took the lock over from an expired holder, although the grant has expired',
   ),
 ];

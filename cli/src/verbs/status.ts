@@ -19,7 +19,8 @@ export const status: Verb = {
     sort: { value: 'BY', help: 'by key, or by which ends first (key)', choices: SORTS },
   },
   notes:
-    'In the row of a pool, HOLDER to ENDS are those of the permit that ends first. holdfast queue KEY shows all of them.',
+    'In the row of a pool, HOLDER to ENDS are those of the permit that ends first. WAITING is up to how many are in line. ' +
+    'holdfast queue KEY shows all holders, and counts the line.',
   example: 'holdfast status jobs/ --state held --sort expiry',
   async run({ arguments: args, output, connect }) {
     const [prefix] = args.words;

@@ -1,3 +1,4 @@
+import type { Kind } from '../kind.ts';
 import type { End } from './state.ts';
 
 /** What the end of an execution has done. */
@@ -16,6 +17,8 @@ export interface ExecutionEnded {
 /** An execution that has ended, and the key or pool that it leaves. */
 export interface EndedExecution {
   key: string;
+  /** The kind of what the execution has probably asked for. */
+  kind: Kind;
   execution: string;
   /** The names of the execution's tickets that were in the index. */
   tickets: string[];

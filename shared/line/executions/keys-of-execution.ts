@@ -5,28 +5,47 @@ import type { Item } from '../../aws/dynamodb.ts';
 import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import type { Kind } from '../kind.ts';
 import { EXECUTION_ROW } from '../waiters.ts';
 
 const INDEX = 'by-execution';
 
-/**
- * The tickets of an execution, by the keys at which it stands in line or may hold something.
- * @throws HoldfastError Throttled, Unavailable
- */
+interface Asked {
+  execution: string;
+  /** Receives the failure of each query. What the other query has found must not wait for a retry. */
+  failed(error: unknown): void;
+}
+
+/** A key at which an execution stands in line or may hold something. */
+interface FoundKey {
+  tickets: string[];
+  /** `pool` if the execution has asked for permits of the key. */
+  kind: Kind;
+}
+
+/** The keys of an execution. */
 export async function keysOf(
   dependencies: LeaseDependencies,
-  execution: string,
+  { execution, failed }: Asked,
   call: Call,
-): Promise<Map<string, string[]>> {
-  const { table, waitersTable } = dependencies;
+): Promise<Map<string, FoundKey>> {
+  const lookUp = (table: string): Promise<Item[]> =>
+    ofExecution(dependencies, { table, execution }, call).catch((error) => {
+      failed(error);
+      return [];
+    });
   // Waiters, and the rows of the pools in which the execution may hold permits.
-  const rows = await ofExecution(dependencies, { table: waitersTable, execution }, call);
+  const rows = await lookUp(dependencies.waitersTable);
   // A lease that was just granted to one of the tickets may not be in its index yet.
-  const leases = await ofExecution(dependencies, { table, execution }, call);
+  const leases = await lookUp(dependencies.table);
   const keys = Map.groupBy([...rows, ...leases], ({ key }) => key?.S ?? '');
-  const ticketOf = ({ ticket }: Item): string[] =>
-    ticket?.S === undefined || ticket.S.startsWith(EXECUTION_ROW) ? [] : [ticket.S];
-  return new Map([...keys].map(([key, found]) => [key, found.flatMap(ticketOf)]));
+  return new Map([...keys].map(([key, items]) => [key, foundIn(items)]));
+}
+
+function foundIn(items: readonly Item[]): FoundKey {
+  const names = items.flatMap(({ ticket }) => ticket?.S ?? []);
+  const tickets = names.filter((name) => !name.startsWith(EXECUTION_ROW));
+  return { tickets, kind: tickets.length < names.length ? 'pool' : 'lease' };
 }
 
 interface Index {

@@ -8,7 +8,7 @@ interface LineGrant {
   line: string;
   ticket?: string | undefined;
   claimTtlMs?: number | undefined;
-  /** When a call was answered with the grant. A permit does not remember that. */
+  /** When a call was answered with the grant. */
   answeredAt?: number | undefined;
   /** Epoch milliseconds. */
   endsAt: number;
