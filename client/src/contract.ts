@@ -1565,7 +1565,7 @@ export interface components {
             /** @description The name of the resource. */
             key: string;
             /**
-             * @description It has the lease by now, its task or call no longer waits, or there is no such ticket.
+             * @description The waiter has its grant already, its task or call no longer waits, or there is no such ticket.
              * @enum {string}
              */
             reason: "granted" | "gone" | "unknown";

@@ -141,7 +141,7 @@ const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
     cancelled: always(false),
     reason: oneOf(
       ['granted', 'gone', 'unknown'],
-      'It has the lease by now, its task or call no longer waits, or there is no such ticket.',
+      'The waiter has its grant already, its task or call no longer waits, or there is no such ticket.',
     ),
   }),
 );

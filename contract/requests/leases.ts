@@ -19,7 +19,8 @@ const arn = (description: string) => ({ description, ...bytes(256) });
 
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
-  description: 'Takes a lease, or with `limit` or `mode` a permit. With a task token, parks a task for the lease or the permit.',
+  description:
+    'Takes a lease, or with `limit` or `mode` a permit. With a task token, parks a task for the lease or the permit.',
   fields: {
     key: key(),
     holder: { description: 'Who the caller is, shown to others. Up to 256 bytes of UTF-8.', ...bytes(256) },
