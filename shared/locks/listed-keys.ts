@@ -107,7 +107,7 @@ async function readSorted(
 /** Sorts after every instant. */
 const NEVER = '\uffff';
 
-/** One page of a scan usually takes less time. */
+/** One page of a scan is answered in this time, as a rule. */
 const LAST_PAGE_MS = 1000;
 
 const tooLarge = () =>

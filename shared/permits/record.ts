@@ -36,7 +36,7 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
-  /** The limit that the grant before named, if that was another limit. Only a grant from the line has this field. */
+  /** Of a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;
   /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
   isEnding?: boolean;
@@ -45,7 +45,7 @@ export interface PoolEntry {
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
   key: string;
-  /** The fence with which the key became a pool. No two pools of a key have the same `formed`. Undefined if the key has no record. */
+  /** The fence with which the key became a pool: no two pools of a key have the same one. Undefined if the key has no record. */
   formed: number | undefined;
   /** The weight of all entries. */
   used: number;
@@ -54,7 +54,7 @@ export interface PoolRecord {
   entries: PoolEntry[];
   /** How the requests ended that the record remembers. An operator broke the permit of a slot that has a fence. */
   ring: { name: string | undefined; broken: number | undefined }[];
-  /** The limit that the last grant named, the holder of that grant, and the limit that the grant before named. */
+  /** The limit that the last grant named, the holder of that grant, and the limit before. */
   lastLimit: number | undefined;
   limitBy: string | undefined;
   limitBefore: number | undefined;
