@@ -133,8 +133,11 @@ function missingNow(earlier: Document, later: Document): BreakingChange[] {
     });
 }
 
+/** The list of codes, and the errors of a call with one status. */
+const CODES = ['properties,code,enum', 'application/problem+json,schema,oneOf'];
+
 /** A caller handles an unknown error code by its status. Hence the policy lets codes be added. */
-const isNewCode = ({ action, path }: Diff) => action === 'add' && path.slice(-4, -1).join() === 'properties,code,enum';
+const isNewCode = ({ action, path }: Diff) => action === 'add' && CODES.includes(path.slice(-4, -1).join());
 
 function subjectOf([part, second = '', third = '']: string[]): string {
   return part === 'paths' ? `${third.toUpperCase()} ${second}`.trim() : third || second;

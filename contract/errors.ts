@@ -91,17 +91,17 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   WrongKind: {
     retry: 'yes',
-    when: 'The key is used as the other kind: as a pool of permits, and the call names neither `limit` nor `mode`; or as a lease, and the call names one of them. The detail says what to pass instead.',
+    when: 'Other callers use the key as a pool, and the call names neither `limit` nor `mode`; or other callers use the key as a lease, and the call names `limit` or `mode`. `detail` says what to pass.',
     fields: {
       key: key(),
-      kind: oneOf(['lease', 'pool'], 'What the key is used as.'),
+      kind: oneOf(['lease', 'pool'], 'The kind of the key.'),
       holder: nullable(text('The holder whose grant ends first. Null if the record does not say.')),
       fence: nullable(count('The fencing token of that grant.')),
       expiresAt: nullable(instant('When that grant ends, unless its holder extends it.')),
       retryAfterMs: retryAfterMs(),
-      used: z.exactOptional(count('Of a pool: how much all holders weigh together.')),
+      used: z.exactOptional(count('The total weight of all holders of a pool.')),
       limit: z.exactOptional(
-        nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.')),
+        nullable(count('The limit that the last grant of a pool named. Null if no grant has named a limit.')),
       ),
       holders: z.exactOptional(
         list(holder, 'Of a pool: the holders whose permits end first, up to ten, and expired permits last.'),

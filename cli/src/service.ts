@@ -47,7 +47,7 @@ export class Service {
     return insist(this.#core, operation, request, { ...this.#limits, ...options });
   }
 
-  /** A lease or a pool, whose waiters are counted. */
+  /** Reads a lease or a pool, and counts its waiters. */
   readKey(key: string, request: Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'> = {}, options?: CallOptions) {
     return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }

@@ -192,7 +192,7 @@ export interface paths {
         };
         /**
          * Read one key, or a page of keys
-         * @description With `key`, reads the lease or the pool of that key, and counts who waits for it. Without `key`, lists all keys page by page.
+         * @description With `key`, reads the lease or the pool of that key, and counts the waiters in line. Without `key`, lists all keys page by page.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Take a lease, or learn who holds it
-         * @description Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.
+         * @description Takes the lease of a key. If another caller holds the lease, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the line of the key. With `limit` or `mode`, takes a permit of a pool in the same way: several callers hold permits of a pool at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -238,7 +238,7 @@ export interface paths {
         put?: never;
         /**
          * End the lease or the permit that an operator saw
-         * @description Ends a lease or a permit, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.
+         * @description Ends a lease or a permit, named by its fence: at once, or with `wait` when the holder releases the grant or the ttl ends. Only the fence stops later writes of the holder.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -259,8 +259,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a task or a call out of the queue
-         * @description Takes a task or a call out of the line of a key, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.
+         * Take a task or a call out of the line
+         * @description An operator takes a task or a call out of the line of a key, by its ticket. The task or the call fails with LeaseLost. Callers take their own calls out of the line with `withdraw`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -489,7 +489,7 @@ export interface components {
                 from: number;
                 /**
                  * Format: int64
-                 * @description The limit of this permit. There is no `limitChanged` if both limits are the same.
+                 * @description The limit of this permit. `limitChanged` is absent if the two limits are the same.
                  */
                 to: number;
             };
@@ -508,7 +508,7 @@ export interface components {
             repeated: boolean;
             /**
              * Format: int64
-             * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
+             * @description The total weight of all holders of a pool, with expired holders whose room no caller has needed.
              */
             used?: number;
             /** @description New at every heartbeat. A secret. */
@@ -524,7 +524,7 @@ export interface components {
              */
             weight?: number;
         };
-        /** @description Takes a lease, or with `limit` or `mode` a permit; with a task token, parks a task for it. */
+        /** @description Takes a lease, or with `limit` or `mode` a permit. With a task token, parks a task for the lease or the permit. */
         AcquireRequest: {
             /** @description Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease. */
             data?: unknown;
@@ -541,7 +541,7 @@ export interface components {
             holder: string;
             /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
             key: string;
-            /** @description Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it. */
+            /** @description Asks for a permit of the pool of the key: the permit is granted if all holders, with this permit, weigh at most `limit`. With `mode` `shared`, the default is 200. */
             limit?: number;
             /**
              * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take up to 256 bytes of `data`.
@@ -1244,9 +1244,9 @@ export interface components {
             /** @description The field, as a dotted path into the payload, or the part of the HTTP request. */
             path: string;
         };
-        /** @description A page of keys. It may be empty and still have a cursor. */
+        /** @description A page of keys. An empty page may have a cursor. */
         KeyPage: {
-            /** @description In no particular order, unless the call names a `sort`. */
+            /** @description In the order of `sort`. Without `sort`, in no particular order. */
             leases: components["schemas"]["ListedKey"][];
             /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
             nextCursor: string | null;
@@ -1502,7 +1502,7 @@ export interface components {
             holder: string | null;
             /**
              * Format: int64
-             * @description Of a pool: how many callers hold permits.
+             * @description The number of holders of a pool.
              */
             holders?: number;
             /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
@@ -1510,13 +1510,13 @@ export interface components {
             /** @description The name of the resource. */
             key: string;
             /**
-             * @description What the key is used as.
+             * @description The kind of the key.
              * @enum {string}
              */
             kind: "lease" | "pool";
             /**
              * Format: int64
-             * @description Of a pool: the limit that the last grant named. Null if no grant has named a limit.
+             * @description The limit that the last grant of a pool named. Null if no grant has named a limit.
              */
             limit?: number | null;
             /**
@@ -1536,7 +1536,7 @@ export interface components {
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
+             * @description The total weight of all holders of a pool, with expired holders whose room no caller has needed.
              */
             used?: number;
             /**
@@ -1565,7 +1565,7 @@ export interface components {
             /** @description The name of the resource. */
             key: string;
             /**
-             * @description It has the lease by now, its task or call no longer waits, or there is no such ticket.
+             * @description The waiter has its grant already, its task or call no longer waits, or there is no such ticket.
              * @enum {string}
              */
             reason: "granted" | "gone" | "unknown";
@@ -1809,7 +1809,7 @@ export interface components {
             limitBy: string | null;
             /**
              * Format: int64
-             * @description Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.
+             * @description The total weight of all holders of a pool, with expired holders whose room no caller has needed.
              */
             used: number;
             /** @description The oldest of those, where the caller asked for them. */
@@ -2746,13 +2746,13 @@ export interface components {
             /** @description The key. */
             key: string;
             /**
-             * @description What the key is used as.
+             * @description The kind of the key.
              * @enum {string}
              */
             kind: "lease" | "pool";
             /**
              * Format: int64
-             * @description Of a pool: the limit that the last grant named. Null if no grant has named a limit.
+             * @description The limit that the last grant of a pool named. Null if no grant has named a limit.
              */
             limit?: number | null;
             /**
@@ -2766,7 +2766,7 @@ export interface components {
             type: "urn:holdfast:error:WrongKind";
             /**
              * Format: int64
-             * @description Of a pool: how much all holders weigh together.
+             * @description The total weight of all holders of a pool.
              */
             used?: number;
         } & {
@@ -3365,7 +3365,7 @@ export interface operations {
             query?: {
                 /** @description The `nextCursor` of the page before. Not with `key`. */
                 cursor?: string;
-                /** @description Only keys of this holder. The row of a pool then shows the permits of this holder. Not with `key`. */
+                /** @description Only keys of this holder. The row of a pool then shows a permit of this holder. Not with `key`. */
                 holder?: string;
                 /**
                  * @description The name of the resource: any text up to 1,024 bytes of UTF-8. Without a key the answer is a page of all keys.
@@ -3518,7 +3518,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease or the permit has ended, or is to end. */
+            /** @description The lease or the permit has ended, or is ending. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */

@@ -103,12 +103,12 @@ export class Holdfast {
     return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
   }
 
-  /** A lease, or a pool with its holders: `kind` tells which. With how many wait in line; with `waiters`, which ones. */
+  /** Reads a lease, or a pool with its holders: `kind` tells which. The answer has the number of waiters in line, and with `waiters` a list of them. */
   readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<ReadKey> {
     return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }
 
-  /** All keys that the filter lets through, page by page: leases and pools. With `sort`, each page costs a read of the whole table. */
+  /** Lists the keys that match the filter, leases and pools, page by page. With `sort`, each page costs a read of the whole table. */
   leases(filter: Omit<Filter<'readLeases'>, 'key' | 'waiters'> = {}, options?: CallOptions) {
     return paged(
       (cursor) => this.call('readLeases', { ...filter, ...cursor }, options) as Promise<Schemas['KeyPage']>,

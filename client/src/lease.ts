@@ -32,7 +32,7 @@ export interface Lease extends AsyncDisposable {
   readonly leaseId: string;
   /** The previous holder, and how its lease ended: after `expired` and `broken` its work may be half done. */
   readonly previous: Acquired['previous'];
-  /** If this permit named another limit than the grant before it: callers that disagree on a limit can each lower or raise it. */
+  /** Both limits, if the grant before named another limit: the callers of the key disagree, or you are changing the limit. Otherwise undefined. */
   readonly limitChanged: Acquired['limitChanged'];
   /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
   readonly expiresAt: string;

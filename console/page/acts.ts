@@ -83,9 +83,9 @@ interface CancelProps {
 
 /** Why a ticket was not cancelled. */
 const NOT_CANCELLED = {
-  granted: 'It has its grant by now, so it was not cancelled.',
-  gone: 'It waits no more. The ticket is out of the queue.',
-  unknown: 'There is no such ticket any more.',
+  granted: 'The waiter already has its grant, so it was not cancelled.',
+  gone: 'The waiter had left the line already.',
+  unknown: 'No waiter has that ticket.',
 };
 
 /** What becomes of the one who waits. */

@@ -67,7 +67,7 @@ export const acquired = component<Acquired>()(
     limitChanged: z.exactOptional(
       z.strictObject({
         from: count('The limit that the grant before named.'),
-        to: count('The limit of this permit. There is no `limitChanged` if both limits are the same.'),
+        to: count('The limit of this permit. `limitChanged` is absent if the two limits are the same.'),
       }),
     ),
   }),
@@ -141,7 +141,7 @@ const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
     cancelled: always(false),
     reason: oneOf(
       ['granted', 'gone', 'unknown'],
-      'It has the lease by now, its task or call no longer waits, or there is no such ticket.',
+      'The waiter has its grant already, its task or call no longer waits, or there is no such ticket.',
     ),
   }),
 );
@@ -192,15 +192,15 @@ const listedKey = component<ListedKey>()(
   'A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first.',
   z.strictObject({
     ...leaseFields(),
-    kind: oneOf(KINDS, 'What the key is used as.'),
+    kind: oneOf(KINDS, 'The kind of the key.'),
     waiting: count(
       'Up to how many tasks and callers are in line: the record counts some that have left too. Reading the key counts the line itself.',
     ),
     used: z.exactOptional(used()),
     limit: z.exactOptional(
-      nullable(count('Of a pool: the limit that the last grant named. Null if no grant has named a limit.')),
+      nullable(count('The limit that the last grant of a pool named. Null if no grant has named a limit.')),
     ),
-    holders: z.exactOptional(count('Of a pool: how many callers hold permits.')),
+    holders: z.exactOptional(count('The number of holders of a pool.')),
   }),
 );
 
@@ -219,9 +219,9 @@ export const leaseWithQueue = component<WaitedForView>()(
 
 export const keyPage = component<KeyPage>()(
   'KeyPage',
-  'A page of keys. It may be empty and still have a cursor.',
+  'A page of keys. An empty page may have a cursor.',
   z.strictObject({
-    leases: list(listedKey, 'In no particular order, unless the call names a `sort`.'),
+    leases: list(listedKey, 'In the order of `sort`. Without `sort`, in no particular order.'),
     nextCursor: nextCursor(),
   }),
 );

@@ -8,9 +8,7 @@ import { waiter } from './waiters.ts';
 export const mode = () => oneOf(MODES, 'Of a permit: beside other holders, or alone.');
 export const weight = () => count('Of a permit: how much it weighs. 1,000,000 for one who has the key alone.');
 export const used = () =>
-  count(
-    'Of a pool: how much all holders weigh together, also those whose time is over and whose place nobody has needed.',
-  );
+  count('The total weight of all holders of a pool, with expired holders whose room no caller has needed.');
 
 const holderFields = () => ({
   holder: text('Who holds it, as the caller named itself.'),

@@ -19,7 +19,8 @@ const arn = (description: string) => ({ description, ...bytes(256) });
 
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
-  description: 'Takes a lease, or with `limit` or `mode` a permit; with a task token, parks a task for it.',
+  description:
+    'Takes a lease, or with `limit` or `mode` a permit. With a task token, parks a task for the lease or the permit.',
   fields: {
     key: key(),
     holder: { description: 'Who the caller is, shown to others. Up to 256 bytes of UTF-8.', ...bytes(256) },
@@ -61,7 +62,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     limit: {
       description:
-        'Asks for a permit of the pool of the key: the caller may come in if all holders, with it, weigh at most so much. 200 for `mode` `shared` without it.',
+        'Asks for a permit of the pool of the key: the permit is granted if all holders, with this permit, weigh at most `limit`. With `mode` `shared`, the default is 200.',
     },
     weight: {
       description: 'How much the permit weighs, at most `limit`. 1 where it is not given. Needs `limit` or `mode`.',
@@ -142,7 +143,7 @@ export const readLeasesRequest = request(readInput(), {
     key: { ...key(), description: `${key().description} Without a key the answer is a page of all keys.` },
     prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
     holder: {
-      description: 'Only keys of this holder. The row of a pool then shows the permits of this holder. Not with `key`.',
+      description: 'Only keys of this holder. The row of a pool then shows a permit of this holder. Not with `key`.',
       ...bytes(256),
     },
     state: {

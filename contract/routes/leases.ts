@@ -60,7 +60,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Take a lease, or learn who holds it',
     description:
-      'Takes the lease of a key. Where another caller holds it, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the queue of the key. With `limit` or `mode`, does all that for a permit of a pool, of which many callers hold one at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.',
+      'Takes the lease of a key. If another caller holds the lease, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the line of the key. With `limit` or `mode`, takes a permit of a pool in the same way: several callers hold permits of a pool at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.',
     request: acquireRequest,
     success: {
       201: {
@@ -180,9 +180,9 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'End the lease or the permit that an operator saw',
     description:
-      'Ends a lease or a permit, named by its fence: at once, or with `wait` when its holder releases it or its ttl ends. Only the fence stops what the holder still writes.',
+      'Ends a lease or a permit, named by its fence: at once, or with `wait` when the holder releases the grant or the ttl ends. Only the fence stops later writes of the holder.',
     request: breakRequest,
-    success: { 200: { description: 'The lease or the permit has ended, or is to end.', answer: broken } },
+    success: { 200: { description: 'The lease or the permit has ended, or is ending.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
     scope: 'breakScope',
     examples: [
@@ -209,7 +209,7 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Read one key, or a page of keys',
     description:
-      'With `key`, reads the lease or the pool of that key, and counts who waits for it. Without `key`, lists all keys page by page.',
+      'With `key`, reads the lease or the pool of that key, and counts the waiters in line. Without `key`, lists all keys page by page.',
     request: readLeasesRequest,
     success: {
       200: { description: 'The lease, the pool, or the page.', answer: z.union([leaseWithQueue, keyPage, pool]) },
@@ -226,7 +226,7 @@ export const LEASE_ROUTES = [
       POOL_EXAMPLE,
       {
         name: 'page',
-        summary: 'Every key that has a holder',
+        summary: 'All keys that have a holder',
         request: { state: 'held', limit: 10 },
         status: 200,
         answer: { leases: [{ ...held, kind: 'lease', waiting: 0 }], nextCursor: null },

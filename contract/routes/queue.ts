@@ -13,9 +13,9 @@ export const QUEUE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/cancel',
     tag: 'Leases',
-    summary: 'Take a task or a call out of the queue',
+    summary: 'Take a task or a call out of the line',
     description:
-      'Takes a task or a call out of the line of a key, by its ticket, for an operator. It fails with LeaseLost. A caller withdraws its own with `withdraw`.',
+      'An operator takes a task or a call out of the line of a key, by its ticket. The task or the call fails with LeaseLost. Callers take their own calls out of the line with `withdraw`.',
     request: cancelRequest,
     success: { 200: { description: 'Whether it waited.', answer: cancelled } },
     errors: ['OutcomeUnknown'],

@@ -11,7 +11,7 @@ async function acquireAny(holdfast, key, options) {
   const first = Math.floor(Math.random() * SHARDS);
   const shards = Array.from({ length: SHARDS }, (_, at) => `${key}-${(first + at) % SHARDS}`);
   for (;;) {
-    // Each of them without a wait, and where all are full, some seconds in the line of the first.
+    // Each shard without a wait. If all are full, some seconds in the line of the first.
     for (const [shard, waitMs] of [...shards.map((one) => [one, 0]), [shards[0], 5000]]) {
       try {
         return await holdfast.acquire(shard, { ...options, limit: LIMIT, waitMs });

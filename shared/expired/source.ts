@@ -84,7 +84,7 @@ interface SourcePage<Kind extends string = string> {
 /** What a report finds in one record. */
 export interface Found<Kind extends string = string> {
   rows: ExpiredRow<Kind>[];
-  /** How many leases or permits are held in it. */
+  /** The number of leases or permits that are held in the record. */
   held: number;
 }
 

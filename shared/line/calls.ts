@@ -104,7 +104,7 @@ export interface Acquired extends LeaseGrant, Durations {
   weight?: number;
   /** The total weight of all holders, including this holder. */
   used?: number;
-  /** If the holder before named another limit. Callers of one pool should agree on its limit. */
+  /** Both limits, if the grant before named another limit. Callers of one pool should name the same limit. */
   limitChanged?: { from: number; to: number };
 }
 

@@ -1,7 +1,7 @@
 import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 
-/** What a key is used as (docs/protocols/kinds.md). A key has one record, and the record has one kind. */
+/** The kinds of a key (docs/protocols/kinds.md). A key has one record, and the record has one kind. */
 export const KINDS = ['lease', 'pool'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -14,8 +14,8 @@ export const isPool = (item: Item): boolean => item.lease_version?.S === POOL;
 export const kindOf = ({ permit }: { permit?: object | undefined }): Kind => (permit === undefined ? 'lease' : 'pool');
 
 /**
- * A call on a lease met the record of a pool, or a call on a pool met that of a lease. The two locks do not know each other, so `locks/` decides what
- * happens then.
+ * A call on a lease met the record of a pool, or a call on a pool met the record of a lease. Leases and permits do not import each other, so `locks/`
+ * catches this error and decides what happens.
  */
 export class OtherKind extends HoldfastError {
   /** The record that the call met. */

@@ -19,11 +19,11 @@ interface Changing {
   /** The record that the call met. */
   item: Item;
   to: Kind;
-  /** Whether the write of the caller's permit can form the pool. A task and the schedule form an empty pool first. */
+  /** True if the write of the caller's permit forms the pool. A task and the schedule form an empty pool first. */
   withPermit?: boolean;
 }
 
-/** Calls of both kinds may come at the same time, and each of them changes the record. */
+/** Calls of both kinds may change the record at the same time. */
 const MOST_TRIES = 10;
 
 /**

@@ -5,7 +5,7 @@ import { type Kind, OtherKind } from '../line/kind.ts';
 
 type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
-/** The two meanings of a call. */
+/** The code of a call for each kind. */
 interface Meanings<Input, OfLease, OfPermit> {
   lease(dependencies: LeaseDependencies): Run<Input, OfLease>;
   /** Imports what only pools need. Each call writes this import itself, so that no function bundles the code of another. */

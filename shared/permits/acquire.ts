@@ -69,7 +69,7 @@ export function acquirePermit(dependencies: LeaseDependencies) {
       ...permitTerms(entry, {
         used: current.used,
         limit: request.limit,
-        // By a repeat, another grant may have named a limit since.
+        // Another grant may have named a limit between the first answer and a repeat.
         limitBefore: entry.ticket !== undefined || repeated ? entry.limitBefore : current.limitBefore,
       }),
     };

@@ -38,7 +38,8 @@ export const isSamePool = ({ formed = 0 }: Pick<PoolRecord, 'formed'>): Conditio
   aliased('#formed = :formed', { ':formed': integer(formed) });
 
 /**
- * The same for a try that has not seen the record. The fence with which a pool forms is at or ahead of the clock at that moment.
+ * The pool formed before the try. A try that has not seen the record asks for such a pool. The fence with which a pool forms is at or ahead of the clock at
+ * that moment.
  * @param cut epoch milliseconds: the start of the try, less the margin of the clocks
  */
 export const formedBefore = (cut: number): Condition => aliased('#formed < :formed', { ':formed': integer(cut) });

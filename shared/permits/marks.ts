@@ -68,7 +68,7 @@ interface Raising {
 }
 
 /**
- * Notes on the record that the pool has a line. If the record is gone, the key becomes a pool again.
+ * Marks the record: the pool has a line. If the record is gone, the key becomes a pool again.
  * @throws OtherKind; HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function raiseMark(

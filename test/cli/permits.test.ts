@@ -303,7 +303,9 @@ it('doctor says that the keys of pools are not to be shared with the Rust crate'
   await using _ = await holdfast.acquire(freshKey(), { limit: 2 });
   const { code, stdout } = await call('doctor');
   expect(code).toBe(0);
-  expect(stdout).toMatch(/^note +pools: \S+ is a pool: to the Rust crate dynamodb-lease the key of a pool is held/m);
+  expect(stdout).toMatch(
+    /^note +pools: \S+ is a pool: do not share the keys of pools with the Rust crate dynamodb-lease/m,
+  );
 });
 
 it('the shell completes the options', async () => {

@@ -107,6 +107,24 @@ describe('a difference', () => {
     ],
     ['a wider bound of a request', (document) => (fieldsOf(document, 'AcquireRequest').ttlSeconds.maximum = 172_800)],
     ['a new error code', (document) => fieldsOf(document, 'Problem').code.enum.push('NewCode'), ACQUIRE],
+    [
+      'one more error code for a status that has one',
+      ({ paths }) => {
+        const { responses } = paths['/v1/commits'].post;
+        const problem = responses[409].content['application/problem+json'];
+        problem.schema = { oneOf: [problem.schema, { $ref: '#/components/schemas/NotFound' }] };
+      },
+      COMMIT,
+    ],
+    [
+      'one more error code for a status that has several',
+      ({ paths }) => {
+        const { responses } = paths['/v1/commits'].post;
+        const { oneOf } = responses[412].content['application/problem+json'].schema;
+        oneOf.push({ $ref: '#/components/schemas/NotFound' });
+      },
+      COMMIT,
+    ],
     ['other words', (document) => (fieldsOf(document, 'Grant').key.description = 'In other words.'), HEARTBEAT],
   ];
   it.each(aFew(1, harmless))('may be %s', (_, change, part = SUCCESSFUL_ACQUIRE) => {

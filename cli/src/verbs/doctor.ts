@@ -145,16 +145,16 @@ async function commits(findings: Findings, service: Service): Promise<void> {
   findings.say('commits', 'ok', 'commitProtocol=native, and no other client commits by a record');
 }
 
-/** The Rust crate takes the record of a pool for a held lease, also if the pool is empty. */
+/** The Rust crate takes the record of a pool for a held lease, even if the pool is empty. */
 async function pools(findings: Findings, service: Service): Promise<void> {
   const page = await service.call('readLeases', { kind: 'pool', limit: 1 }, ONCE).catch((error) => {
-    // A deployment of an earlier version lists no pools, and another one may have no leases.
+    // A deployment of an earlier version lists no pools, and a deployment may have no route for leases.
     if (isHoldfastError(error, 'InvalidRequest') || isHoldfastError(error, 'Refused')) return undefined;
     throw error;
   });
   const [pool] = (page as Listing | undefined)?.leases ?? [];
   if (!pool) return;
-  const detail = `${pool.key} is a pool: to the Rust crate dynamodb-lease the key of a pool is held, also if the pool is empty, so do not share such keys with the crate`;
+  const detail = `${pool.key} is a pool: do not share the keys of pools with the Rust crate dynamodb-lease, which takes even an empty pool for a held lease`;
   findings.say('pools', 'note', detail);
 }
 

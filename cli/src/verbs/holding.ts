@@ -58,8 +58,8 @@ export const heldExitCode = (args: Arguments): number | undefined =>
   args.number('held-exit-code', { least: 0, most: 255, whole: true });
 
 /**
- * What a refused acquire prints, and its exit code.
- * @throws what it does not know; Failure if the key is used as the other kind
+ * The line that a refused acquire prints, and its exit code.
+ * @throws Failure if the key is used as the other kind; `error` if it is not LeaseHeld
  */
 export async function refusal(service: Service, error: unknown, held: number): Promise<{ line: string; code: number }> {
   if (isHoldfastError(error, 'WrongKind')) throw misuse(wrongKindText(error));
@@ -67,7 +67,7 @@ export async function refusal(service: Service, error: unknown, held: number): P
   return { line: await holdingLine(service, error), code: held };
 }
 
-/** What the key is used as, by whom, and what to pass instead. */
+/** The kind of the key, its holders, and what to pass. */
 function wrongKindText({ kind, ...known }: ErrorFields['WrongKind']): string {
   const { key, holder, expiresAt, used, holders = [] } = known;
   const until = expiresAt ? ` until ${expiresAt}` : '';
