@@ -29,3 +29,16 @@ export class OtherKind extends HoldfastError {
     this.unanswered = unanswered;
   }
 }
+
+/** How often a key may change its kind during one call. */
+const MOST_CHANGES = 4;
+
+/**
+ * What a call met whose key has changed its kind so often.
+ * @throws the error, if it is no OtherKind; HoldfastError Unavailable if the key has changed its kind too often, so that the call always ends
+ */
+export function otherKind(error: unknown, changes: number): OtherKind {
+  if (!(error instanceof OtherKind)) throw error;
+  if (changes < MOST_CHANGES) return error;
+  throw new HoldfastError('Unavailable', 'the key changes its kind again and again', { retryAfterMs: 1000 });
+}

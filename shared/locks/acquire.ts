@@ -3,11 +3,8 @@ import type { Item } from '../aws/dynamodb.ts';
 import { acquireOrParkLease } from '../leases/acquire.ts';
 import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { OtherKind } from '../line/kind.ts';
+import { otherKind } from '../line/kind.ts';
 import { byRequest, hasTerms } from './route.ts';
-
-/** How often a key may change its kind during one call. */
-const MOST_CHANGES = 4;
 
 /**
  * Acquires a lease, or a permit if the request names a limit or a mode. If the key is used as the other kind and no caller has it, the key changes its
@@ -30,10 +27,10 @@ export function acquire(dependencies: LeaseDependencies) {
       try {
         return await run({ ...input, waitSeconds, ...(over && { over }) }, call);
       } catch (error) {
-        if (!(error instanceof OtherKind) || changes === MOST_CHANGES) throw error;
+        const { item } = otherKind(error, changes);
         const { changeKind } = await import('./change-kind.ts');
         const [to, withPermit] = [hasTerms(input) ? 'pool' : 'lease', input.taskToken === undefined] as const;
-        over = await changeKind(dependencies, { key, item: error.item, to, withPermit }, call);
+        over = await changeKind(dependencies, { key, item, to, withPermit }, call);
       }
     }
   };

@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type Kind, OtherKind } from '../line/kind.ts';
+import { type Kind, OtherKind, otherKind } from '../line/kind.ts';
 
 type Run<Input, Answer> = (input: Input, call: Call) => Promise<Answer>;
 
@@ -30,13 +30,10 @@ interface Guess<Input> {
   likely?(input: Input): Kind;
 }
 
-/** How often a key may change its kind during one call. */
-const MOST_CHANGES = 4;
-
 /**
  * Passes each request to the code of a lease, or to the code of a pool if that is `likely`. If that code meets a record of the other kind, passes the
  * request to the code of that kind.
- * @throws HoldfastError OutcomeUnknown if a write without an answer may have landed before the key changed its kind
+ * @throws HoldfastError Unavailable if the key changes its kind again and again; OutcomeUnknown if a write without an answer may have landed before the key changed its kind
  */
 export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
   dependencies: LeaseDependencies,
@@ -51,10 +48,10 @@ export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
       try {
         return await run(input, call);
       } catch (error) {
-        if (!(error instanceof OtherKind) || changes === MOST_CHANGES) throw error;
         // The write may have landed, and the other kind does not remember what the write ended.
-        if (error.unanswered)
+        if (error instanceof OtherKind && error.unanswered)
           throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key: input.key });
+        otherKind(error, changes);
       }
     }
   };

@@ -413,6 +413,22 @@ describe('limits that disagree', () => {
   });
 });
 
+it('a read ends with Unavailable if the key has the other kind each time', async () => {
+  const key = 'flips';
+  const [pool, lease] = await Promise.all([
+    acquire({ key, limit: 1 }).then(() => rawItem(key)),
+    acquire({ key: 'a lease' }).then(() => rawItem('a lease')),
+  ]);
+  let reads = 0;
+  requests.faultsOf.GetItem = Array.from({ length: 9 }, () => async (send) => {
+    const Item = { ...(reads++ % 2 === 0 ? pool : lease), key: { S: key } };
+    await dynamodb.send(new PutItemCommand({ TableName: dependencies.table, Item }));
+    return send();
+  });
+  expect((await failure(read({ key }, call()))).code).toBe('Unavailable');
+  expect(reads).toBe(5);
+});
+
 describe('the names of keys', () => {
   it('a key as long as DynamoDB takes has a line for permits that name an execution', async () => {
     const key = 'k'.repeat(1024);
