@@ -61,7 +61,7 @@ export const listKeys = (dependencies: LeaseDependencies) => (query: ListInput, 
 
 async function readPage(dependencies: LeaseDependencies, query: ListInput, call: Call): Promise<KeyPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  const from = query.cursor === undefined ? undefined : decodeCursor(query.cursor);
+  const from = query.cursor === undefined ? undefined : keyIn(query.cursor);
   const { items, last: end } = await scan(dependencies, { query, from, limit }, call);
   const page = newPage();
   const now = dependencies.clock.now();
@@ -75,7 +75,7 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   return { leases: page.rows, nextCursor: last === undefined ? null : encodeCursor(last) };
 }
 
-/** The place of a row in a sorted list. */
+/** The place of a row in a sorted list: the value that the list is sorted by beside the key, without spaces, and the key. */
 type Place = [value: string, key: string];
 
 async function readSorted(
@@ -84,8 +84,8 @@ async function readSorted(
   call: Call,
 ): Promise<KeyPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
-  const after = query.cursor === undefined ? undefined : placeIn(query.cursor);
-  const placeOf = ({ key, expiresAt }: ListedKey): Place => [query.sort === 'key' ? key : (expiresAt ?? NEVER), key];
+  const after = query.cursor === undefined ? undefined : placeIn(query.cursor, query.sort);
+  const placeOf = ({ key, expiresAt }: ListedKey): Place => [query.sort === 'key' ? '' : (expiresAt ?? NEVER), key];
   const now = dependencies.clock.now();
   let first: ListedKey[] = [];
   let from: string | undefined;
@@ -101,7 +101,7 @@ async function readSorted(
   for (const row of first) if (page.rows.length === limit || !page.add(row)) break;
   const last = page.rows.at(-1);
   const hasMore = last !== undefined && page.rows.length < first.length;
-  return { leases: page.rows, nextCursor: hasMore ? encodeCursor(JSON.stringify(placeOf(last))) : null };
+  return { leases: page.rows, nextCursor: hasMore ? cursorAt(query.sort, placeOf(last)) : null };
 }
 
 /** Sorts after every instant. */
@@ -118,18 +118,32 @@ const tooLarge = () =>
 const compareTexts = (one: string, other: string): number => (one < other ? -1 : Number(one > other));
 const compare = (one: Place, other: Place): number => compareTexts(one[0], other[0]) || compareTexts(one[1], other[1]);
 
+/** Begins the cursor of a sorted list. No key begins so. */
+const SORTED = 'holdfast:sorted-by-';
+
+/** The longest key that DynamoDB takes, and what stands before it. */
+const MOST_CURSOR_BYTES = 2048 + 64;
+
+/** The text has the key once and as it is, so that the longest key has a cursor too. */
+const cursorAt = (sort: Sort, [value, key]: Place): string => encodeCursor(`${SORTED}${sort} ${value} ${key}`);
+
 /** @throws HoldfastError InvalidRequest */
-function placeIn(cursor: string): Place {
-  const decoded = decodeCursor(cursor);
-  try {
-    const place: unknown = JSON.parse(decoded);
-    if (Array.isArray(place) && place.length === 2 && place.every((part) => typeof part === 'string'))
-      return place as Place;
-  } catch {
-    // It is the cursor of a list with another sort.
-  }
-  throw invalidRequest([{ path: 'cursor', message: 'belongs to a list with another sort' }]);
+function placeIn(cursor: string, sort: Sort): Place {
+  const decoded = decodeCursor(cursor, MOST_CURSOR_BYTES);
+  const start = `${SORTED}${sort} `;
+  const end = decoded.indexOf(' ', start.length);
+  if (!decoded.startsWith(start) || end < 0) throw otherSort();
+  return [decoded.slice(start.length, end), decoded.slice(end + 1)];
 }
+
+/** @throws HoldfastError InvalidRequest */
+function keyIn(cursor: string): string {
+  const key = decodeCursor(cursor);
+  if (key.startsWith(SORTED)) throw otherSort();
+  return key;
+}
+
+const otherSort = () => invalidRequest([{ path: 'cursor', message: 'belongs to a list with another sort' }]);
 
 const newPage = () => new Page<ListedKey>((row) => ({ ...row, data: null }));
 
