@@ -4,13 +4,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { licencesText } from '../build/licences.ts';
+import { MAX_BYTES } from './budget.ts';
 import { bundle } from './bundle.ts';
-
-/**
- * In bytes after gzip, in a browser: what `import 'holdfast-client'` loads, the signer, which the first signed request loads, and uploads,
- * which the first commit with content loads. All of them together are what a caller may come to load. README.md and docs/client.md name them.
- */
-const MAX_BYTES = { index: 5100, sigv4: 800, content: 1000, all: 6800 };
 
 const DIST = join(import.meta.dirname, 'dist');
 

@@ -70,7 +70,10 @@ async function bundleTransports(outdir: string): Promise<{ files: OutputFile[]; 
     external: ['@aws-sdk/*', 'node:*'],
     plugins: [apart(IN_MAIN, () => manifest.name)],
   });
-  const loaded = loadedBy(TRANSPORTS.map((name) => join(outdir, `${name}.js`)), metafile);
+  const loaded = loadedBy(
+    TRANSPORTS.map((name) => join(outdir, `${name}.js`)),
+    metafile,
+  );
   return {
     files: outputFiles.filter(({ path }) => loaded.has(path)),
     inputs: Object.keys(metafile.inputs).map((file) => join(import.meta.dirname, file)),
