@@ -17,6 +17,10 @@ const wordsOf = (name: string) => instructions.filter(([first]) => first === nam
 const [entryPoint = ''] = wordsOf('ENTRYPOINT').map((words) => words.join(' '));
 const [program = '', ...programArgs]: string[] = JSON.parse(entryPoint);
 
+const canChangeRoot =
+  (await run('unshare', ['--user', '--map-user=1000', '--root=/', 'true']).catch(() => undefined))?.exitCode === 0;
+if (!canChangeRoot) console.log('skipped: unshare cannot make a user namespace with a root folder of its own here');
+
 let root: string;
 let stack: Awaited<ReturnType<typeof npmStart>>;
 
@@ -31,7 +35,7 @@ async function copy(sources: string[], destination: string): Promise<void> {
 
 /** The program and the libraries that it loads, at the places that they have on this machine, or at `place`. */
 async function addProgram(file: string, place = file): Promise<void> {
-  const { stdout } = await run('ldd', [file]);
+  const { stdout } = canChangeRoot ? await run('ldd', [file]) : { stdout: '' };
   const libraries = [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, library = '']) => library);
   for (const [from, to] of [[file, place], ...libraries.map((library) => [library, library])] as const) {
     await mkdir(dirname(join(root, to)), { recursive: true });
@@ -83,10 +87,6 @@ const inRoot = (...args: string[]) =>
   run('unshare', ['--user', '--map-user=1000', `--root=${root}`, '--wd=/', program, ...programArgs, ...args], {
     env: { ...env('/'), PATH: `/usr/local/bin:/usr/bin:${process.env.PATH}` },
   });
-
-const canChangeRoot =
-  (await run('unshare', ['--user', '--map-user=1000', '--root=/', 'true']).catch(() => undefined))?.exitCode === 0;
-if (!canChangeRoot) console.log('skipped: unshare cannot make a user namespace with a root folder of its own here');
 
 describe('The entry point of the image', () => {
   /** With the files of this machine, of which the path names none. */
