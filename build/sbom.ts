@@ -10,16 +10,24 @@ interface Packages {
 /** CycloneDX 1.6 in JSON: the npm packages in a release, and the parts of the release that have code of each. */
 export function sbom(version: string, packages: Packages): string {
   const { Component, SpdxLicense, LicenseExpression } = Models;
-  const library = (one: Pick<BundledPackage, 'name' | 'version' | 'license'>, type: Enums.ComponentType) => {
+  const library = (one: BundledPackage) => {
     const [group, name] = one.name.startsWith('@') ? (one.name.split('/') as [string, string]) : [undefined, one.name];
     const purl = `pkg:npm/${one.name.replace('@', '%40')}@${one.version}`;
-    const component = new Component(type, name, { group, version: one.version, purl, bomRef: purl });
+    const component = new Component(Enums.ComponentType.Library, name, {
+      group,
+      version: one.version,
+      purl,
+      bomRef: purl,
+    });
     component.licenses.add(
       /^[\w.+-]+$/.test(one.license) ? new SpdxLicense(one.license) : new LicenseExpression(one.license),
     );
     return component;
   };
-  const product = library({ name: 'holdfast', version, license: 'Apache-2.0' }, Enums.ComponentType.Application);
+  // On npm, `holdfast` is the command alone.
+  const purl = `pkg:generic/holdfast@${version}`;
+  const product = new Component(Enums.ComponentType.Application, 'holdfast', { version, purl, bomRef: purl });
+  product.licenses.add(new SpdxLicense('Apache-2.0'));
   const bom = new Models.Bom({ metadata: new Models.Metadata({ component: product }) });
   const components = new Map<string, Models.Component>();
   const parts = Object.entries(packages).flatMap(([kind, byName]) =>
@@ -28,7 +36,7 @@ export function sbom(version: string, packages: Packages): string {
   for (const { kind, name, within } of parts)
     for (const one of within) {
       const id = `${one.name}@${one.version}`;
-      const component = components.get(id) ?? library(one, Enums.ComponentType.Library);
+      const component = components.get(id) ?? library(one);
       components.set(id, component);
       component.properties.add(new Models.Property(`holdfast:${kind}`, name));
     }

@@ -5,10 +5,11 @@ import { readOptions } from '../local/options.ts';
 const HELP = `npm run tags: checks that each version of CHANGELOG.md has its git tag, for example v0.1.0.
 
   --create VERSION   make the tag of that version, annotated with its part of the changelog
-  --commit COMMIT    where to put it; HEAD where it is not given
+  --check VERSION    make no tag, and print that part of the changelog
+  --commit COMMIT    where to put the tag; HEAD where it is not given
 
-It makes a tag only where package.json of that commit has the version, its changelog the heading, and contract/released the
-contract (npm run contract:release). It exits with 1 where a version has no tag, or a tag no version.`;
+Both fail unless that commit has the version in each package.json and in the contract, the heading in its changelog, and the contract in
+contract/released (npm run contract:release). It exits with 1 where a version has no tag, or a tag no version.`;
 
 const git = (...args: string[]): string =>
   execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 2 ** 26 }).trim();
@@ -39,15 +40,28 @@ function fileOf(commit: string, path: string): string | undefined {
   }
 }
 
-/** @throws Error if the commit has another version, or its contract is not the one that was written for the release */
-function create(version: string, commit: string): void {
-  const { version: stated } = JSON.parse(git('show', `${commit}:package.json`));
-  if (stated !== version) throw new Error(`package.json of ${commit} has the version ${stated}`);
+/**
+ * @returns what the changelog says of the version
+ * @throws Error if the commit has another version, or its contract is not the one that was written for the release
+ */
+function notesOf(version: string, commit: string): string {
+  for (const file of ['package.json', 'client/package.json', 'cli/package.json']) {
+    const { version: stated } = JSON.parse(fileOf(commit, file) ?? JSON.stringify({ version }));
+    if (stated !== version) throw new Error(`${file} of ${commit} has the version ${stated}`);
+  }
   const notes = versions(git('show', `${commit}:CHANGELOG.md`)).get(version);
   if (notes === undefined) throw new Error(`CHANGELOG.md of ${commit} has no ${version}`);
   const contract = fileOf(commit, 'contract/openapi.json');
-  if (contract !== undefined && contract !== fileOf(commit, `contract/released/${version}.json`))
+  if (contract === undefined) return notes;
+  const { info } = JSON.parse(contract);
+  if (info?.version !== version) throw new Error(`contract/openapi.json of ${commit} has the version ${info?.version}`);
+  if (contract !== fileOf(commit, `contract/released/${version}.json`))
     throw new Error(`contract/released/${version}.json of ${commit} is not its contract: npm run contract:release`);
+  return notes;
+}
+
+/** @throws Error as `notesOf` */
+function create(version: string, commit: string): void {
   git(
     'tag',
     '--annotate',
@@ -55,7 +69,7 @@ function create(version: string, commit: string): void {
     commit,
     '--cleanup=verbatim',
     '--message',
-    `Holdfast ${version}\n\n${notes}`,
+    `Holdfast ${version}\n\n${notesOf(version, commit)}`,
   );
   console.log(`${tagOf(version)} is at ${git('rev-parse', '--short', commit)}`);
 }
@@ -72,12 +86,14 @@ function faults(): string[] {
 
 const { values } = readOptions({
   create: { type: 'string' },
+  check: { type: 'string' },
   commit: { type: 'string', default: 'HEAD' },
   help: { type: 'boolean', short: 'h' },
 });
 try {
   if (values.help) console.log(HELP);
   else if (values.create) create(values.create, values.commit);
+  else if (values.check) console.log(notesOf(values.check, values.commit));
   else
     for (const fault of faults()) {
       console.error(fault);

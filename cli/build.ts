@@ -1,4 +1,4 @@
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { licencesText } from '../build/licences.ts';
@@ -13,6 +13,8 @@ const FILE = join(DIST, 'holdfast.mjs');
 await rm(DIST, { recursive: true, force: true });
 const packages = await bundle(FILE);
 await writeFile(join(DIST, 'LICENSES.txt'), await licencesText(packages));
+// npm packs the licence of the package, and not that of the repository.
+await copyFile(join(import.meta.dirname, '../LICENSE'), join(import.meta.dirname, 'LICENSE'));
 const size = gzipSync(await readFile(FILE)).length;
 console.log(`holdfast: ${size} bytes after gzip`);
 if (size > MAX_BYTES) {

@@ -1,20 +1,19 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { licencesText } from '../build/licences.ts';
+import { MAX_BYTES } from './budget.ts';
 import { bundle } from './bundle.ts';
-
-/**
- * In bytes after gzip: what `import 'holdfast-client'` loads, the signer, which the first signed request loads, and uploads,
- * which the first commit with content loads. All of them together are what a caller may come to load.
- */
-const MAX_BYTES = { index: 5100, sigv4: 800, content: 1000, all: 6800 };
 
 const DIST = join(import.meta.dirname, 'dist');
 
 await rm(DIST, { recursive: true, force: true });
-await Promise.all([bundle(DIST), declarations()]);
+const [packages] = await Promise.all([bundle(DIST), declarations()]);
+await writeFile(join(DIST, 'LICENSES.txt'), await licencesText(packages));
+// npm packs the licence of the package, and not that of the repository.
+await copyFile(join(import.meta.dirname, '../LICENSE'), join(import.meta.dirname, 'LICENSE'));
 const parts = await Promise.all(
   ['index', 'sigv4', 'content'].map(async (name) => [name, await gzipped(name)] as const),
 );

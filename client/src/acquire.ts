@@ -65,7 +65,10 @@ export const acquire = (
   interruptible(options.signal, (resolve, reject) => {
     const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, ...asked } = options;
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
-    ask(core, request, options).then((lease) => (signal?.aborted ? void lease.release() : resolve(lease)), reject);
+    // V8 follows this chain for a stack trace, which so ends in the program of the caller.
+    ask(core, request, options)
+      .then((lease) => (signal?.aborted ? void lease.release() : resolve(lease)))
+      .then(resolve as () => void, reject);
     return () => {};
   });
 

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { delimiter, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
@@ -57,8 +57,17 @@ afterAll(async () => {
   await client.remove();
 });
 
+/** The build that browsers load, in place of the one that its conditions name. */
+const small: Plugin = {
+  name: 'small',
+  setup: ({ onResolve }) => {
+    const path = join(client.folder, 'node_modules/holdfast-client/dist/index.js');
+    onResolve({ filter: /^holdfast-client$/ }, () => ({ path }));
+  },
+};
+
 /** The scenario as one module for a runtime, which has the package as it is built and nothing of this repository. */
-async function bundled(main: string, platform: 'node' | 'browser'): Promise<string> {
+async function bundled(main: string, platform: 'node' | 'browser', plugins: Plugin[] = []): Promise<string> {
   const source = join(client.folder, `${platform}.ts`);
   await writeFile(source, main.replaceAll('SCENARIO', join(import.meta.dirname, 'scenario.ts')));
   const outfile = join(client.folder, `${platform}.mjs`);
@@ -72,6 +81,7 @@ async function bundled(main: string, platform: 'node' | 'browser'): Promise<stri
     target: 'es2022',
     nodePaths: [join(process.cwd(), 'node_modules')],
     logLevel: 'warning',
+    plugins,
     ...(platform === 'node' && { banner: { js: banner } }),
   });
   return outfile;
@@ -105,20 +115,24 @@ console.log(JSON.stringify(Object.fromEntries(results)));
 `;
 
 describe('the package as it is built keeps its word', () => {
-  it.each(runtimes)('in %s', { timeout: 120_000 }, async (_, [program = '', ...options]) => {
+  const play = async ([program = '', ...options]: string[], plugins: Plugin[] = []) => {
     const { table: leasesTable, dependencies } = world.leases;
     const SETTINGS = JSON.stringify({
       ...{ url: api.url, lambdaUrl: lambda.url, dynamodbUrl: dynamodbEndpoint() },
       ...{ leasesTable, waitersTable: dependencies.waitersTable },
     });
-    const main = await bundled(NODE_MAIN, 'node');
+    const main = await bundled(NODE_MAIN, 'node', plugins);
     // Without the time-out it would hang where the client kept the process alive.
     const { stdout } = await run(program, [...options, main], {
       env: { ...process.env, SETTINGS },
       timeout: 110_000,
     });
     expect(JSON.parse(stdout)).toEqual({ http: 13, lambda: 8, direct: 8 });
-  });
+  };
+
+  it.each(runtimes)('in %s', { timeout: 120_000 }, (_, command) => play(command));
+
+  it('in Node, with the build that browsers load', { timeout: 120_000 }, () => play([process.execPath], [small]));
 });
 
 const BROWSER_MAIN = `

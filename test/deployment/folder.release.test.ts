@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { describe, expect, it } from 'vitest';
 import { namesInZip, npmRunRelease, readReleased, releaseFolder } from '../support/stack/packaging.ts';
@@ -61,6 +61,7 @@ describe('a release', () => {
     const names = bom.components.map(({ purl }: { purl: string }) => purl);
     expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/%40aws-sdk\/client-dynamodb@\d/));
     expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/zod@\d/));
+    expect(bom.metadata.component.purl).toBe(`pkg:generic/${basename(releaseFolder())}`.replace('-', '@'));
     for (const { licenses, purl } of bom.components) expect(licenses, purl).toHaveLength(1);
     const users = new Set(
       bom.components.flatMap((one: { properties: { value: string }[] }) => one.properties.map(({ value }) => value)),

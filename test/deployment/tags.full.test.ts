@@ -62,16 +62,38 @@ it('tags no commit of another version, and none whose changelog does not know it
 it('tags a commit only with the contract of the release', () => {
   mkdirSync(join(folder, 'contract/released'), { recursive: true });
   const write = (file: string, text: string) => writeFileSync(join(folder, 'contract', file), text);
-  write('openapi.json', '{"now":1}');
+  const now = '{"info":{"version":"0.1.0"}}';
+  write('openapi.json', '{"info":{"version":"0.0.9"}}');
+  commit('0.1.0', ONE);
+  const other = 'contract/openapi.json of HEAD has the version 0.0.9\n';
+  expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: other });
+  write('openapi.json', now);
   commit('0.1.0', ONE);
   const fault = 'contract/released/0.1.0.json of HEAD is not its contract: npm run contract:release\n';
   expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: fault });
   write('released/0.1.0.json', '{"before":1}');
   commit('0.1.0', ONE);
   expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: fault });
-  write('released/0.1.0.json', '{"now":1}');
+  write('released/0.1.0.json', now);
   commit('0.1.0', ONE);
   expect(tags('--create', '0.1.0')).toMatchObject({ status: 0 });
+});
+
+it('checks that the packages of a commit have the version, and prints what a release says of it', () => {
+  commit('0.2.0', TWO);
+  expect(tags('--check', '0.2.0')).toEqual({ status: 0, output: '### Added\n\n- More.\n' });
+  for (const name of ['client', 'cli']) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, 'package.json'), '{"version":"0.1.0"}');
+    commit('0.2.0', TWO);
+    const fault = `${name}/package.json of HEAD has the version 0.1.0\n`;
+    expect(tags('--check', '0.2.0')).toEqual({ status: 1, output: fault });
+    expect(tags('--create', '0.2.0')).toEqual({ status: 1, output: fault });
+    writeFileSync(join(folder, name, 'package.json'), '{"version":"0.2.0"}');
+    commit('0.2.0', TWO);
+  }
+  expect(tags('--check', '0.2.0')).toMatchObject({ status: 0 });
+  expect(git('tag')).toBe('');
 });
 
 it('finds a tag that no version has, and versions that do not descend', () => {

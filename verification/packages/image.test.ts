@@ -1,0 +1,119 @@
+import { access, constants, copyFile, cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { npmStart } from '../start/npm-start.ts';
+import { run } from './support/run.ts';
+
+const DOCKERFILE = 'cli/Dockerfile';
+
+/** Each instruction of the Dockerfile with its words. */
+const instructions = (await readFile(DOCKERFILE, 'utf8'))
+  .split('\n')
+  .filter((line) => line && !line.startsWith('#'))
+  .map((line) => line.split(' '));
+const wordsOf = (name: string) => instructions.filter(([first]) => first === name).map(([, ...words]) => words);
+const [entryPoint = ''] = wordsOf('ENTRYPOINT').map((words) => words.join(' '));
+const [program = '', ...programArgs]: string[] = JSON.parse(entryPoint);
+
+const canChangeRoot =
+  (await run('unshare', ['--user', '--map-user=1000', '--root=/', 'true']).catch(() => undefined))?.exitCode === 0;
+if (!canChangeRoot) console.log('skipped: unshare cannot make a user namespace with a root folder of its own here');
+
+let root: string;
+let stack: Awaited<ReturnType<typeof npmStart>>;
+
+/** What Docker does for COPY with a folder of the machine as the context. */
+async function copy(sources: string[], destination: string): Promise<void> {
+  const isFolder = destination.endsWith('/');
+  const target = join(root, destination);
+  await mkdir(isFolder ? target : dirname(target), { recursive: true });
+  for (const source of sources)
+    await cp(join('cli', source), isFolder ? join(target, basename(source)) : target, { recursive: true });
+}
+
+/** The program and the libraries that it loads, at the places that they have on this machine, or at `place`. */
+async function addProgram(file: string, place = file): Promise<void> {
+  const { stdout } = canChangeRoot ? await run('ldd', [file]) : { stdout: '' };
+  const libraries = [...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, library = '']) => library);
+  for (const [from, to] of [[file, place], ...libraries.map((library) => [library, library])] as const) {
+    await mkdir(dirname(join(root, to)), { recursive: true });
+    await copyFile(from, join(root, to));
+  }
+}
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'holdfast-image-'));
+  stack = await npmStart();
+  // What the base image has of the programs that the command needs.
+  await addProgram(process.execPath, '/usr/local/bin/node');
+  await addProgram('/usr/bin/env');
+  for (const words of wordsOf('COPY')) await copy(words.slice(0, -1), words.at(-1) ?? '');
+  await mkdir(join(root, 'home/node'), { recursive: true, mode: 0o777 });
+});
+afterAll(async () => {
+  await stack.stop();
+  await rm(root, { recursive: true, force: true });
+});
+
+describe('The Dockerfile of the command', () => {
+  it('only copies files, so that it builds for every platform and this test builds all of it', () => {
+    const names = instructions.map(([name]) => name);
+    expect([...new Set(names)].sort()).toEqual(['COPY', 'ENTRYPOINT', 'FROM', 'USER']);
+    expect(wordsOf('USER')).toEqual([['node']]);
+  });
+
+  it('starts from the Node with which the tests run', () => {
+    expect(wordsOf('FROM')).toEqual([[`node:${manifest.devDependencies.node}-alpine`]]);
+  });
+
+  it('puts the command on the path of the image, executable, with the licences', async () => {
+    await access(join(root, 'usr/local/bin', program), constants.X_OK);
+    for (const file of ['LICENSE', 'LICENSES.txt'])
+      expect(await readFile(join(root, 'usr/local/share/doc/holdfast', file), 'utf8')).toContain('Apache License');
+  });
+});
+
+/** The variables of a container. */
+const env = (folder: string) => ({
+  PATH: ['/usr/local/bin', '/usr/bin'].map((bin) => join(folder, bin)).join(':'),
+  HOME: join(folder, 'home/node'),
+  HOLDFAST_ENDPOINT: stack.url,
+});
+
+/** With the folder as the root of the file system, as a user who is not root. It has no shell, no `/tmp`, no `/proc` and no `/etc/passwd`. */
+const inRoot = (...args: string[]) =>
+  run('unshare', ['--user', '--map-user=1000', `--root=${root}`, '--wd=/', program, ...programArgs, ...args], {
+    env: { ...env('/'), PATH: `/usr/local/bin:/usr/bin:${process.env.PATH}` },
+  });
+
+describe('The entry point of the image', () => {
+  /** With the files of this machine, of which the path names none. */
+  const started = (...args: string[]) =>
+    run(join(root, 'usr/local/bin', program), [...programArgs, ...args], { cwd: root, env: env(root) });
+
+  it('runs a job under a lease, with nothing of this machine on its path', async () => {
+    const ran = await started('run', 'image', '--', 'node', '-p', 'process.env.HOLDFAST_KEY');
+    expect(ran).toEqual({ exitCode: 0, stdout: 'image\n', output: 'image\n' });
+  });
+
+  it.runIf(canChangeRoot)(
+    'says its version and that of the deployment, with nothing but the files of the image',
+    async () => {
+      const { version } = manifest;
+      const said = await inRoot('version');
+      expect(said, said.output).toMatchObject({
+        ...{ exitCode: 0, stdout: `holdfast ${version}\ndeployment ${version} (${stack.url})\n` },
+      });
+    },
+  );
+
+  it.runIf(canChangeRoot)('acquires and releases a lease, with nothing but the files of the image', async () => {
+    const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
+    expect(acquired.exitCode, acquired.output).toBe(0);
+    const listed = await inRoot('status', 'from-image', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject({ key: 'from-image', holder: 'container' });
+    expect(await inRoot('release', acquired.stdout.trim())).toMatchObject({ exitCode: 0 });
+  });
+});

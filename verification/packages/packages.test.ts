@@ -1,0 +1,192 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { build } from 'esbuild';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MAX_BYTES } from '../../client/budget.ts';
+import manifest from '../../package.json' with { type: 'json' };
+import { npmStart } from '../start/npm-start.ts';
+import { startRegistry } from './support/registry.ts';
+import { emptyFolder, run } from './support/run.ts';
+
+interface Packed {
+  name: string;
+  filename: string;
+  size: number;
+  files: { path: string }[];
+}
+
+const { version } = manifest;
+const COMMAND = `holdfast@${version}`;
+
+/** From an empty folder and an empty cache, with the download. */
+const MOST_MS = 30_000;
+const MOST_PACKED_BYTES = { 'holdfast-client': 150_000, holdfast: 80_000 };
+
+let tarballs: string;
+let packed: Packed[];
+let registry: Awaited<ReturnType<typeof startRegistry>>;
+let stack: Awaited<ReturnType<typeof npmStart>>;
+let user: Awaited<ReturnType<typeof emptyFolder>>;
+
+beforeAll(async () => {
+  tarballs = await mkdtemp(join(tmpdir(), 'holdfast-tarballs-'));
+  const [pack, ...started] = await Promise.all([
+    run('npm', ['pack', '--workspaces', '--json', '--pack-destination', tarballs]),
+    startRegistry(),
+    npmStart(),
+  ]);
+  [registry, stack] = started;
+  const told: Packed[] | Record<string, Packed> = JSON.parse(pack.stdout);
+  packed = Object.values(told);
+  for (const { filename } of packed) await registry.publish(join(tarballs, filename));
+  user = await emptyFolder(registry.url);
+});
+afterAll(async () => {
+  await Promise.all([user.remove(), registry.stop(), stack.stop()]);
+  await rm(tarballs, { recursive: true, force: true });
+});
+
+describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBytes) => {
+  const own = () => packed.find((one) => one.name === name);
+  const folder = name === 'holdfast' ? 'cli' : 'client';
+
+  it('has its code, its README and the licences, and no source map', () => {
+    const files = own()?.files.map(({ path }) => path) ?? [];
+    const code =
+      name === 'holdfast' ? ['dist/holdfast.mjs'] : ['dist/index.js', 'dist/node/index.js', 'dist/index.d.ts'];
+    expect(files).toEqual(expect.arrayContaining([...code, 'README.md', 'LICENSE', 'dist/LICENSES.txt']));
+    expect(files.filter((file) => file.endsWith('.map'))).toEqual([]);
+  });
+
+  it(`is packed in less than ${mostBytes / 1000} kB`, () => {
+    expect(own()?.size).toBeGreaterThan(10_000);
+    expect(own()?.size).toBeLessThan(mostBytes);
+  });
+
+  it('has a README without a link that npm could not follow', async () => {
+    const text = await readFile(join(folder, 'README.md'), 'utf8');
+    const targets = [...text.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target);
+    expect(targets.filter((target) => !target?.startsWith('https://'))).toEqual([]);
+  });
+
+  it('has nothing that publint complains of', async () => {
+    const { exitCode, output } = await run('npx', ['publint', '--strict'], { cwd: folder });
+    expect(exitCode, output).toBe(0);
+  });
+});
+
+it.each(['client/README.md', 'docs/client.md'])(
+  '%s names the sizes that the build of the client allows',
+  async (file) => {
+    const text = await readFile(file, 'utf8');
+    for (const bytes of [MAX_BYTES.index, MAX_BYTES.all]) expect(text).toContain(`${bytes / 1000} kB`);
+  },
+);
+
+describe('From an empty folder,', () => {
+  it('npx runs the command, and takes a first lease within 30 seconds', async () => {
+    const startedAt = performance.now();
+    const settings = { HOLDFAST_ENDPOINT: stack.url };
+    const taken = await user.run('npx', ['--yes', COMMAND, 'run', 'first', '--', 'node', '-p', '1 + 1'], settings);
+    const tookMs = Math.round(performance.now() - startedAt);
+    expect(taken, taken.output).toMatchObject({ exitCode: 0, stdout: '2\n' });
+    console.log(`npx took a first lease within ${tookMs} ms`);
+    expect(tookMs).toBeLessThan(MOST_MS);
+    const said = await user.run('npx', ['--yes', COMMAND, 'version'], settings);
+    expect(said.stdout).toBe(`holdfast ${version}\ndeployment ${version} (${stack.url})\n`);
+  });
+
+  it('npx finds the command by its name alone', async () => {
+    expect((await user.run('npx', ['--yes', 'holdfast', '--version'])).stdout).toBe(`${version}\n`);
+  });
+});
+
+/** Of the repository: the registry has the packages of Holdfast alone. */
+const COMPILERS = { 7: 'node_modules/typescript', '5.9': 'client/node_modules/typescript' };
+
+const TSCONFIG = {
+  compilerOptions: {
+    ...{ target: 'es2022', module: 'nodenext', outDir: 'built', skipLibCheck: false },
+    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+    ...{ types: ['node'], typeRoots: [resolve('node_modules/@types')] },
+  },
+  include: ['*.ts'],
+};
+
+/** What the examples of the README leave to the reader. */
+const READERS = 'declare function render(signal: AbortSignal): Promise<void>;\n';
+
+const FAILS = `
+import { Holdfast, type Lease } from 'holdfast-client';
+const holdfast = new Holdfast({ endpoint: 'http://127.0.0.1:9', holder: 'x' });
+export async function nightlyReport(): Promise<Lease> {
+  return await holdfast.acquire('nightly', { timeoutMs: 0, signal: AbortSignal.timeout(60_000) });
+}
+await nightlyReport().catch((error: unknown) => console.log(error));
+`;
+
+describe('A new TypeScript project that installs the client', () => {
+  let project: typeof user;
+  beforeAll(async () => {
+    project = await emptyFolder(registry.url);
+    const write = (file: string, text: string) => writeFile(join(project.folder, file), text);
+    const readme = await readFile('client/README.md', 'utf8');
+    const [first = '', ...others] = [...readme.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code = '']) => code);
+    await write('package.json', '{ "type": "module" }');
+    await write('tsconfig.json', JSON.stringify(TSCONFIG));
+    await write('first.ts', first.replace('http://127.0.0.1:3000', stack.url));
+    await write('all.ts', READERS + [first, ...others].join('\n'));
+    await write('fails.ts', FAILS);
+    const { exitCode, output } = await project.run('npm', ['install', 'holdfast-client']);
+    expect(exitCode, output).toBe(0);
+  });
+  afterAll(() => project.remove());
+
+  it.each(Object.entries(COMPILERS))('compiles under strict with TypeScript %s', async (prefix, folder) => {
+    const tsc = resolve(folder, 'bin/tsc');
+    const { exitCode, output } = await project.run(process.execPath, [tsc, '--version']);
+    expect([exitCode, output]).toEqual([0, expect.stringContaining(`Version ${prefix}.`)]);
+    expect(await project.run(process.execPath, [tsc])).toMatchObject({ exitCode: 0, output: '' });
+  });
+
+  it('takes a lease by the example of the README, on which npx follows', async () => {
+    const ran = await project.run('node', ['built/first.js']);
+    const [, fence] = /^my turn, with the fence (\d+)\n$/.exec(ran.output) ?? [];
+    expect(Number(fence), ran.output).toBeGreaterThan(0);
+    const settings = { HOLDFAST_ENDPOINT: stack.url };
+    const next = await user.run(
+      'npx',
+      ['--yes', COMMAND, 'run', 'nightly-report', '--', 'node', '-p', 'process.env.HOLDFAST_FENCE'],
+      settings,
+    );
+    expect(Number(next.stdout), next.output).toBeGreaterThan(Number(fence));
+  });
+
+  it('reads in the stack of an error which function of the client failed, and which of its own called it', async () => {
+    const { output } = await project.run('node', ['built/fails.js']);
+    expect(output).toMatch(
+      /^HoldfastError: .*\n +at unreachable \(.*holdfast-client\/dist\/node\/index\.js:\d+:\d+\)$/m,
+    );
+    expect(output).toMatch(/^ +at async nightlyReport \(.*fails\.js:\d+:\d+\)$/m);
+  });
+
+  it('may call require', async () => {
+    const { output } = await project.run('node', ['-p', "typeof require('holdfast-client').Holdfast"]);
+    expect(output).toBe('function\n');
+  });
+
+  it.each([
+    ['browser', 'dist/index.js'],
+    ['node', 'dist/node/index.js'],
+  ] as const)('bundles one copy of the client for the platform %s, also beside a transport', async (platform, file) => {
+    const entries = ['holdfast-client', 'holdfast-client/lambda', 'holdfast-client/direct'];
+    const { metafile } = await build({
+      stdin: { contents: entries.map((one) => `export * from '${one}';`).join('\n'), resolveDir: project.folder },
+      ...{ bundle: true, write: false, metafile: true, format: 'esm', platform },
+      ...{ absWorkingDir: project.folder, external: ['@aws-sdk/*', 'node:*'] },
+    });
+    const mains = Object.keys(metafile.inputs).filter((input) => /dist\/(node\/)?index\.js$/.test(input));
+    expect(mains).toEqual([`node_modules/holdfast-client/${file}`]);
+  });
+});
