@@ -7,9 +7,18 @@ import {
   waitUntilStackCreateComplete,
   waitUntilStackUpdateComplete,
 } from '@aws-sdk/client-cloudformation';
-import { DeleteItemCommand, DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  DeleteTableCommand,
+  DescribeTableCommand,
+  ScanCommand,
+  UpdateTableCommand,
+} from '@aws-sdk/client-dynamodb';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
+import policy from '../../deployment/deployer-policy.json' with { type: 'json' };
+import type { Item } from '../../shared/aws/dynamodb.ts';
 import {
   call,
   client,
@@ -21,6 +30,7 @@ import {
   ROOT,
   s3,
   startDeploy,
+  user,
 } from './support/aws.ts';
 import { heartbeats } from './support/heartbeats.ts';
 import { park } from './support/park.ts';
@@ -28,7 +38,8 @@ import { recordedRelease } from './support/recorded-release.ts';
 
 /** More than any deployment, or pause of a busy machine, takes. */
 const TTL_SECONDS = 1800;
-const BUCKET = 'release-0-2-0';
+/** Begins with the name of the default bucket, so that the policy of a deployer has it. */
+const BUCKET = 'holdfast-code-0-2-0';
 const TemplateURL = `https://s3.eu-west-1.amazonaws.com/${BUCKET}/template.json`;
 const Capabilities = ['CAPABILITY_NAMED_IAM' as const];
 const waiting = { client: cloudFormation, maxWaitTime: 600, minDelay: 1, maxDelay: 1 };
@@ -59,6 +70,13 @@ async function deployOld(stage: string) {
     heartbeat: (key: string, leaseId: string) => send('heartbeat', { key, leaseId }),
     release: (key: string, leaseId: string) => send('release', { key, leaseId }),
   };
+}
+
+async function updateToOld(stage: string, values: Record<string, string>): Promise<void> {
+  const StackName = `holdfast-${stage}`;
+  const Parameters = valuesOf({ stage, codeBucket: BUCKET, ...values });
+  await cloudFormation.send(new UpdateStackCommand({ StackName, TemplateURL, Parameters, Capabilities }));
+  await waitUntilStackUpdateComplete(waiting, { StackName });
 }
 
 const stackOf = async (stage: string) => {
@@ -147,25 +165,27 @@ describe('the upgrade from 0.2.0', () => {
     expect(await lease.release()).toBe(true);
   });
 
-  it('goes back to 0.2.0 by the steps of the guide, whose permits are in the former table again', async () => {
+  it('goes back to 0.2.0 by the steps of the guide, and no fence is granted again', async () => {
     const held = await old.acquire('held');
     const last = await old.acquire('render', { limit: 2 });
     expect((await old.release('render', last.body.leaseId)).body).toMatchObject({ released: true });
     await deployed(stage, ['--param', 'acquireConcurrency=0']);
-    const remove = async (table: string, is: (item: Record<string, { S?: string }>) => boolean, keys: string[]) => {
-      const found = (await items(stage, table)).filter((item) => is(item as Record<string, { S?: string }>));
-      for (const item of found) {
-        const Key = Object.fromEntries(keys.map((name) => [name, item[name]])) as typeof item;
-        await dynamodb.send(new DeleteItemCommand({ TableName: `holdfast-${stage}-${table}`, Key }));
-      }
-      return found.length;
-    };
-    expect(await remove('leases', ({ lease_version }) => lease_version?.S === 'pool', ['key'])).toBe(1);
-    await remove('waiters', ({ ticket }) => ticket?.S?.startsWith('x') === true, ['key', 'ticket']);
     const StackName = `holdfast-${stage}`;
-    const Parameters = valuesOf({ stage, codeBucket: BUCKET, poolsTable: `${StackName}-pools` });
-    await cloudFormation.send(new UpdateStackCommand({ StackName, TemplateURL, Parameters, Capabilities }));
-    await waitUntilStackUpdateComplete(waiting, { StackName });
+    const remove = async (kind: string, names: string[], isLate: (item: Item) => boolean) => {
+      const late = (await items(stage, kind)).filter(isLate);
+      for (const item of late) {
+        const Key = Object.fromEntries(names.map((name) => [name, item[name] as AttributeValue]));
+        await dynamodb.send(new DeleteItemCommand({ TableName: `${StackName}-${kind}`, Key }));
+      }
+      return late.length;
+    };
+    expect(await remove('leases', ['key'], ({ lease_version }) => lease_version?.S === 'pool')).toBe(1);
+    await remove('waiters', ['key', 'ticket'], ({ ticket }) => String(ticket?.S).startsWith('x'));
+    const TableName = `${StackName}-pools`;
+    await dynamodb.send(new UpdateTableCommand({ TableName, DeletionProtectionEnabled: false }));
+    await dynamodb.send(new DeleteTableCommand({ TableName }));
+    await updateToOld(stage, { acquireConcurrency: '0' });
+    await updateToOld(stage, {});
 
     expect(await old.acquire('held')).toMatchObject({
       status: 409,
@@ -174,32 +194,32 @@ describe('the upgrade from 0.2.0', () => {
     const permit = await old.acquire('render', { limit: 1 });
     expect(permit.status).toBe(201);
     expect(permit.body.fence).toBeGreaterThan(last.body.fence);
-    const { Items = [] } = await dynamodb.send(new ScanCommand({ TableName: `${StackName}-pools` }));
-    expect(Items.find(({ key }) => key?.S === 'render')?.used?.N).toBe('1');
+    expect((await items(stage, 'pools')).map(({ key, used }) => [key?.S, used?.N])).toEqual([['render', '1']]);
   });
 });
 
-it('an upgrade from 0.2.0 that was interrupted goes on with the option that it printed, and forgets held permits with --forget-pools', async () => {
+it('an upgrade from 0.2.0 that was interrupted goes on with the option that it printed, and forgets held permits with --forget-pools, by the policy of a deployer', async () => {
   const stage = 'forget-old';
+  const deployer = await user('deployer-of-old', policy.Statement);
   const old = await deployOld(stage);
   const lease = await old.acquire('held');
   const permit = await old.acquire('gpus', { limit: 1 });
   const parked = await park(stage, { key: 'gpus', holder: 'task', limit: 1 });
   await expect.poll(() => linesOf(stage)).toEqual(['holdfast:pool:gpus']);
-  const interrupted = startDeploy(stage);
+  const interrupted = startDeploy(stage, ['--yes'], deployer);
   await interrupted.prints('run it again with --reset acquireConcurrency');
   await interrupted.prints('Waiting: permits of gpus are held, or callers wait for them');
   interrupted.interrupt();
   await interrupted.ended;
   expect(await parametersOf(stage)).toMatchObject(STOPPED);
 
-  const { exitCode, output } = await deploy(stage, ['--forget-pools', '--reset', 'acquireConcurrency']);
+  const { exitCode, output } = await deploy(stage, ['--forget-pools', '--reset', 'acquireConcurrency'], deployer);
   expect(exitCode, output).toBe(0);
   expect(output).toContain('forgets all permits and their waiters');
   expect(output).not.toContain('Waiting');
   expect(await linesOf(stage)).toEqual([]);
   await expectKept(stage, ['gpus']);
-  expect(await old.heartbeat('gpus', permit.body.leaseId)).toMatchObject({ status: 409, body: { code: 'LeaseLost' } });
+  expect(await old.heartbeat('gpus', permit.body.leaseId)).toMatchObject({ status: 412, body: { code: 'LeaseLost' } });
   expect((await old.heartbeat('held', lease.body.leaseId)).body).toMatchObject({ fence: lease.body.fence });
   const next = await old.acquire('gpus', { limit: 1 });
   expect(next.status).toBe(201);

@@ -102,9 +102,9 @@ export interface Deployment {
   interrupt(): void;
 }
 
-export function startDeploy(stage: string, args: string[] = []): Deployment {
+export function startDeploy(stage: string, args: string[] = [], credentials?: Credentials): Deployment {
   const child = spawn(process.execPath, commandOf(stage, args), {
-    env: environment(),
+    env: environment(credentials),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
