@@ -85,13 +85,13 @@ import { directTransport } from 'holdfast-client/direct';
 import { lambdaTransport } from 'holdfast-client/lambda';
 import { scenario } from 'SCENARIO';
 
-const { url, lambdaUrl, dynamodbUrl, leasesTable, waitersTable, poolsTable } = JSON.parse(process.env.SETTINGS);
+const { url, lambdaUrl, dynamodbUrl, leasesTable, waitersTable } = JSON.parse(process.env.SETTINGS);
 const credentials = { accessKeyId: 'id', secretAccessKey: 'secret' };
 const common = { region: 'us-east-1', credentials };
 const ways = {
   http: { endpoint: url, region: 'us-east-1', credentials: () => credentials },
   lambda: { transport: lambdaTransport({ client: new LambdaClient({ ...common, endpoint: lambdaUrl }), functions: 'test-' }) },
-  direct: { transport: directTransport({ client: new DynamoDBClient({ ...common, endpoint: dynamodbUrl }), leasesTable, waitersTable, poolsTable }) },
+  direct: { transport: directTransport({ client: new DynamoDBClient({ ...common, endpoint: dynamodbUrl }), leasesTable, waitersTable }) },
 };
 const party = (way, holder) => new Holdfast({ ...way, holder });
 const results = await Promise.all(
@@ -109,7 +109,7 @@ describe('the package as it is built keeps its word', () => {
     const { table: leasesTable, dependencies } = world.leases;
     const SETTINGS = JSON.stringify({
       ...{ url: api.url, lambdaUrl: lambda.url, dynamodbUrl: dynamodbEndpoint() },
-      ...{ leasesTable, waitersTable: dependencies.waitersTable, poolsTable: dependencies.table },
+      ...{ leasesTable, waitersTable: dependencies.waitersTable },
     });
     const main = await bundled(NODE_MAIN, 'node');
     // Without the time-out it would hang where the client kept the process alive.
