@@ -22,17 +22,16 @@ export function Permits({ pool, at, onChange }: PermitsProps) {
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
     <div class="standing"><span class="state pool">pool</span><span>${usedText(pool)} in use.</span></div>
-    <dl class="facts"><dt>Limit by</dt><dd class="mono">${limitBy ?? None('no name')}</dd></dl>
+    <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy ?? None('no name')}</dd></dl>
     <h3>Permits</h3>
     ${holders.length === 0 && html`<${Nothing}>No caller holds a permit.<//>`}
-    <ol class="queue">${holders.map((permit) => {
+    <ol class="queue permits">${holders.map((permit) => {
       const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds, ending } = permit;
       return html`<li key=${fence}>
-        <span class="place">${mode === 'shared' && weight}</span>
         <div>
           <span class="mono who">${holder}</span>
           ${ending && html`<${State} of=${permit} />`}
-          <span class="quiet">${mode}, fence ${fence}, since <${At} instant=${acquiredAt} /></span>
+          <span class="quiet">${mode}${mode === 'shared' && `, weight ${weight}`}, fence ${fence}, since <${At} instant=${acquiredAt} /></span>
           <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds * 1000} over="expired" />
         </div>
         <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const worlds = [leaseWorld({ clock }), commitWorld({ clock }), nameserviceWorld({ clock })] as const;
   const [leases, commits, names] = await Promise.all(worlds);
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
-  const places = { ...tables, waitersTable: undefined, poolsTable: undefined, bucket: commits.bucket };
+  const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
   // For the report two hours have passed.
   const expired = await expiryWorld({ clock: { ...clock, now: () => clock.now() + 7_200_000 }, places });
   const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };

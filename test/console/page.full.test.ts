@@ -171,6 +171,8 @@ describe.runIf(executablePath)('the page', () => {
     ['dark', { width: 390, height: 844 }],
   ] as const)('gives axe nothing to complain of in %s at %o', async (colorScheme, viewport) => {
     await site.world.acquire('nightly-report', { ttlSeconds: 600, data: { step: 'aggregate', rows: 120_334 } });
+    for (const holder of ['render-1', 'render-2'])
+      await site.world.acquire('gpus', { holder, requestId: holder, limit: 4, ttlSeconds: 600 });
     const page = await site.open('', { colorScheme, viewport });
     const link = page.getByRole('link', { name: 'nightly-report' });
     await link.waitFor();

@@ -97,6 +97,10 @@ describe.runIf(executablePath)('the page', () => {
       const page = await site.open('#/leases/render', { expectsRefusals: true });
       const detail = page.getByRole('region', { name: 'render' });
       await detail.getByText('3 of 5 in use.').waitFor();
+      await detail
+        .getByText(/^shared, weight 1, fence \d+, since /)
+        .nth(2)
+        .waitFor();
       await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
       const dialog = page.getByRole('dialog', { name: 'Break this permit?' });
       for (const text of ['render', 'two', String(two?.fence)]) await dialog.getByText(text, { exact: true }).waitFor();
@@ -227,6 +231,7 @@ describe.runIf(executablePath)('the page', () => {
       const cli = await builtCli();
       const served = cli.start(['console', '--write'], { env: { HOLDFAST_ENDPOINT: site.world.url } });
       try {
+        await site.world.report(); // without a report, the page is answered 404
         await site.world.abandon('built/left', 'crashed-3');
         await site.world.beginCommit('built/00042.json');
         await site.world.post('nameservice/publish', { op: 'initLedger', alias: 'built' });
@@ -250,7 +255,7 @@ describe.runIf(executablePath)('the page', () => {
         await page.evaluate("location.hash = '#/leases/built%2Fpool'");
         const pool = page.getByRole('region', { name: 'built/pool' });
         await pool.getByText('2 of 5 in use.').waitFor();
-        await pool.getByText('one-of-five', { exact: true }).waitFor();
+        await pool.getByRole('listitem').getByText('one-of-five', { exact: true }).waitFor();
         expect(await violations(page)).toEqual([]);
         await pool.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
         await page.getByRole('radio', { name: 'Now' }).check();

@@ -124,7 +124,7 @@ describe('tables of a stack that was removed', () => {
     const refused = await deploy('gone');
     expect(refused.exitCode).toBe(64);
     const advice = [...refused.output.matchAll(/--param (\S+)/g)].map(([, parameter]) => `--param=${parameter}`);
-    expect(advice).toHaveLength(6);
+    expect(advice).toHaveLength(5);
     const second = await deployed('gone', advice);
     expect(await acquire(second, 'kept', 'second')).toMatchObject({
       status: 409,

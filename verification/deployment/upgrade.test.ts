@@ -8,25 +8,13 @@ import {
 } from '@aws-sdk/client-cloudformation';
 import { DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { CreateStateMachineCommand, DescribeExecutionCommand, StartExecutionCommand } from '@aws-sdk/client-sfn';
 import { describe, expect, it } from 'vitest';
 import type { HoldfastEvent } from '../../client/src/events.ts';
-import type { Lease } from '../../client/src/lease.ts';
 import { readService } from '../../infrastructure/read.ts';
-import {
-  client,
-  cloudFormation,
-  deploy,
-  deployed,
-  dynamodb,
-  makeBucket,
-  REGION,
-  run,
-  s3,
-  serviceRole,
-  sfn,
-} from './support/aws.ts';
+import { client, cloudFormation, deploy, deployed, dynamodb, makeBucket, REGION, run, s3 } from './support/aws.ts';
 import { firstRelease } from './support/first-release.ts';
+import { heartbeats } from './support/heartbeats.ts';
+import { park } from './support/park.ts';
 
 const STAGE = 'upgrade';
 const StackName = `holdfast-${STAGE}`;
@@ -80,7 +68,7 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
   /** What stands in the tables and the bucket, as callers see it. */
   async function state() {
     const lease = await holdfast().readLease('held', { waiters: true });
-    if (lease.kind !== 'lease') throw new Error('the key is a pool');
+    if (lease.kind === 'pool') throw new Error('the key is a pool');
     const { holder, fence, state, waiters } = lease;
     const { etag, size } = await holdfast().readCommit({ path: 'log/1' });
     const name = await holdfast().readName('books');
@@ -92,35 +80,13 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
     };
   }
 
-  /** Extends the lease again and again. A deployment ends calls that are under way: the client tries those again. */
-  function heartbeats(lease: Lease) {
-    let good = 0;
-    let stopped = false;
-    const ended = (async () => {
-      for (; !stopped; await delay(100)) {
-        const { fence } = await holdfast().heartbeat({ key: lease.key, leaseId: lease.leaseId }, { timeoutMs: TTL_MS });
-        expect(fence).toBe(lease.fence);
-        good += 1;
-      }
-    })();
-    return {
-      /** Until some that began after this call have come through. @throws what a heartbeat threw */
-      more: async () => {
-        for (const enough = good + 3; good < enough; ) await Promise.race([delay(50), ended]);
-      },
-      end: async () => {
-        stopped = true;
-        await ended;
-      },
-    };
-  }
-
   const commit = { path: 'log/1', ifNoneMatch: '*', commitId: 'c-1', body: 'one' } as const;
 
   it('and back again loses no lease, fence, ticket, commit or alias, while a client holds a lease through it', async () => {
     await deployFirst();
     const lease = await holdfast().acquire('held', { ttlSeconds: TTL_MS / 1000, releaseTimeoutMs: TTL_MS });
-    const parked = await park();
+    const parked = await park(STAGE, { key: 'held', holder: 'task' });
+    while (!(await holdfast().readLease('held', { waiters: true })).waiters?.length) await delay(100);
     expect(await holdfast().commit(commit)).toMatchObject({ repeated: false });
     await holdfast().publish({ op: 'initLedger', alias: 'books' });
     await holdfast().publish({ op: 'publishCommit', alias: 'books', address: 's3://books/2', t: 2 });
@@ -132,7 +98,7 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
     });
     const itemsBefore = await items();
     const createdBefore = await createdAt();
-    const beating = heartbeats(lease);
+    const beating = heartbeats(holdfast(), lease, TTL_MS);
     await beating.more();
 
     const { exitCode, output } = await deploy(STAGE);
@@ -201,44 +167,4 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
     });
     return Promise.all(tables);
   };
-
-  /** A task that waits for the lease. */
-  async function park() {
-    const roleArn = await serviceRole('parks', 'states.amazonaws.com');
-    const { iam } = await import('./support/aws.ts');
-    const { PutRolePolicyCommand } = await import('@aws-sdk/client-iam');
-    const PolicyDocument = JSON.stringify({
-      Version: '2012-10-17',
-      Statement: [{ Effect: 'Allow', Action: 'lambda:InvokeFunction', Resource: '*' }],
-    });
-    await iam.send(new PutRolePolicyCommand({ RoleName: 'parks', PolicyName: 'invoke', PolicyDocument }));
-    const definition = JSON.stringify({
-      StartAt: 'Acquire',
-      States: {
-        Acquire: {
-          Type: 'Task',
-          Resource: 'arn:aws:states:::lambda:invoke.waitForTaskToken',
-          Parameters: {
-            FunctionName: `${StackName}-acquire`,
-            Payload: { key: 'held', holder: 'task', 'taskToken.$': '$$.Task.Token', parkSeconds: 3600 },
-          },
-          End: true,
-        },
-      },
-    });
-    const { stateMachineArn } = await sfn.send(new CreateStateMachineCommand({ name: 'parks', roleArn, definition }));
-    const started = await sfn.send(
-      new StartExecutionCommand({ stateMachineArn: String(stateMachineArn), input: '{}' }),
-    );
-    const parked = async () => (await holdfast().readLease('held', { waiters: true })).waiters?.length;
-    while (!(await parked())) await delay(100);
-    const output = async () => {
-      for (;;) {
-        const execution = await sfn.send(new DescribeExecutionCommand({ executionArn: String(started.executionArn) }));
-        if (execution.status !== 'RUNNING') return JSON.parse(execution.output ?? 'null');
-        await delay(100);
-      }
-    };
-    return { output };
-  }
 });
