@@ -1,2 +1,2 @@
 // Written from package.json by npm run contract.
-export const VERSION = '0.2.0';
+export const VERSION = '0.3.0';
