@@ -30,8 +30,9 @@ export function acquire(dependencies: LeaseDependencies) {
       try {
         return await run({ ...input, waitSeconds, ...(over && { over }) }, call);
       } catch (error) {
-        if (!(error instanceof OtherKind) || changes === MOST_CHANGES) throw error;
-        const { changeKind } = await import('./change-kind.ts');
+        if (!(error instanceof OtherKind)) throw error;
+        const { changeKind, wrongKind } = await import('./change-kind.ts');
+        if (changes === MOST_CHANGES) throw wrongKind(dependencies, key, error.item);
         const [to, withPermit] = [hasTerms(input) ? 'pool' : 'lease', input.taskToken === undefined] as const;
         over = await changeKind(dependencies, { key, item: error.item, to, withPermit }, call);
       }

@@ -6,11 +6,11 @@ import { type LeaseRecord, parseRecord, unusable } from '../leases/record.ts';
 import { canBeHad, isLeased } from '../leases/rules.ts';
 import { leaseHeld } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type Kind, OtherKind } from '../line/kind.ts';
+import { isPool as hasPool, type Kind, OtherKind } from '../line/kind.ts';
 import { dissolvePool, formPool } from '../permits/form.ts';
 import { endPermits, MOST_ENDED } from '../permits/grants.ts';
 import { handOff as handOffPool } from '../permits/hand-off.ts';
-import { type PoolRecord, parsePool } from '../permits/record.ts';
+import { type PoolRecord, parsePool, unusable as unusablePool } from '../permits/record.ts';
 import { takeoverAt } from '../permits/room.ts';
 import { poolHeld } from '../permits/views.ts';
 
@@ -96,11 +96,16 @@ async function leaseFrom(dependencies: LeaseDependencies, seen: PoolRecord, call
       record = (await endPermits(dependencies, ending, call)).record;
       continue;
     }
+    if (record.malformed !== undefined) throw unusablePool(record);
     if (record.used !== 0) throw isPool(dependencies, record);
     await dissolvePool(dependencies, record, call);
     return;
   }
 }
+
+/** What the key is used as, by whom and until when, for a call that does not change the kind. */
+export const wrongKind = (dependencies: LeaseDependencies, key: string, item: Item): HoldfastError =>
+  hasPool(item) ? isPool(dependencies, parsePool(key, item)) : isLease(dependencies, parseRecord(item));
 
 function isLease({ clock, clockSkewMs }: LeaseDependencies, record: LeaseRecord): HoldfastError {
   const { context } = leaseHeld(record, clock.now(), clockSkewMs);
