@@ -10,7 +10,7 @@ import { type Kind, OtherKind } from '../line/kind.ts';
 import { dissolvePool, formPool } from '../permits/form.ts';
 import { endPermits, MOST_ENDED } from '../permits/grants.ts';
 import { handOff as handOffPool } from '../permits/hand-off.ts';
-import { type PoolRecord, parsePool } from '../permits/record.ts';
+import { type PoolRecord, parsePool, unusable as unusablePool } from '../permits/record.ts';
 import { takeoverAt } from '../permits/room.ts';
 import { poolHeld } from '../permits/views.ts';
 
@@ -96,6 +96,7 @@ async function leaseFrom(dependencies: LeaseDependencies, seen: PoolRecord, call
       record = (await endPermits(dependencies, ending, call)).record;
       continue;
     }
+    if (record.malformed !== undefined) throw unusablePool(record);
     if (record.used !== 0) throw isPool(dependencies, record);
     await dissolvePool(dependencies, record, call);
     return;

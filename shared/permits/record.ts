@@ -103,7 +103,7 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     nextTicket: item.next?.S,
     turn: number(item, 'turn'),
     lineOut: number(item, 'line_out'),
-    malformed: malformed(item),
+    malformed: found && malformed(found),
   };
 }
 
@@ -143,14 +143,14 @@ const endedItem = ({ holder, fence, ended, at }: Ended): AttributeValue => ({
   M: { h: text(holder), f: integer(fence), e: text(ended), a: integer(at) },
 });
 
-/** The attributes that the condition of a grant compares, or its update adds to. */
+/** The attributes that the condition of a grant compares, or its update adds to. Every pool has `formed`. */
 const malformed = (item: Item): string | undefined =>
   (
     [
-      ['used', Number.POSITIVE_INFINITY],
+      ...['formed', 'used'].map((name) => [name, Number.POSITIVE_INFINITY] as const),
       ...['fence', 'seq', 'turn', 'line_out'].map((name) => [name, MOST_FENCE] as const),
     ] as const
-  ).find(([name, most]) => item[name] !== undefined && !(Number(item[name].N) < most))?.[0];
+  ).find(([name, most]) => (item[name] ? !(Number(item[name].N) < most) : name === 'formed'))?.[0];
 
 /** Above it, two fences could read as one number. Clocks are some thousand times lower. */
 export const MOST_FENCE = Number.MAX_SAFE_INTEGER - 1000;

@@ -449,4 +449,35 @@ describe('the names of keys', () => {
     );
     expect((await failure(acquire({ key: 'crate', limit: 1 }))).code).toBe('WrongKind');
   });
+
+  it.each([
+    ['formed', 'is missing', { fence: { N: '5' }, used: { N: '0' } }],
+    ['fence', 'is a text', { formed: { N: '5' }, fence: { S: '5' }, used: { N: '0' } }],
+    ['used', 'is a text', { formed: { N: '5' }, fence: { N: '5' }, used: { S: '0' } }],
+  ])(
+    'a pool of a foreign client whose %s %s is refused to calls of both kinds by that name',
+    async (name, _, parts) => {
+      const key = `strange ${name}`;
+      await dynamodb.send(
+        new PutItemCommand({
+          TableName: dependencies.table,
+          Item: { key: { S: key }, lease_version: { S: 'pool' }, ...parts },
+        }),
+      );
+      for (const asked of [{}, { limit: 2 }]) {
+        const { code, message } = await failure(acquire({ key, ...asked }));
+        expect([code, message]).toEqual(['Unavailable', expect.stringContaining(`: ${name} has a shape of its own`)]);
+      }
+    },
+  );
+
+  it('a call whose changes of kind are all lost ends with Unavailable', async () => {
+    await dynamodb.send(
+      new PutItemCommand({
+        TableName: dependencies.table,
+        Item: { key: { S: 'no fence' }, lease_version: { S: 'pool' }, formed: { N: '5' }, used: { N: '0' } },
+      }),
+    );
+    expect((await failure(acquire({ key: 'no fence' }))).code).toBe('Unavailable');
+  });
 });
