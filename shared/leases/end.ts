@@ -40,9 +40,9 @@ export function endLease(
   const how = `${broken}${by}${byExecution ? ', ended_by = :by' : ''}`;
   const last: Item = forget?.last ? endedItem(forget.last) : {};
   const stale = forget?.last && !('prev_by' in last) ? ', prev_by' : '';
-  const forgotten = forget ? `, request_id, holder, principal, ticket${stale}` : '';
+  const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
   const passedOn = Object.keys(last).map((name) => `, ${name} = :${name}`);
-  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}`;
+  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}${stale}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
