@@ -94,8 +94,10 @@ _holdfast() {
     _normal
     return
   fi
-  local -a found
-  found=("\${(@f)$(holdfast completion words -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+  local -a found typed
+  typed=("\${(@Q)words[2,CURRENT]}")
+  typed[-1]=\${typed[-1]#[\\"\\']}
+  found=("\${(@f)$(holdfast completion words -- "\${typed[@]}" 2>/dev/null)}")
   found=("\${(@)found//\\\\/\\\\\\\\}")
   found=("\${(@)found//:/\\\\:}")
   found=("\${(@)found/$'\\t'/:}")
