@@ -248,7 +248,7 @@ describe.runIf(executablePath)('the page', () => {
         await page.evaluate("location.hash = '#/leases/built%2Fpool'");
         const pool = page.getByRole('region', { name: 'built/pool' });
         await pool.getByText('2 of 5 in use.').waitFor();
-        await pool.getByText('one-of-five', { exact: true }).waitFor();
+        await pool.getByText('one-of-five', { exact: true }).first().waitFor();
         expect(await violations(page)).toEqual([]);
         await pool.getByRole('button', { name: 'Break… the permit of one-of-five' }).click();
         await page.getByRole('radio', { name: 'Now' }).check();
