@@ -1,35 +1,88 @@
-import { optionsOf } from './arguments.ts';
+import { Arguments, optionsOf } from './arguments.ts';
+import { connect } from './connection.ts';
+import { shown } from './escape.ts';
+import { readSettings } from './settings.ts';
 import type { Verb } from './verb.ts';
+import { nameOf, stateText } from './verbs/words.ts';
 
 type Verbs = Record<string, Verb>;
+type Candidate = [word: string, help: string];
 
 /**
  * What may stand in place of the last word, and what each means. Nothing where a file may stand there, or a word that only the caller knows.
  * @param words those behind `holdfast`
  */
-export function candidates(words: readonly string[], verbs: Verbs): [word: string, help: string][] {
+export async function candidates(words: readonly string[], verbs: Verbs): Promise<Candidate[]> {
   const [name = '', ...rest] = words;
   if (rest.length === 0) return Object.entries(verbs).map(([verb, { summary }]) => [verb, summary]);
   const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined;
   if (!verb) return [];
   const options = optionsOf(verb);
   const [before = '', word = ''] = [rest.at(-2), rest.at(-1)];
-  const choices = before.startsWith('--') && options[before.slice(2)]?.choices;
-  if (choices) return choices.map((choice) => [choice, '']);
-  return word.startsWith('-') ? Object.entries(options).map(([option, { help }]) => [`--${option}`, help]) : [];
+  const option = before.startsWith('--') ? options[before.slice(2)] : undefined;
+  if (option?.choices) return option.choices.map((choice) => [choice, '']);
+  if (word.startsWith('-')) return Object.entries(options).map(([one, { help }]) => [`--${one}`, help]);
+  return verb.takesKey && !option?.value ? keys(verb, rest.slice(0, -1), word) : [];
 }
 
-/** Each script asks the command what may stand there; behind -- stands a command, which is completed as if it stood alone. */
+/** As many keys as a person reads. */
+const MOST_KEYS = 100;
+
+/** How long to look for them, in milliseconds. */
+const LOOK_MS = 1500;
+
+/** The keys that begin with a word. Nothing if the service cannot be asked: a completion prints no errors. */
+async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
+  const { takesCommand: _, ...open } = verb;
+  const found: Candidate[] = [];
+  const until = performance.now() + LOOK_MS;
+  try {
+    const args = new Arguments({ ...open, words: [0, 1] }, typed);
+    if (args.words.length > 0) return [];
+    const service = connect(readSettings(args), { timeoutMs: LOOK_MS });
+    const filter = prefix ? { prefix } : {};
+    for await (const row of service.rows('readLeases', filter, ({ leases }) => leases)) {
+      // A line of the answer is one candidate, so no key with a line break is one.
+      if (shown(row.key) === row.key) found.push([row.key, shown(helpOf(row))]);
+      if (found.length === MOST_KEYS || performance.now() > until) break;
+    }
+  } catch {
+    // What was found is shown.
+  }
+  return found;
+}
+
+const helpOf = (row: { holder: string | null; state: string; ending: boolean }): string =>
+  row.state === 'held' && row.holder !== null ? `${stateText(row)} by ${nameOf(row.holder)}` : stateText(row);
+
+/**
+ * Each script asks the command what may stand there. Behind -- stands a command, which is completed as if it stood alone. Other people choose the
+ * keys, so no script evaluates a candidate: `compgen -W` would.
+ */
 export const SCRIPTS = {
+  // Bash splits words at : and =, and replaces only the last part of such a word.
   bash: `_holdfast() {
-  local at word=\${COMP_WORDS[COMP_CWORD]}
+  local at part found rest=$COMP_LINE last=\${COMP_WORDS[COMP_CWORD]} words=()
   for ((at = 1; at < COMP_CWORD; at++)); do
     [[ \${COMP_WORDS[at]} == -- ]] || continue
-    if declare -F _command_offset >/dev/null; then _command_offset $((at + 1)); else COMPREPLY=($(compgen -A command -f -- "$word")); fi
+    if declare -F _command_offset >/dev/null; then _command_offset $((at + 1)); else COMPREPLY=($(compgen -A command -f -- "$last")); fi
     return
   done
-  COMPREPLY=($(compgen -W "$(holdfast completion words -- "\${COMP_WORDS[@]:1:COMP_CWORD}" | cut -f 1)" -- "$word"))
-  [[ $COMPREPLY ]] || COMPREPLY=($(compgen -f -- "$word"))
+  for ((at = 0; at <= COMP_CWORD; at++)); do
+    part=\${COMP_WORDS[at]}
+    if [[ $part && $at -gt 0 && $rest == "$part"* ]]; then words[\${#words[@]}-1]+=$part; else words+=("$part"); fi
+    rest=\${rest#*"$part"}
+  done
+  local word=\${words[\${#words[@]}-1]#[\\"\\']}
+  word=\${word//\\\\/}
+  words[\${#words[@]}-1]=$word
+  part=\${last#[\\"\\':=]}
+  local cut=\${word%"\${part//\\\\/}"}
+  COMPREPLY=()
+  while IFS=$'\\t' read -r found part; do
+    [[ $found == "$word"* ]] && COMPREPLY+=("\${found#"$cut"}")
+  done < <(holdfast completion words -- "\${words[@]:1}" 2>/dev/null)
+  [[ $COMPREPLY ]] || COMPREPLY=($(compgen -f -- "$last"))
 }
 complete -o filenames -F _holdfast holdfast`,
   zsh: `#compdef holdfast
@@ -41,14 +94,17 @@ _holdfast() {
     _normal
     return
   fi
-  local -a found
-  found=("\${(@f)$(holdfast completion words -- "\${(@)words[2,CURRENT]}")}")
+  local -a found typed
+  typed=("\${(@Q)words[2,CURRENT]}")
+  typed[-1]=\${typed[-1]#[\\"\\']}
+  found=("\${(@f)$(holdfast completion words -- "\${typed[@]}" 2>/dev/null)}")
+  found=("\${(@)found//\\\\/\\\\\\\\}")
   found=("\${(@)found//:/\\\\:}")
   found=("\${(@)found/$'\\t'/:}")
   if [[ -n $found ]]; then _describe word found; else _files; fi
 }
 if [ "$funcstack[1]" = _holdfast ]; then _holdfast "$@"; else compdef _holdfast holdfast; fi`,
   fish: `complete -c holdfast -e
-complete -c holdfast -n 'not contains -- -- (commandline -opc)' -a '(holdfast completion words -- (commandline -opc)[2..] (commandline -ct))'
+complete -c holdfast -n 'not contains -- -- (commandline -opc)' -a '(holdfast completion words -- (commandline -opc)[2..] (commandline -ct | string unescape) 2>/dev/null)'
 complete -c holdfast -f -n __fish_use_subcommand`,
 };

@@ -19,6 +19,18 @@ export class Output {
     this.#color = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   }
 
+  /** Clears the screen for a new picture. @returns false away from a terminal, where nothing is cleared */
+  startScreen(): boolean {
+    const isTerminal = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
+    if (isTerminal) process.stdout.write('\u001b[H\u001b[2J');
+    return isTerminal;
+  }
+
+  /** How many lines a screen has. Infinity away from a terminal. */
+  get screenLines(): number {
+    return process.stdout.isTTY === true ? process.stdout.rows : Number.POSITIVE_INFINITY;
+  }
+
   /** One object on a line of its own. */
   json(value: unknown): void {
     process.stdout.write(`${escapedJson(value)}\n`);

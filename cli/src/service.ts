@@ -52,14 +52,14 @@ export class Service {
     return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }
 
-  /** The rows of a list, in pages of a thousand. */
+  /** The rows of a list, in pages of a thousand, or of the limit of the filter. */
   rows<O extends 'readLeases' | 'readNames' | 'readExpired', Row>(
     operation: O,
-    filter: Omit<RequestOf<O>, 'cursor' | 'limit'>,
+    filter: Omit<RequestOf<O>, 'cursor'>,
     rowsOf: (page: Pages<O>) => Row[],
   ): AsyncGenerator<Row, void, undefined> {
     return paged(
-      (cursor) => this.call(operation, { ...filter, ...cursor, limit: 1000 } as RequestOf<O>) as Promise<Pages<O>>,
+      (cursor) => this.call(operation, { limit: 1000, ...filter, ...cursor } as RequestOf<O>) as Promise<Pages<O>>,
       rowsOf,
     );
   }

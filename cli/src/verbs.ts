@@ -28,7 +28,7 @@ const completion: Verb = {
   async run({ arguments: args }) {
     const [shell = '', ...words] = args.words;
     if (shell === 'words') {
-      for (const candidate of candidates(words, VERBS)) process.stdout.write(`${candidate.join('\t')}\n`);
+      for (const candidate of await candidates(words, VERBS)) process.stdout.write(`${candidate.join('\t')}\n`);
       return 0;
     }
     const script = Object.hasOwn(SCRIPTS, shell) && SCRIPTS[shell as keyof typeof SCRIPTS];

@@ -1258,6 +1258,13 @@ export interface components {
              * @description When it was granted.
              */
             acquiredAt: string | null;
+            /**
+             * Format: date-time
+             * @description When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`. */
+            brokenBy: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
             /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
@@ -1381,6 +1388,13 @@ export interface components {
              * @description When it was granted.
              */
             acquiredAt: string | null;
+            /**
+             * Format: date-time
+             * @description When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`. */
+            brokenBy: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
             /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
@@ -1397,6 +1411,8 @@ export interface components {
              * @description The fencing token of the last grant.
              */
             fence: number | null;
+            /** @description Whether the key has a record. If not, no caller has used the key, or none since the retention of its record has ended. */
+            hasRecord: boolean;
             /** @description Who holds it, or held it last. Null where the record does not say. */
             holder: string | null;
             /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
@@ -1405,6 +1421,7 @@ export interface components {
             key: string;
             /** @constant */
             kind: "lease";
+            previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
              * @description How much of it was left when the service answered, in milliseconds.
@@ -1475,13 +1492,20 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first. */
+        /** @description A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first, or with `sort` `held` of the oldest permit. */
         ListedKey: {
             /**
              * Format: date-time
              * @description When it was granted.
              */
             acquiredAt: string | null;
+            /**
+             * Format: date-time
+             * @description When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`. */
+            brokenBy: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
             /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
@@ -1711,6 +1735,13 @@ export interface components {
              * @description When it was granted.
              */
             acquiredAt: string;
+            /**
+             * Format: date-time
+             * @description When the operator broke the permit. Null if `ending` is false.
+             */
+            brokenAt: string | null;
+            /** @description The operator: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator. */
+            brokenBy: string | null;
             /** @description What the holder left for others to see. Null where there is nothing. */
             data: unknown;
             /** @description True if an operator broke the permit, which stays until its holder releases the permit or its ttl ends. */
@@ -1847,6 +1878,8 @@ export interface components {
              * @description When it ended.
              */
             at: string;
+            /** @description Of a broken lease: the operator that broke it, an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say. */
+            by?: string;
             /**
              * @description Its holder released it, its time was over, an operator broke it, or the execution that held it ended.
              * @enum {string}
@@ -2669,7 +2702,7 @@ export interface components {
         Waiter: {
             /**
              * Format: date-time
-             * @description When its wait ends with LeaseHeld.
+             * @description When its wait ends with LeaseHeld. Of a caller: the wait of the present call. The client asks again then for as long as its own caller wants to wait, so the deadline of a caller does not say when it gives up.
              */
             deadline: string;
             /** @description The ARN of the execution that would hold the lease. */
@@ -2683,7 +2716,7 @@ export interface components {
             kind: "task" | "caller";
             /**
              * Format: date-time
-             * @description Since when it waits.
+             * @description Since when it waits. A caller that asks again in time keeps its ticket, and so this instant.
              */
             parkedAt: string;
             /** @description Its place in the queue. Tickets sort by age. */
@@ -3378,10 +3411,10 @@ export interface operations {
                 limit?: number;
                 /** @description Only keys that begin so. Not with `key`. */
                 prefix?: string;
-                /** @description Sorts by key, or by the expiry that comes first. Each page then costs a read of the whole table. Not with `key`. */
-                sort?: "key" | "expiry";
-                /** @description Only keys in this state. A pool is held while at least one permit has time left. Not with `key`. */
-                state?: "held" | "expired" | "released" | "free";
+                /** @description Sorts by key, by the expiry that comes first (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). Each page then costs a read of the whole table. Not with `key`. */
+                sort?: "key" | "expiry" | "held" | "waiting";
+                /** @description Only keys in this state. A pool is held while at least one permit has time left. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
+                state?: "held" | "expired" | "released" | "free" | "active";
                 /** @description With `key`: whether to list the tasks and callers in line for it, the oldest first. */
                 waiters?: boolean;
             };

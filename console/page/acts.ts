@@ -2,7 +2,7 @@ import { useContext, useState } from 'preact/hooks';
 import { Page } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
-import { At } from './parts.ts';
+import { At, Cut } from './parts.ts';
 import { call, type LeaseWithQueue, Problem, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
 
@@ -42,7 +42,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const next = waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first ${gets}` : 'The key is free';
   return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
-      <dt>${isPermit ? 'Pool' : 'Lease'}</dt><dd class="mono">${key}</dd>
+      <dt>${isPermit ? 'Pool' : 'Lease'}</dt><dd class="mono"><${Cut} text=${key} /></dd>
       <dt>Holder</dt><dd class="mono">${who}</dd>
       <dt>Fence</dt><dd class="mono">${fence}</dd>
       ${acquiredAt && html`<dt>Held since</dt><dd><${At} instant=${acquiredAt} /></dd>`}
@@ -107,7 +107,7 @@ export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedA
   };
   return html`<${Confirm} title=${`Take this ${kind} out of the queue?`} act="Take it out" onAct=${act} onClose=${onClose}>
     <dl class="facts">
-      <dt>Key</dt><dd class="mono">${leaseKey}</dd>
+      <dt>Key</dt><dd class="mono"><${Cut} text=${leaseKey} /></dd>
       <dt>Who waits</dt><dd class="mono">${holder}</dd>
       <dt>Since</dt><dd><${At} instant=${parkedAt} /></dd>
       <dt>Ticket</dt><dd class="mono">${ticket}</dd>

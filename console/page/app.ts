@@ -12,6 +12,7 @@ import { NamesView } from './names.ts';
 import { usePolled } from './polling.ts';
 import { linkTo, useRoute, VIEWS, type View } from './route.ts';
 import { call, readSettings, type Settings, type Whoami } from './service.ts';
+import { changeZone, zoneName } from './words.ts';
 
 const TITLES: Record<View, string> = {
   leases: 'Leases',
@@ -42,6 +43,11 @@ export function App() {
   const [said, setSaid] = useState('');
   const [helping, setHelping] = useState(false);
   const help = useCallback(() => setHelping(true), []);
+  const [, setZoned] = useState(0);
+  const turnZone = () => {
+    changeZone();
+    setZoned((times) => times + 1); // every instant is drawn again
+  };
   useKeys(help);
   const main = useRef<HTMLElement>(null);
   const before = useRef(route.view);
@@ -53,7 +59,7 @@ export function App() {
   }, [route.view, route.key]);
   const View = VIEW_OF[route.view];
   return html`<${Page.Provider} value=${{ settings, who, history, announce: setSaid }}>
-    <${Banner} view=${route.view} settings=${settings} who=${who} onHelp=${help} onSkip=${() => main.current?.focus()} />
+    <${Banner} view=${route.view} settings=${settings} who=${who} onHelp=${help} onZone=${turnZone} onSkip=${() => main.current?.focus()} />
     <main id="main" ref=${main} tabindex="-1"><h1 class="unseen">${TITLES[route.view]}</h1><${View} route=${route} /></main>
     <p class="said" role="status" aria-live="polite">${said}</p>
     ${helping && html`<${Help} onClose=${() => setHelping(false)} />`}
@@ -65,11 +71,13 @@ interface BannerProps {
   settings: Settings | undefined;
   who: Whoami | undefined;
   onHelp(): void;
+  /** Changes the time zone. */
+  onZone(): void;
   /** Puts the focus behind the banner. */
   onSkip(): void;
 }
 
-function Banner({ view, settings, who, onHelp, onSkip }: BannerProps) {
+function Banner({ view, settings, who, onHelp, onZone, onSkip }: BannerProps) {
   const skip = (event: Event) => {
     event.preventDefault(); // the fragment of the address says which view is open
     onSkip();
@@ -85,6 +93,7 @@ function Banner({ view, settings, who, onHelp, onSkip }: BannerProps) {
       ${settings?.namespace && html`<span class="state" title="All that this page shows and changes is in this namespace"><span class="unseen">namespace </span>${settings.namespace}</span>`}
       ${settings && !settings.write && html`<span class="state" title="Start holdfast console with --write to change something">read only</span>`}
       ${who && html`<span class="quiet">${who.version}</span>`}
+      <button type="button" class="zone" title="The time zone of this page. Click to change between UTC and the zone of the browser." onClick=${onZone}><span class="unseen">Time zone: </span>${zoneName()}</button>
       <button type="button" class="plain" aria-label="Keys and help" onClick=${onHelp}>?</button>
     </div>
   </header>`;

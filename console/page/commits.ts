@@ -7,6 +7,7 @@ import { At, Draining, Loaded, None } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, type InFlight, type Listing, list } from './service.ts';
+import { compareTexts } from './words.ts';
 
 /** Each look scans the table of commit records. */
 const EVERY_MS = 5000;
@@ -16,10 +17,18 @@ const idOf = ({ path, expectedEtag, commitId }: InFlight) => [path, expectedEtag
 
 const texts = ({ path, commitId }: InFlight) => [path, commitId];
 
+const timeLeft = ({ remainingMs }: InFlight): number => remainingMs ?? Number.MAX_VALUE;
+
 const columns = (at: number): Table<InFlight>['columns'] => [
-  { head: 'Path', class: 'mono', cell: ({ path }) => path },
+  {
+    head: 'Path',
+    class: 'mono',
+    cell: ({ path }) => path,
+    order: { by: 'path', compare: (left, right) => compareTexts(idOf(left), idOf(right)) },
+  },
   {
     head: 'Writer’s time left',
+    order: { by: 'left', compare: (left, right) => timeLeft(left) - timeLeft(right) },
     cell: ({ remainingMs, timeoutMs }) =>
       remainingMs === null
         ? None('not known')
@@ -27,7 +36,11 @@ const columns = (at: number): Table<InFlight>['columns'] => [
   },
   { head: 'Commit', class: 'mono', cell: ({ commitId }) => commitId ?? None('of another client') },
   { head: 'Replaces', class: 'mono', cell: ({ expectedEtag }) => expectedEtag ?? None('nothing: it creates') },
-  { head: 'Began', cell: ({ writtenAt }) => (writtenAt ? html`<${At} instant=${writtenAt} />` : None('not known')) },
+  {
+    head: 'Began',
+    cell: ({ writtenAt }) => (writtenAt ? html`<${At} instant=${writtenAt} />` : None('not known')),
+    order: { by: 'began', compare: (left, right) => compareTexts(left.writtenAt, right.writtenAt) },
+  },
   { head: 'Tries', class: 'number', cell: ({ generation }) => generation + 1 },
 ];
 

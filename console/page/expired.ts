@@ -3,11 +3,11 @@ import { CleanDialog } from './clean.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
 import { List, type Table } from './list.ts';
-import { At, Loaded, None, ProblemDetail, Since } from './parts.ts';
+import { At, Cut, Loaded, None, ProblemDetail, Since, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, Problem, problemOf, type ReportPage } from './service.ts';
-import { counted, kindName } from './words.ts';
+import { compareTexts, counted, kindName, nameOf } from './words.ts';
 
 /** A report is made each quarter of an hour by default. */
 const EVERY_MS = 30_000;
@@ -101,13 +101,33 @@ function ReportNow({ onChange }: { onChange(): void }) {
 
 type Row = Report['rows'][number];
 
+const nameOfRow = ({ key }: Row): string => Object.values(key).join(' · ');
+
+/** An order by a field. Rows that are alike in it are sorted by name. */
+const by = (name: string, field: (row: Row) => string | null | undefined) => ({
+  by: name,
+  compare: (left: Row, right: Row) =>
+    compareTexts(field(left), field(right)) || compareTexts(nameOfRow(left), nameOfRow(right)),
+});
+
 const COLUMNS: Table<Row>['columns'] = [
-  { head: 'Record', class: 'mono', cell: ({ key }) => Object.values(key).join(' · ') },
-  { head: 'Kind', cell: ({ kind }) => kindName(kind) },
-  { head: 'Left by', class: 'mono', cell: ({ holder }) => holder ?? None('not known') },
+  {
+    head: 'Record',
+    class: 'mono',
+    cell: (row) => html`<${Cut} text=${nameOfRow(row)} />`,
+    order: by('record', nameOfRow),
+  },
+  { head: 'Kind', cell: ({ kind }) => kindName(kind), order: by('kind', ({ kind }) => kindName(kind)) },
+  {
+    head: 'Left by',
+    class: 'mono',
+    cell: ({ holder }) => (holder === null ? None('not known') : html`<${Who} holder=${holder} />`),
+    order: by('holder', ({ holder }) => holder && nameOf(holder)),
+  },
   {
     head: 'Expired',
     cell: ({ expiredAt }) => (expiredAt ? html`<${Since} instant=${expiredAt} />` : None('not known')),
+    order: by('expired', ({ expiredAt }) => expiredAt),
   },
   { head: 'Why', class: 'reason', cell: ({ reason }) => reason },
 ];

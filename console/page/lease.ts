@@ -1,10 +1,24 @@
-import { useContext, useMemo, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
 import { BreakDialog, CancelDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
-import { At, Draining, Execution, Loaded, None, Nothing, Since, State, TimeLeft } from './parts.ts';
+import {
+  At,
+  BrokenBy,
+  Cut,
+  Draining,
+  Execution,
+  Loaded,
+  None,
+  Nothing,
+  Since,
+  State,
+  TimeLeft,
+  Waited,
+  Who,
+} from './parts.ts';
 import { Permits } from './permits.ts';
-import { usePolled } from './polling.ts';
+import { type Polled, usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
 import { call, type LeaseWithQueue, type Pool, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
@@ -12,17 +26,20 @@ import { clockTime, counted, duration } from './words.ts';
 const EVERY_MS = 2000;
 const MOST_WAITERS = 100;
 
+/** In characters. A longer key may not fit into the two lines of the heading. */
+const LONG_KEY = 60;
+
 type Read = LeaseWithQueue | Pool;
 
 interface DetailProps {
   leaseKey: string;
   route: Route;
-  /** Called after something was changed here. */
-  onChange(): void;
+  /** The list beside it. */
+  list: Pick<Polled<unknown>, 'problem' | 'refresh'>;
 }
 
 /** Everything of one key, by one call: its holders, its line, and what was seen of it. */
-export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
+export function LeaseDetail({ leaseKey, route, list }: DetailProps) {
   const ask = useMemo(
     () => (signal: AbortSignal) =>
       call('readLeases', { key: leaseKey, waiters: true, limit: MOST_WAITERS }, signal) as Promise<Read>,
@@ -38,14 +55,21 @@ export function LeaseDetail({ leaseKey, route, onChange }: DetailProps) {
   });
   const changed = () => {
     polled.refresh();
-    onChange();
+    list.refresh();
   };
+  // Of two questions to a service that is back, the first answer brings the other.
+  const [isOut, isListOut] = [polled.problem !== undefined, list.problem !== undefined];
+  useEffect(() => {
+    if (isOut && !isListOut) polled.refresh();
+    if (isListOut && !isOut) list.refresh();
+  }, [isOut, isListOut]);
   return html`<section class="detail" aria-labelledby="detail-title">
     <header>
-      <h2 id="detail-title" class="mono" tabindex="-1">${leaseKey}</h2>
+      <h2 id="detail-title" class="mono" tabindex="-1"><${Cut} text=${leaseKey} /></h2>
       <a class="button close" href=${linkTo({ ...route, key: undefined })} data-close aria-label="Close this key">Close</a>
     </header>
-    <${Loaded} polled=${polled}>${(read: Read, at: number) => html`
+    ${leaseKey.length > LONG_KEY && html`<details><summary>The whole key</summary><p class="mono">${leaseKey}</p></details>`}
+    <${Loaded} polled=${polled} isSaid=${isListOut}>${(read: Read, at: number) => html`
       ${
         read.kind === 'pool'
           ? html`<${Permits} pool=${read} at=${at} onChange=${changed} />`
@@ -67,24 +91,28 @@ function Facts({ lease, at, onChange }: PartProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<LeaseWithQueue>();
   const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
+  // A deployment of 0.2.0 does not say whether there is a record.
+  if (lease.hasRecord === false) return html`<${NoRecord} />`;
   const refusal = refusalOf(context, 'breakLease');
   const isHeld = state === 'held' || state === 'expired';
   return html`
     <div class="standing"><${State} of=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
     <dl class="facts">
-      <dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder ?? None('no name')}</dd>
+      <dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>
       <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
-      ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></dd>`}
-      ${expiresAt && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} /></dd>`}
+      ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} names />, <${Since} instant=${acquiredAt} /></dd>`}
+      ${expiresAt && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
+      ${lease.brokenAt && html`<dt>Broken</dt><dd><${BrokenBy} at=${lease.brokenAt} by=${lease.brokenBy} /></dd>`}
       ${isHeld && !ending && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
-      ${data !== null && html`<dt>Data</dt><dd><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
+      ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
+      ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}
     </dl>
     ${
       isHeld &&
       fence !== null &&
       html`<p><button type="button" class="danger" disabled=${refusal !== undefined} aria-describedby=${refusal && 'break-refusal'} onClick=${() => setBreaking(lease)}>Break lease…</button>
-      ${refusal && html`<span id="break-refusal" class="why">${refusal}</span>`}</p>`
+      ${refusal && html`${' '}<span id="break-refusal" class="why">${refusal}</span>`}</p>`
     }
     ${
       breaking &&
@@ -94,6 +122,22 @@ function Facts({ lease, at, onChange }: PartProps) {
       }} />`
     }
   `;
+}
+
+const NoRecord = () => html`
+  <div class="standing"><span class="state">no record</span></div>
+  <p>No caller has used this key, or the last use was longer ago than the retention of records. Is the key spelt right, and is it of this namespace?</p>
+`;
+
+const ENDED = { released: 'released', expired: 'expired', executionEnded: 'its execution ended' };
+
+/** The holder before a grant in line, and how its grant ended. */
+function Before({ of: { holder, ended, at, by } }: { of: NonNullable<LeaseWithQueue['previous']> }) {
+  const how =
+    ended === 'broken'
+      ? html`broken <${BrokenBy} at=${at} by=${by} />`
+      : html`${ENDED[ended]} <${At} instant=${at} names />`;
+  return html`<span class="mono"><${Who} holder=${holder} /></span>, ${how}`;
 }
 
 function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartProps, 'lease'> & { of: Read }) {
@@ -127,20 +171,28 @@ interface PlaceProps {
   onCancel(): void;
 }
 
-function Place({ place, waiter: { holder, execution, parkedAt, deadline }, at, refusal, onCancel }: PlaceProps) {
-  const wholeMs = Date.parse(deadline) - Date.parse(parkedAt);
-  // The service does not say what is left of a wait, so this one time rests on the clock of this machine.
-  const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
+function Place({ place, waiter, at, refusal, onCancel }: PlaceProps) {
+  const { kind, holder, execution, parkedAt } = waiter;
   return html`<li>
     <span class="place" aria-hidden="true">${place}</span>
     <div>
-      <span class="mono who">${holder}</span>
-      <span class="quiet">waits since <${At} instant=${parkedAt} />, until ${clockTime(deadline)}</span>
-      <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
+      <span class="mono"><${Who} holder=${holder} /></span>
+      <span>${kind}, <${Waited} instant=${parkedAt} /></span>
+      <span class="quiet">since <${At} instant=${parkedAt} /></span>
+      ${kind === 'task' && html`<${Deadline} waiter=${waiter} at=${at} />`}
       ${execution && html`<${Execution} arn=${execution} />`}
     </div>
     <button type="button" disabled=${refusal !== undefined} onClick=${onCancel}>Cancel…<span class="unseen"> the wait of ${holder}</span></button>
   </li>`;
+}
+
+/** What is left of the wait of a task. The deadline of a caller is that of one call: most callers ask again. */
+function Deadline({ waiter: { parkedAt, deadline }, at }: Pick<PlaceProps, 'waiter' | 'at'>) {
+  const wholeMs = Date.parse(deadline) - Date.parse(parkedAt);
+  // The service does not say what is left of a wait, so this one time rests on the clock of this machine.
+  const remainingMs = Date.parse(deadline) - (Date.now() - (performance.now() - at));
+  return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${wholeMs} over="past its deadline" />
+    <span class="quiet">gives up <${At} instant=${deadline} /></span>`;
 }
 
 function Seen({ leaseKey }: { leaseKey: string }) {

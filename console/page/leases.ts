@@ -4,11 +4,11 @@ import { Page } from './context.ts';
 import { html } from './html.ts';
 import { LeaseDetail } from './lease.ts';
 import { List, type Table } from './list.ts';
-import { Loaded, None, Since, State, TimeLeft } from './parts.ts';
+import { Cut, Loaded, None, Since, State, TimeLeft, Trouble, Who } from './parts.ts';
 import { usePolled } from './polling.ts';
 import { linkTo, type Route } from './route.ts';
 import { call, type ListedKey, type Listing, list } from './service.ts';
-import { usedText } from './words.ts';
+import { compareTexts, nameOf, stateText, usedText } from './words.ts';
 
 const EVERY_MS = 2000;
 
@@ -32,41 +32,56 @@ const texts = ({ key, kind, holder, execution, data }: ListedKey) => [
   data === null ? null : JSON.stringify(data),
 ];
 
-const compareTexts = (left: string, right: string): number => (left < right ? -1 : Number(left > right));
-
 const byKey = (left: ListedKey, right: ListedKey): number => compareTexts(left.key, right.key);
 
-/** A key without an end comes last. */
-const byExpiry = (left: ListedKey, right: ListedKey): number =>
-  compareTexts(left.expiresAt ?? '\uffff', right.expiresAt ?? '\uffff') || byKey(left, right);
+/** The instant from which a key has had its holder. */
+const heldSince = ({ state, acquiredAt }: ListedKey): string | null =>
+  state === 'held' || state === 'expired' ? acquiredAt : null;
+
+/** Rows that are alike in it are sorted by key. */
+const by =
+  (field: (row: ListedKey) => string | null) =>
+  (left: ListedKey, right: ListedKey): number =>
+    compareTexts(field(left), field(right)) || byKey(left, right);
+
+const byLine = (left: ListedKey, right: ListedKey): number => right.waiting - left.waiting || byKey(left, right);
 
 const columns = (route: Route, at: number): Table<ListedKey>['columns'] => [
   {
     head: 'Key',
     cell: ({ key }) =>
-      html`<a class="mono" data-row href=${linkTo({ ...route, key })} aria-current=${route.key === key ? 'true' : undefined}>${key}</a>`,
+      html`<a class="mono" data-row href=${linkTo({ ...route, key })} aria-current=${route.key === key ? 'true' : undefined}><${Cut} text=${key} /></a>`,
     order: { by: 'key', compare: byKey },
   },
-  { head: 'Kind', cell: (row) => (row.kind === 'pool' ? `pool, ${usedText(row)} in use` : 'lease') },
   {
-    head: 'State',
-    cell: (row) =>
-      html`<${State} of=${row} />${row.waiting > 0 && html` <span class="state waiting">up to ${row.waiting} in line</span>`}`,
+    head: 'Kind',
+    cell: (row) => (row.kind === 'pool' ? `pool, ${usedText(row)} in use` : html`<span class="usual">lease</span>`),
+    order: { by: 'kind', compare: by(({ kind }) => kind) },
+  },
+  { head: 'State', cell: (row) => html`<${State} of=${row} />`, order: { by: 'state', compare: by(stateText) } },
+  {
+    head: 'In line',
+    cell: ({ waiting }) => waiting > 0 && html`<span class="state waiting">up to ${waiting}</span>`,
+    order: { by: 'waiting', compare: byLine, descends: true },
   },
   {
     head: 'Time left',
     cell: (row) => html`<${TimeLeft} lease=${row} at=${at} />`,
-    order: { by: 'expiry', compare: byExpiry },
+    order: { by: 'expiry', compare: by(({ expiresAt }) => expiresAt) },
   },
   {
     head: 'Holder',
     class: 'mono',
-    cell: ({ holder, holders = 1 }) => [holder ?? None('no name'), holders > 1 && ` and ${holders - 1} more`],
+    cell: ({ holder, holders = 1 }) => [
+      holder === null ? None('no name') : html`<${Who} holder=${holder} />`,
+      holders > 1 && html` <span class="more">and ${holders - 1} more</span>`,
+    ],
+    order: { by: 'holder', compare: by(({ holder }) => holder && nameOf(holder)) },
   },
-  { head: 'Fence', class: 'mono number', cell: ({ fence }) => fence },
   {
-    head: 'Since',
-    cell: ({ acquiredAt, state }) => acquiredAt && state === 'held' && html`<${Since} instant=${acquiredAt} />`,
+    head: 'Held since',
+    cell: (row) => heldSince(row) && html`<${Since} instant=${heldSince(row)} />`,
+    order: { by: 'held', compare: by(heldSince) },
   },
 ];
 
@@ -85,11 +100,12 @@ export function LeasesView({ route }: { route: Route }) {
   });
   const isActive = !FILTERS[route.show] || route.show === 'active';
   const empty = isActive ? 'No key is held, and no caller is in line.' : 'No key is in this state.';
-  return html`<div class="split ${key === undefined ? '' : 'open'}">
+  return html`<${Trouble} polled=${polled} />
+  <div class="split ${key === undefined ? '' : 'open'}">
     <section class="list" aria-label="Leases and pools">
-      <${Loaded} polled=${polled}>${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} class="leases" noun="key" filters=${FILTERS} kinds=${KINDS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}<//>
+      <${Loaded} polled=${polled} isSaid>${({ rows, more }: Listing<ListedKey>, at: number) => html`<${List} class="leases" noun="key" filters=${FILTERS} kinds=${KINDS} idOf=${idOf} openId=${key} ...${{ route, rows, more, texts, empty }} columns=${columns(route, at)} />`}<//>
     </section>
-    ${key !== undefined && html`<${LeaseDetail} key=${key} leaseKey=${key} route=${route} onChange=${polled.refresh} />`}
+    ${key !== undefined && html`<${LeaseDetail} key=${key} leaseKey=${key} route=${route} list=${polled} />`}
   </div>`;
 }
 

@@ -10,8 +10,21 @@ interface Column<Row> {
   /** What stands in the cell; undefined or null for an empty one. */
   cell(row: Row): ComponentChildren;
   class?: string;
-  /** How a click on the head sorts the list. The first order is the one where the list begins. */
-  order?: { by: string; compare(left: Row, right: Row): number };
+  order?: Order<Row>;
+}
+
+/** How a click on the head of a column sorts the list. A second click reverses the order. */
+interface Order<Row> {
+  by: string;
+  compare(left: Row, right: Row): number;
+  /** Whether the first click puts the largest value on top. */
+  descends?: boolean;
+}
+
+/** The order of the address. */
+interface Sorted<Row> {
+  order: Order<Row>;
+  isReversed: boolean;
 }
 
 type Filters<Row> = Record<string, { label: string; has(row: Row): boolean }>;
@@ -38,6 +51,7 @@ interface ListProps<Row> extends Table<Row> {
   filters?: Filters<Row>;
   /** A second set of filters, by kind. */
   kinds?: Filters<Row>;
+  /** The order in which the list begins: by the first column with an order, if there is none. */
   compare?(left: Row, right: Row): number;
   /** What is said where nothing is there. */
   empty: string;
@@ -51,14 +65,14 @@ export function List<Row>(props: ListProps<Row>) {
   const filters: Filters<Row> = props.filters ?? ALL;
   const kinds: Filters<Row> = props.kinds ?? ALL;
   const [show, kind] = [chosenOf(filters, route.show), chosenOf(kinds, route.kind)];
-  const sort = (columns.find(({ order }) => order?.by === route.sort) ?? columns.find(({ order }) => order))?.order;
+  const sorted = sortedBy(columns, route.sort, props.compare === undefined);
   const found = useMemo(() => {
     const wanted = route.query.toLowerCase();
     const byId = (left: Row, right: Row) => (idOf(left) < idOf(right) ? -1 : 1);
     return rows
       .filter((row) => texts(row).some((text) => text?.toLowerCase().includes(wanted)))
-      .toSorted(props.compare ?? sort?.compare ?? byId);
-  }, [rows, route.query, sort?.by]);
+      .toSorted(sorted ? compareBy(sorted) : (props.compare ?? byId));
+  }, [rows, route.query, route.sort]);
   const shown = found.filter((row) => filters[show]?.has(row) && kinds[kind]?.has(row));
   const choice = { route, rows: found };
   return html`
@@ -69,9 +83,22 @@ export function List<Row>(props: ListProps<Row>) {
     </div>
     ${more && html`<p class="notice">There are more than ${counted(rows.length, noun)}. Only these are shown and searched.</p>`}
     <p class="unseen" role="status">${counted(shown.length, noun)} shown</p>
-    ${shown.length > 0 ? html`<${Rows} ...${props} rows=${shown} sortedBy=${sort?.by} />` : html`<${Nothing}>${route.query ? `No ${noun} matches “${route.query}”.` : empty}<//>`}
+    ${shown.length > 0 ? html`<${Rows} ...${props} rows=${shown} sorted=${sorted} />` : html`<${Nothing}>${route.query ? `No ${noun} matches “${route.query}”.` : empty}<//>`}
   `;
 }
+
+/** @param begins whether the list begins in the order of a column */
+function sortedBy<Row>(columns: Column<Row>[], sort: string, begins: boolean): Sorted<Row> | undefined {
+  const orders = columns.flatMap(({ order }) => order ?? []);
+  const wanted = orders.find(({ by }) => by === sort.replace(/^-/, ''));
+  const order = wanted ?? (begins ? orders[0] : undefined);
+  return order && { order, isReversed: wanted !== undefined && sort.startsWith('-') };
+}
+
+const compareBy =
+  <Row>({ order, isReversed }: Sorted<Row>) =>
+  (left: Row, right: Row): number =>
+    isReversed ? order.compare(right, left) : order.compare(left, right);
 
 /** What is typed is in the address, so that a search can be linked to. `/` puts the focus here. */
 function SearchBox({ route, noun }: { route: Route; noun: string }) {
@@ -104,22 +131,24 @@ function Choices<Row>({ route, label, field, filters, chosen, rows, and }: Choic
 interface RowsProps<Row> extends Table<Row> {
   route: Route;
   rows: Row[];
-  sortedBy: string | undefined;
+  sorted: Sorted<Row> | undefined;
 }
 
 function Head<Row>({
   column: { head, order },
   route,
-  sortedBy,
-}: { column: Column<Row> } & Pick<RowsProps<Row>, 'route' | 'sortedBy'>) {
+  sorted,
+}: { column: Column<Row> } & Pick<RowsProps<Row>, 'route' | 'sorted'>) {
   if (!order) return html`<th scope="col">${head}</th>`;
-  const isSorted = order.by === sortedBy;
-  return html`<th scope="col" aria-sort=${isSorted ? 'ascending' : undefined}><a href=${linkTo({ ...route, sort: order.by })}>${head}${isSorted && html`<span aria-hidden="true"> ↑</span>`}</a></th>`;
+  const { by, descends = false } = order;
+  if (by !== sorted?.order.by) return html`<th scope="col"><a href=${linkTo({ ...route, sort: by })}>${head}</a></th>`;
+  const isUp = descends === sorted.isReversed;
+  return html`<th scope="col" aria-sort=${isUp ? 'ascending' : 'descending'}><a href=${linkTo({ ...route, sort: sorted.isReversed ? by : `-${by}` })}>${head}<span aria-hidden="true"> ${isUp ? '↑' : '↓'}</span></a></th>`;
 }
 
-function Rows<Row>({ columns, rows, idOf, openId, route, sortedBy, class: name = '' }: RowsProps<Row>) {
+function Rows<Row>({ columns, rows, idOf, openId, route, sorted, class: name = '' }: RowsProps<Row>) {
   return html`<table class="rows ${name}">
-    <thead><tr>${columns.map((column) => html`<${Head} key=${column.head} ...${{ column, route, sortedBy }} />`)}</tr></thead>
+    <thead><tr>${columns.map((column) => html`<${Head} key=${column.head} ...${{ column, route, sorted }} />`)}</tr></thead>
     <tbody>${rows.map((row) => {
       const id = idOf(row);
       return html`<tr key=${id} class=${id === openId ? 'open' : ''}>${columns.map(({ head, cell, class: name }, at) =>

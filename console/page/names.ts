@@ -7,6 +7,7 @@ import { At, Loaded, None } from './parts.ts';
 import { usePolled } from './polling.ts';
 import type { Route } from './route.ts';
 import { call, type Listing, list, type NameRecord } from './service.ts';
+import { compareTexts } from './words.ts';
 
 const EVERY_MS = 5000;
 
@@ -17,18 +18,32 @@ const FILTERS: Record<string, { label: string; has(record: NameRecord): boolean 
   all: { label: 'All', has: () => true },
 };
 
+const byAlias = (left: NameRecord, right: NameRecord) => compareTexts(left.alias, right.alias);
+
+/** What is furthest behind comes first. */
+const compare = (left: NameRecord, right: NameRecord) => lagOf(right) - lagOf(left) || byAlias(left, right);
+
 const COLUMNS: Table<NameRecord>['columns'] = [
   {
     head: 'Alias',
     cell: ({ alias, kind, retracted }) => html`<span class="mono">${alias}</span>
       ${kind === 'graph_source' && html` <span class="state">graph source</span>`}
       ${retracted && html` <span class="state">retired</span>`}`,
+    order: { by: 'alias', compare: byAlias },
   },
-  { head: 'Index lag', cell: (record) => html`<${Lag} record=${record} />` },
+  {
+    head: 'Index lag',
+    cell: (record) => html`<${Lag} record=${record} />`,
+    order: { by: 'lag', compare, descends: true },
+  },
   { head: 'Head', cell: (record) => 'commit' in record && html`<${Pointer} ...${record.commit} />` },
   { head: 'Index', cell: ({ index }) => html`<${Pointer} ...${index} />` },
   { head: 'Status', cell: ({ status }) => status.state },
-  { head: 'Updated', cell: ({ updatedAt }) => html`<${At} instant=${updatedAt} />` },
+  {
+    head: 'Updated',
+    cell: ({ updatedAt }) => html`<${At} instant=${updatedAt} />`,
+    order: { by: 'updated', compare: (left, right) => compareTexts(right.updatedAt, left.updatedAt), descends: true },
+  },
 ];
 
 function Lag({ record }: { record: NameRecord }) {
@@ -43,10 +58,6 @@ const Pointer = ({ t, address }: { t: number; address: string | null }) =>
   html`<span class="pointer"><span class="number">t ${t}</span>${address !== null && html`<span class="mono address" title=${address}>${address}</span>`}</span>`;
 
 const idOf = ({ alias }: NameRecord) => alias;
-
-/** What is furthest behind comes first. */
-const compare = (left: NameRecord, right: NameRecord) =>
-  lagOf(right) - lagOf(left) || (left.alias < right.alias ? -1 : 1);
 
 const readNames = (signal: AbortSignal) =>
   list(

@@ -5,7 +5,7 @@ import { Page } from './context.ts';
 import { html } from './html.ts';
 import type { Polled } from './polling.ts';
 import { type LeaseWithQueue, type Problem, permissionFor } from './service.ts';
-import { clockTime, consoleLink, duration } from './words.ts';
+import { clockTime, consoleLink, duration, nameOf, stateText } from './words.ts';
 
 /** What is left of a time, as a bar that drains and in words. */
 interface DrainingProps {
@@ -54,15 +54,33 @@ export function Since({ instant }: { instant: string }) {
   const ref = useTicking<HTMLTimeElement>((element) => {
     element.textContent = `${duration(Date.now() - Date.parse(instant))} ago`;
   });
-  return html`<time ref=${ref} datetime=${instant} title=${new Date(instant).toString()}></time>`;
+  return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { names: true })}></time>`;
 }
 
-export const At = ({ instant }: { instant: string }) =>
-  html`<time datetime=${instant} title=${instant}>${clockTime(instant)}</time>`;
+/** How long a wait has taken, counting on. @param instant when it began, ISO 8601 */
+export function Waited({ instant }: { instant: string }) {
+  const ref = useTicking<HTMLTimeElement>((element) => {
+    element.textContent = `has waited ${duration(Date.now() - Date.parse(instant))}`;
+  });
+  return html`<time ref=${ref} datetime=${instant} title=${clockTime(instant, { names: true })}></time>`;
+}
 
-/** The state of a lease. A lease that an operator broke stays held until its holder has stopped. */
-export function State({ of: { state, ending } }: { of: { state: string; ending: boolean } }) {
-  const shown = state === 'held' && ending ? 'ending' : state;
+/** An instant. @param instant ISO 8601 @param names whether to name the zone */
+export const At = ({ instant, names = false }: { instant: string; names?: boolean }) =>
+  html`<time datetime=${instant} title=${instant}>${clockTime(instant, { names })}</time>`;
+
+/** A text of a caller that may be long: at most two lines of it, and all of it as a tooltip. */
+export const Cut = ({ text }: { text: string }) => html`<span class="cut" title=${text}>${text}</span>`;
+
+/** Who holds or waits. The tooltip has the whole name. */
+export const Who = ({ holder }: { holder: string }) => html`<span class="who" title=${holder}>${nameOf(holder)}</span>`;
+
+/** When a grant was broken, and by whom if the record says so. */
+export const BrokenBy = ({ at, by }: { at: string; by: string | null | undefined }) =>
+  html`<${At} instant=${at} names />${' by '}${by ? html`<span class="mono">${by}</span>` : None('an unknown operator')}`;
+
+export function State({ of }: { of: { state: string; ending: boolean } }) {
+  const shown = stateText(of);
   return html`<span class="state ${shown}">${shown}</span>`;
 }
 
@@ -77,19 +95,19 @@ export function Execution({ arn }: { arn: string | null }) {
 }
 
 /** Why a list is not there, or not up to date. */
-function Trouble({ problem, hasData, nextAt }: { problem: Problem | undefined; hasData: boolean; nextAt: number }) {
+export function Trouble({ polled: { data, problem, nextAt } }: { polled: Polled<unknown> }) {
   const ref = useTicking<HTMLSpanElement>((element) => {
     element.textContent = duration(nextAt - performance.now());
   });
   if (!problem) return null;
   return html`<div class="notice trouble" role="alert">
     <strong><${ProblemTitle} problem=${problem} /></strong>
-    <p><${ProblemDetail} problem=${problem} /> Next try in <span ref=${ref}></span>.${hasData && ' What is shown is the last answer.'}</p>
+    <p><${ProblemDetail} problem=${problem} /> Next try in <span ref=${ref}></span>.${data !== undefined && ' What is shown is the last answer.'}</p>
   </div>`;
 }
 
 function ProblemTitle({ problem: { status, code } }: { problem: Problem }) {
-  if (status === 401) return html`This page is not let in`;
+  if (status === 401) return html`No valid token`;
   if (status === 403) return html`This is not allowed`;
   if (status === 0) return html`No answer`;
   return html`${code ?? `Status ${status}`}`;
@@ -99,24 +117,24 @@ function ProblemTitle({ problem: { status, code } }: { problem: Problem }) {
 export function ProblemDetail({ problem }: { problem: Problem }) {
   const known = useContext(Page);
   const { status, operation, message } = problem;
-  if (status === 401)
-    return html`${message}${' '}If <code>holdfast console</code> was started again, open the address that it printed.`;
+  if (status === 401) return html`${message}${' '}Open the address that <code>holdfast console</code> printed.`;
   if (status === 403 && operation)
     return html`The answer was: ${message}. The call needs <code>${permissionFor(operation, known)}</code>.`;
   return html`${message}`;
 }
 
-/** A list with what must be said of it before it is there. */
-export function Loaded<T>({
-  polled,
-  children,
-}: {
+interface LoadedProps<T> {
   polled: Polled<T>;
+  /** Whether the page says already why there is no answer. */
+  isSaid?: boolean;
   children: (data: T, at: number) => ComponentChildren;
-}) {
-  const { data, at, problem, nextAt } = polled;
+}
+
+/** A list with what must be said of it before it is there. */
+export function Loaded<T>({ polled, isSaid = false, children }: LoadedProps<T>) {
+  const { data, at, problem } = polled;
   return html`
-    <${Trouble} problem=${problem} hasData=${data !== undefined} nextAt=${nextAt} />
+    ${!isSaid && html`<${Trouble} polled=${polled} />`}
     ${data === undefined ? !problem && html`<p class="quiet" role="status">Reading…</p>` : children(data, at)}
   `;
 }

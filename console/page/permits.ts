@@ -2,7 +2,7 @@ import { useContext, useState } from 'preact/hooks';
 import { BreakDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
-import { At, Draining, None, Nothing, State } from './parts.ts';
+import { At, BrokenBy, Draining, None, Nothing, Since, State, Who } from './parts.ts';
 import type { Pool } from './service.ts';
 import { usedText } from './words.ts';
 
@@ -22,16 +22,17 @@ export function Permits({ pool, at, onChange }: PermitsProps) {
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
     <div class="standing"><span class="state pool">pool</span><span>${usedText(pool)} in use.</span></div>
-    <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy ?? None('no name')}</dd></dl>
+    <dl class="facts"><dt>Limit by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
     <h3>Permits</h3>
     ${holders.length === 0 && html`<${Nothing}>No caller holds a permit.<//>`}
-    <ol class="queue permits">${holders.map((permit) => {
-      const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds, ending } = permit;
+    <ol class="permits">${holders.map((permit) => {
+      const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds, ending, brokenAt, brokenBy } = permit;
       return html`<li key=${fence}>
         <div>
-          <span class="mono who">${holder}</span>
-          ${ending && html`<${State} of=${permit} />`}
-          <span class="quiet">${mode}${mode === 'shared' && `, weight ${weight}`}, fence ${fence}, since <${At} instant=${acquiredAt} /></span>
+          <span class="mono"><${Who} holder=${holder} /></span>
+          ${ending && html`<span><${State} of=${permit} />${brokenAt && html` <span class="quiet">broken <${BrokenBy} at=${brokenAt} by=${brokenBy} /></span>`}</span>`}
+          <span class="quiet">${mode === 'shared' ? `shared, weight ${weight}` : mode}, fence ${fence}</span>
+          <span class="quiet">since <${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></span>
           <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds * 1000} over="expired" />
         </div>
         <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>

@@ -12,19 +12,47 @@ type Unit = [name: string, seconds: number, smaller: string, secondsOfSmaller: n
 const unitOf = (seconds: number): Unit =>
   seconds < 3600 ? ['min', 60, 's', 1] : seconds < 86_400 ? ['h', 3600, 'min', 60] : ['d', 86_400, 'h', 3600];
 
-/** On the clock of the machine that shows it: the time, and the day where that is another one. */
-export function clockTime(instant: string | number, now = Date.now()): string {
+const ZONE = 'holdfast-zone';
+
+/** The time zone of all instants: UTC if the reader has chosen UTC, and otherwise undefined for the zone of the browser. */
+const zone = (): 'UTC' | undefined => (localStorage.getItem(ZONE) === null ? undefined : 'UTC');
+
+/** Changes from the zone of the browser to UTC, and back. */
+export function changeZone(): void {
+  if (zone()) localStorage.removeItem(ZONE);
+  else localStorage.setItem(ZONE, 'UTC');
+}
+
+/** The name of the zone, for example `Europe/Berlin`. */
+export const zoneName = (): string => zone() ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Day and time in the zone of the page, with the year if that is not the present year. @param names whether to name the zone, which the head of the page names too */
+export function clockTime(instant: string | number, { names = false, now = Date.now() } = {}): string {
   const at = new Date(instant);
   if (Number.isNaN(at.getTime())) return String(instant);
-  const sameDay = at.toDateString() === new Date(now).toDateString();
+  const isThisYear = at.getUTCFullYear() === new Date(now).getUTCFullYear();
   return at.toLocaleString(undefined, {
-    ...(!sameDay && { year: 'numeric', month: 'short', day: 'numeric' }),
+    ...(!isThisYear && { year: 'numeric' }),
+    ...(names && { timeZoneName: 'short' }),
+    month: 'short',
+    day: 'numeric',
     hour: '2-digit',
     minute: '2-digit',
     second: '2-digit',
     hourCycle: 'h23',
+    timeZone: zone(),
   });
 }
+
+/** The state of a lease. A lease that an operator broke stays held until its holder has stopped. */
+export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>
+  state === 'held' && ending ? 'ending' : state;
+
+/** The ARN of an execution of Step Functions: the name of its state machine, and its own name. */
+const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
+
+/** The name of a holder: of an execution without what all ARNs of a deployment share, `machine:run-42`. */
+export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
 /** The weight of a permit that has the pool alone. */
 const EXCLUSIVE_WEIGHT = 1_000_000;
@@ -34,6 +62,12 @@ export const usedText = ({ used = 0, limit }: { used?: number; limit?: number | 
   if (used >= EXCLUSIVE_WEIGHT) return 'all';
   return limit ? `${used} of ${limit}` : String(used);
 };
+
+/** Compares two texts for a sorted list. One that is missing comes last. */
+export function compareTexts(left: string | null | undefined, right: string | null | undefined): number {
+  const [one, other] = [left ?? '\uffff', right ?? '\uffff'];
+  return one < other ? -1 : Number(one > other);
+}
 
 /** `1 task`, `3 tasks`. */
 export const counted = (count: number, noun: string): string =>

@@ -41,6 +41,11 @@ const previous = component<Previous>()(
       'Its holder released it, its time was over, an operator broke it, or the execution that held it ended.',
     ),
     at: instant('When it ended.'),
+    by: z.exactOptional(
+      text(
+        'Of a broken lease: the operator that broke it, an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say.',
+      ),
+    ),
   }),
 );
 
@@ -182,6 +187,16 @@ const leaseFields = () => ({
     'True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats.',
   ),
   ending: flag('True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends.'),
+  brokenAt: nullable(
+    instant(
+      'When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.',
+    ),
+  ),
+  brokenBy: nullable(
+    text(
+      'The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`.',
+    ),
+  ),
   data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
 });
 
@@ -189,7 +204,7 @@ export const lease = component<LeaseView>()('Lease', 'A lease as anybody sees it
 
 const listedKey = component<ListedKey>()(
   'ListedKey',
-  'A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first.',
+  'A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first, or with `sort` `held` of the oldest permit.',
   z.strictObject({
     ...leaseFields(),
     kind: oneOf(KINDS, 'The kind of the key.'),
@@ -210,6 +225,10 @@ export const leaseWithQueue = component<WaitedForView>()(
   z.strictObject({
     ...leaseFields(),
     kind: always('lease'),
+    hasRecord: flag(
+      'Whether the key has a record. If not, no caller has used the key, or none since the retention of its record has ended.',
+    ),
+    previous: z.nullable(previous),
     waiting: count(
       'How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.',
     ),

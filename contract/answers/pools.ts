@@ -45,6 +45,12 @@ const permit = component<PermitView>()(
     ending: flag(
       'True if an operator broke the permit, which stays until its holder releases the permit or its ttl ends.',
     ),
+    brokenAt: nullable(instant('When the operator broke the permit. Null if `ending` is false.')),
+    brokenBy: nullable(
+      text(
+        'The operator: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator.',
+      ),
+    ),
     data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
   }),
 );

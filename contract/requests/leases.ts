@@ -147,12 +147,13 @@ export const readLeasesRequest = request(readInput(), {
       ...bytes(256),
     },
     state: {
-      description: 'Only keys in this state. A pool is held while at least one permit has time left. Not with `key`.',
+      description:
+        'Only keys in this state. A pool is held while at least one permit has time left. `active`: keys that have a holder, expired or not, or a line. Not with `key`.',
     },
     kind: { description: 'Only keys of this kind. Not with `key`.' },
     sort: {
       description:
-        'Sorts by key, or by the expiry that comes first. Each page then costs a read of the whole table. Not with `key`.',
+        'Sorts by key, by the expiry that comes first (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). Each page then costs a read of the whole table. Not with `key`.',
     },
     limit: {
       ...limit(),

@@ -44,6 +44,8 @@ const held = {
   execution: null,
   inGrace: false,
   ending: false,
+  brokenAt: null,
+  brokenBy: null,
   data: null,
 };
 const BROKEN = {
@@ -221,7 +223,7 @@ export const LEASE_ROUTES = [
         summary: 'One lease',
         request: { key },
         status: 200,
-        answer: { ...held, kind: 'lease', waiting: 0 },
+        answer: { ...held, kind: 'lease', hasRecord: true, previous: null, waiting: 0 },
       },
       POOL_EXAMPLE,
       {

@@ -82,6 +82,8 @@ export const POOL_EXAMPLE: Example = {
         execution: null,
         inGrace: false,
         ending: false,
+        brokenAt: null,
+        brokenBy: null,
         data: null,
       },
     ],

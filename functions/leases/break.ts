@@ -11,6 +11,7 @@ export const breakLease = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: breakGrant(dependencies),
     logged: ['key', 'holder', 'fence', 'wait', 'ended', 'reason'],
+    audited: true,
   });
 
 export const handler = breakLease();

@@ -11,6 +11,7 @@ export const cancelWaiter = (dependencies = leasesFromEnvironment()) =>
     names: LEASE_NAMES,
     run: run(dependencies),
     logged: ['key', 'ticket', 'cancelled'],
+    audited: true,
   });
 
 export const handler = cancelWaiter();

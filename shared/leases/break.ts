@@ -6,6 +6,7 @@ import { HoldfastError } from '../errors.ts';
 import type { BreakInput } from '../line/calls.ts';
 import { type Broken, holderTerms } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { operatorOf } from '../line/ended.ts';
 import { hasFence, hasNoEndMark, isClaimed, isExpired, isHeld, isLease, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
@@ -58,8 +59,13 @@ async function markEnding(dependencies: LeaseDependencies, { key, fence }: Break
     const now = clock.now();
     const version = ids.uuid();
     const isInUse = all(isHeld, isClaimed, not(isExpired(now - clockSkewMs)));
-    const expression = 'SET ending_at = :now, lease_version = :version';
-    const values = { ':now': integer(now), ':version': text(version) };
+    const operator = operatorOf(call);
+    const by = operator === undefined ? '' : ', broken_by = :operator';
+    const expression = `SET ending_at = :now, lease_version = :version${by}`;
+    const values = {
+      ...{ ':now': integer(now), ':version': text(version) },
+      ...(operator !== undefined && { ':operator': text(operator) }),
+    };
     const condition = all(hasFence(fence), isInUse, hasNoEndMark);
     const written = await updateLease(dependencies, { key, expression, values, condition, version }, call);
     const record = written.record;

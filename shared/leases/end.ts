@@ -5,7 +5,7 @@ import { type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type Ended, endedItem } from '../line/ended.ts';
+import { type Ended, endedItem, operatorOf } from '../line/ended.ts';
 
 interface End {
   key: string;
@@ -35,11 +35,14 @@ export function endLease(
   const now = clock.now();
   // A repeat of the break answers with both: until when the holder may go on, and its last heartbeat.
   const broken = markBroken ? ', broken_at = :now, broken_until = if_not_exists(expires_at, :now)' : '';
-  const how = `${broken}${byExecution ? ', ended_by = :by' : ''}`;
-  const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
+  const operator = markBroken ? operatorOf(call) : undefined;
+  const by = operator === undefined ? '' : ', broken_by = if_not_exists(broken_by, :operator)';
+  const how = `${broken}${by}${byExecution ? ', ended_by = :by' : ''}`;
   const last: Item = forget?.last ? endedItem(forget.last) : {};
+  const stale = forget?.last && !('prev_by' in last) ? ', prev_by' : '';
+  const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
   const passedOn = Object.keys(last).map((name) => `, ${name} = :${name}`);
-  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}`;
+  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}${stale}`;
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
@@ -51,6 +54,7 @@ export function endLease(
       values: {
         ':now': integer(now),
         ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
+        ...(operator !== undefined && { ':operator': text(operator) }),
         ...(byExecution && { ':by': text('executionEnded') }),
         ...Object.fromEntries(Object.entries(last).map(([name, value]) => [`:${name}`, value])),
       },

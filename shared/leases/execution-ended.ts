@@ -110,7 +110,7 @@ async function endHeld(
   call: Call,
 ): Promise<number | undefined> {
   const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);
-  const forget = { last: endedBefore(record, ending, dependencies.clock.now()) };
+  const forget = { last: endedBefore(record, ending, { now: dependencies.clock.now() }) };
   const end = { key: record.key, condition, byExecution: true, ...(ending === 'perhapsUnnotified' && { forget }) };
   const outcome = await endLease(dependencies, end, call);
   if (outcome.won) return 0;

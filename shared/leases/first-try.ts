@@ -98,7 +98,7 @@ async function settle(
   call: Call,
 ): Promise<Granted | undefined> {
   const record = parseRecord(old);
-  const previous = item && endedBefore(parseRecord(item), 'expired', grant.acquiredAt);
+  const previous = item && endedBefore(parseRecord(item), 'expired', { now: grant.acquiredAt });
   const granted = { won: true, record, repeated: !won, previous } as const;
   if (item?.fence !== undefined || !isLate(grant, dependencies.clock.now())) return granted;
   const { raiseFence } = await import('./lock.ts');

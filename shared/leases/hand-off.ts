@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { Ended } from '../line/ended.ts';
+import { type Ended, operatorOf } from '../line/ended.ts';
 import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { canNotifyTasks, NOTIFY_MS, tellBroken } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
@@ -83,7 +83,8 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         line = isSpent ? UNREAD : await lookIfPossible(dependencies, { record: from, ending: how, budget }, call);
         const { oldest, others } = line;
         expiredUnnotified ||= line.expiredUnnotified;
-        const previous = endedBefore(from, expiredUnnotified ? 'undelivered' : how, dependencies.clock.now());
+        const ended = { now: dependencies.clock.now(), by: operatorOf(call) };
+        const previous = endedBefore(from, expiredUnnotified ? 'undelivered' : how, ended);
         const written: Transferred = oldest
           ? await transfer(dependencies, { from, how, waiter: oldest, line, previous, own: grant.own }, call)
           : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, expiredUnnotified }, call);

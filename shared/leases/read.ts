@@ -3,6 +3,7 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { reading, send } from '../aws/send.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
+import { type Previous, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
 import { parseRecord } from './record.ts';
@@ -18,6 +19,10 @@ export interface ReadInput {
 
 export interface WaitedForView extends LeaseView {
   kind: 'lease';
+  /** Whether the key has a record. A key without one was never used, or was last used before the retention. */
+  hasRecord: boolean;
+  /** The holder before, if the lease was granted in line. Null if the record does not say. */
+  previous: Previous | null;
   /** How many tasks and callers are in line for it, counted up to 100, or up to the limit of `waiters` where that is more. */
   waiting: number;
   /** The oldest of those, if the caller asked for them. */
@@ -39,7 +44,10 @@ async function readOne(
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const record = item && parseRecord(item);
-  const view = { ...leaseView(key, record, clock.now()), kind: 'lease' as const };
+  const view = {
+    ...leaseView(key, record, clock.now()),
+    ...{ kind: 'lease' as const, hasRecord: record !== undefined, previous: previousView(record?.previous) },
+  };
   // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
   if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('../line/listed-waiters.ts');

@@ -36,6 +36,10 @@ export interface LeaseRecord {
   heartbeatAt?: number | undefined;
   /** Whether an operator has marked the grant as ending (`ending_at`): no call extends it, and it stays until its holder releases it or its ttl ends. */
   hasEndMark?: boolean;
+  /** When that was. */
+  endingAt?: number | undefined;
+  /** The authenticated operator that broke the grant first. */
+  brokenBy?: string | undefined;
   /** Whether the end of an execution ended the grant. */
   endedByExecution?: boolean;
   /** The ARN of the execution that holds the lease. The lease may be freed once it has ended. */
@@ -107,6 +111,8 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     brokenLease: item.broken_lease?.S,
     heartbeatAt: number(item, 'heartbeat_at'),
     hasEndMark: item.ending_at !== undefined,
+    endingAt: number(item, 'ending_at'),
+    brokenBy: item.broken_by?.S,
     endedByExecution: item.ended_by !== undefined,
     execution: item.execution?.S,
     target: item.target?.S,

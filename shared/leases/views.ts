@@ -23,6 +23,10 @@ export interface LeaseView {
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;
+  /** When an operator broke it, or the last lease of a key without a holder. Null if none did, or the record does not say, like the next field. */
+  brokenAt: string | null;
+  /** The authenticated operator: an IAM ARN, or the subject of a JWT. */
+  brokenBy: string | null;
   data: Json;
 }
 
@@ -58,8 +62,16 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     execution: (record && isLeased(record) && (record.execution ?? record.endedExecution)) || null,
     inGrace: record !== undefined && isInGrace(record),
     ending: record !== undefined && isEnding(record),
+    brokenAt: brokenAtOf(record),
+    brokenBy: record?.brokenBy ?? null,
     data: record?.data ?? null,
   };
+}
+
+/** The first break, if the mark was followed by a break at once. */
+function brokenAtOf({ endingAt, brokenAt }: Partial<LeaseRecord> = {}): string | null {
+  const at = endingAt ?? brokenAt;
+  return at !== undefined && isInstant(at) ? instant(at) : null;
 }
 
 const isInGrace = (record: LeaseRecord): boolean =>

@@ -90,6 +90,8 @@ export interface Previous {
   fence: number;
   ended: Ending;
   at: string;
+  /** The operator that broke the lease: the ARN or the subject of the token. Absent if the record does not say. */
+  by?: string;
 }
 
 export interface Acquired extends LeaseGrant, Durations {
@@ -165,4 +167,6 @@ export const durations = ({ since, expiresAt, now }: { since: number; expiresAt:
 });
 
 export const previousView = (previous: Ended | undefined): Previous | null =>
-  previous ? { ...previous, at: instant(previous.at) } : null;
+  previous ? { ...named(previous), at: instant(previous.at) } : null;
+
+const named = ({ by, ...ended }: Ended) => ({ ...ended, ...(by !== undefined && { by }) });

@@ -135,9 +135,16 @@ export const executionEndedInput = () =>
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 
-/** Orders of a list. Without an order, the keys come as the table has them. */
-const SORTS = ['key', 'expiry'] as const;
+/**
+ * Orders of a list: by key, by the end of the lease, the lease first that is held for the longest time, or the longest line first. Without an
+ * order, the keys come as the table has them.
+ */
+const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 export type Sort = (typeof SORTS)[number];
+
+/** `active`: with a grant, whether or not it has expired, or with a line. */
+const LISTED_STATES = [...LEASE_STATES, 'active'] as const;
+export type ListedState = (typeof LISTED_STATES)[number];
 
 export const readInput = () =>
   z
@@ -145,7 +152,7 @@ export const readInput = () =>
       key: z.optional(anyKey()),
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
-      state: z.optional(oneOf(LEASE_STATES)),
+      state: z.optional(oneOf(LISTED_STATES)),
       kind: z.optional(oneOf(KINDS)),
       sort: z.optional(oneOf(SORTS)),
       limit: z.optional(limit()),

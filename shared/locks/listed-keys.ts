@@ -1,34 +1,33 @@
 import { type AttributeValue, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
+import { aliased, all, any, type Condition, conditionFields, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
-import { isInState } from '../leases/conditions.ts';
+import { isHeld, isInState, isUnmarked } from '../leases/conditions.ts';
 import { parseRecord } from '../leases/record.ts';
-import type { LeaseState } from '../leases/rules.ts';
 import { type LeaseView, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isPool, type Kind, POOL } from '../line/kind.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
 import { parsePool } from '../permits/record.ts';
-import { firstToEnd } from '../permits/views.ts';
-import type { Sort } from './inputs.ts';
+import { type Chosen, chosenPermit } from '../permits/views.ts';
+import type { ListedState, Sort } from './inputs.ts';
 
 export interface ListInput {
   kind?: Kind | undefined;
   prefix?: string | undefined;
   holder?: string | undefined;
-  state?: LeaseState | undefined;
+  state?: ListedState | undefined;
   sort?: Sort | undefined;
   limit?: number | undefined;
   cursor?: string | undefined;
 }
 
-/** One key of a list. Of a pool, the fields of `LeaseView` are those of the permit that ends first. */
+/** One key of a list. Of a pool, the fields of `LeaseView` are those of the permit that ends first, or with the sort `held` of the oldest permit. */
 export interface ListedKey extends LeaseView {
   kind: Kind;
   /** Up to how many tasks and callers are in line: the hints of the record count some that have left too. A count of the line would cost a query for each row. */
@@ -67,7 +66,7 @@ async function readPage(dependencies: LeaseDependencies, query: ListInput, call:
   const now = dependencies.clock.now();
   let read = 0;
   for (; read < items.length && page.rows.length < limit; read++) {
-    const row = listed(items[read] as Item, now, query.holder);
+    const row = listed(items[read] as Item, now, { holder: query.holder });
     if (matches(row, query) && !page.add(row)) break;
   }
   // A scan can continue after any key of the table, not only after the one at which DynamoDB stopped.
@@ -85,14 +84,15 @@ async function readSorted(
 ): Promise<KeyPage> {
   const limit = query.limit ?? DEFAULT_LIMIT;
   const after = query.cursor === undefined ? undefined : placeIn(query.cursor, query.sort);
-  const placeOf = ({ key, expiresAt }: ListedKey): Place => [query.sort === 'key' ? '' : (expiresAt ?? NEVER), key];
+  const placeOf = (row: ListedKey): Place => [VALUES[query.sort](row), row.key];
   const now = dependencies.clock.now();
   let first: ListedKey[] = [];
   let from: string | undefined;
   do {
     if (call.timeLeftMs() < LAST_PAGE_MS) throw tooLarge();
     const { items, last } = await scan(dependencies, { query, from, limit: ROWS_READ_PER_PAGE }, call);
-    const rows = items.map((item) => listed(item, now, query.holder)).filter((row) => matches(row, query));
+    const chosen: Chosen = { holder: query.holder, by: query.sort === 'held' ? 'age' : 'end' };
+    const rows = items.map((item) => listed(item, now, chosen)).filter((row) => matches(row, query));
     const later = rows.filter((row) => after === undefined || compare(placeOf(row), after) > 0);
     first = [...first, ...later].toSorted((one, other) => compare(placeOf(one), placeOf(other))).slice(0, limit + 1);
     from = last;
@@ -106,6 +106,19 @@ async function readSorted(
 
 /** Sorts after every instant. */
 const NEVER = '\uffff';
+
+/** No line is longer. */
+const MOST_WAITING = 10 ** 9;
+
+/** What a list is sorted by, before the key. */
+const VALUES: Record<Sort, (row: ListedKey) => string> = {
+  key: () => '',
+  expiry: ({ expiresAt }) => expiresAt ?? NEVER,
+  held: (row) => (hasHolder(row) && row.acquiredAt) || NEVER,
+  waiting: ({ waiting }) => String(Math.max(0, MOST_WAITING - waiting)).padStart(10, '0'),
+};
+
+const hasHolder = ({ state }: Pick<ListedKey, 'state'>): boolean => state === 'held' || state === 'expired';
 
 /** One page of a scan is answered in this time, as a rule. */
 const LAST_PAGE_MS = 1000;
@@ -174,7 +187,8 @@ function filter({ kind, prefix, holder, state }: ListInput, now: number) {
   if (kind === 'lease') conditions.push(aliased('NOT #lease_version = :pool', { ':pool': text(POOL) }));
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
   if (holder !== undefined) conditions.push(any(hasPool, aliased('#holder = :holder', { ':holder': text(holder) })));
-  if (state !== undefined) conditions.push(any(hasPool, isInState(state, now)));
+  if (state === 'active') conditions.push(any(isHeld, not(isUnmarked)));
+  else if (state !== undefined) conditions.push(any(hasPool, isInState(state, now)));
   const [first, ...others] = conditions;
   if (!first) return {};
   const { ConditionExpression: FilterExpression, ...fields } = conditionFields(all(first, ...others));
@@ -182,17 +196,20 @@ function filter({ kind, prefix, holder, state }: ListInput, now: number) {
 }
 
 const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
-  (state === undefined || row.state === state) && (holder === undefined || row.holder === holder);
+  (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
 
-/** One key as a list shows it. @param holder of a pool, shows the permits of this holder */
-function listed(item: Item, now: number, holder: string | undefined): ListedKey {
+const isIn = (state: ListedState, row: ListedKey): boolean =>
+  state === 'active' ? hasHolder(row) || row.waiting > 0 : row.state === state;
+
+/** One key as a list shows it. @param chosen which permit of a pool stands for all */
+function listed(item: Item, now: number, chosen: Chosen): ListedKey {
   const key = item.key?.S ?? '';
   if (isPool(item)) {
     const record = parsePool(key, item);
     const { used, lastLimit, entries, waiters, lineOut } = record;
     const waiting = waitingBy(waiters, lineOut);
-    const first = firstToEnd(record, now, holder);
-    return { ...first, kind: 'pool', used, limit: lastLimit ?? null, holders: entries.length, waiting };
+    const permit = chosenPermit(record, now, chosen);
+    return { ...permit, kind: 'pool', used, limit: lastLimit ?? null, holders: entries.length, waiting };
   }
   const record = parseRecord(item);
   return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy(record.waiters, record.lineOut) };

@@ -5,6 +5,7 @@ import { outcomeUnknown, writing } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { type Broken, holderTerms } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { operatorOf } from '../line/ended.ts';
 import { hasNoEndMark, isInUse, isOf } from './conditions.ts';
 import { readPool } from './read.ts';
 import { entryOf, type PoolEntry, unusable } from './record.ts';
@@ -74,14 +75,18 @@ async function markEnding(dependencies: LeaseDependencies, { key, entry }: OnRec
   const { name, id } = entry;
   const { clock, clockSkewMs, ids } = dependencies;
   const now = clock.now();
+  const operator = operatorOf(call);
   const written = await updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#h.s = :now', '#h.v = :version'],
+      set: ['#h.s = :now', '#h.v = :version', ...(operator === undefined ? [] : ['#h.o = :operator'])],
       condition: all(isOf({ name, id }), hasNoEndMark(name), isInUse(name, now - clockSkewMs)),
-      values: { ':now': integer(now), ':version': text(ids.uuid()) },
+      values: {
+        ...{ ':now': integer(now), ':version': text(ids.uuid()) },
+        ...(operator !== undefined && { ':operator': text(operator) }),
+      },
     },
     call,
   );

@@ -42,6 +42,9 @@ export interface PoolEntry {
   limitBefore?: number | undefined;
   /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
   isEnding?: boolean;
+  /** When that was, and which authenticated operator did it. */
+  endingAt?: number | undefined;
+  brokenBy?: string | undefined;
 }
 
 /** The record of a pool (docs/protocols/pools.md#record). */
@@ -128,8 +131,8 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
     previous: parseEnded(map?.q?.M),
     limitBefore: number(map ?? {}, 'l'),
   };
-  const isEnding = map?.s !== undefined;
-  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine, isEnding };
+  const mark = { isEnding: map?.s !== undefined, endingAt: number(map ?? {}, 's'), brokenBy: map?.o?.S };
+  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine, ...mark };
 }
 
 function parseEnded(map: Item = {}): Ended | undefined {
@@ -185,7 +188,7 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 
 /** What is written for a new holder. */
 export function entryItem(
-  entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'answeredAt' | 'isEnding'>,
+  entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'answeredAt' | 'isEnding' | 'endingAt' | 'brokenBy'>,
 ): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, graceMs, ticket, previous, claimTtlMs, limitBefore } = entry;

@@ -2,6 +2,7 @@ import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason, Mode } from '../line/calls.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
+import { isInstant } from '../surroundings/clock.ts';
 import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
 import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
@@ -32,6 +33,9 @@ export interface PermitView extends HolderView {
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;
+  /** When that was, and the authenticated operator: an IAM ARN, or the subject of a JWT. Null if the record does not say. */
+  brokenAt: string | null;
+  brokenBy: string | null;
   data: Json;
 }
 
@@ -98,6 +102,8 @@ const permitView = (entry: PoolEntry, now: number): PermitView => ({
   execution: entry.execution ?? entry.endedExecution ?? null,
   inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
   ending: entry.isEnding === true,
+  brokenAt: entry.endingAt !== undefined && isInstant(entry.endingAt) ? instant(entry.endingAt) : null,
+  brokenBy: entry.brokenBy ?? null,
   data: entry.data ?? null,
 });
 
@@ -105,7 +111,7 @@ export function poolView(
   { key, used, lastLimit, limitBy, entries }: PoolRecord,
   now: number,
 ): Omit<PoolView, 'waiting' | 'waiters'> {
-  const holders = entries.toSorted((one, other) => one.fence - other.fence).map((entry) => permitView(entry, now));
+  const holders = entries.toSorted(byAge).map((entry) => permitView(entry, now));
   return { kind: 'pool', key, used, limit: lastLimit ?? null, limitBy: limitBy ?? null, holders };
 }
 
@@ -113,18 +119,30 @@ export function poolView(
 const byNextEnd = (now: number) => (one: PoolEntry, other: PoolEntry) =>
   Number(one.expiresAt <= now) - Number(other.expiresAt <= now) || byEnd(one, other);
 
-/** The permit that ends first, as a list of keys shows the pool. @param holder shows the permits of this holder alone */
-export function firstToEnd({ key, entries }: PoolRecord, now: number, holder?: string) {
-  const shown = entries.filter((entry) => holder === undefined || entry.holder === holder);
-  const [first] = shown.toSorted(byNextEnd(now));
+/** Which permit stands for all of a pool. */
+export interface Chosen {
+  /** Only a permit of this holder. */
+  holder?: string | undefined;
+  /** The permit that ends first, which is the default, or the oldest permit. */
+  by?: 'end' | 'age' | undefined;
+}
+
+/** The permit that a list of keys shows of a pool. If one of them has not expired, it is one of those. */
+export function chosenPermit({ key, entries }: PoolRecord, now: number, { holder, by }: Chosen) {
+  const own = entries.filter((entry) => holder === undefined || entry.holder === holder);
+  const shown = own.toSorted(by === 'age' ? byAge : byEnd);
+  const first = shown.find(({ expiresAt }) => expiresAt > now) ?? shown[0];
   if (!first) return { ...EMPTY, key };
   const { mode: _, weight: __, ...permit } = permitView(first, now);
   return { key, ...permit };
 }
 
+const byAge = (one: PoolEntry, other: PoolEntry): number => one.fence - other.fence;
+
 const EMPTY = {
   ...{ state: 'free' as const, holder: null, fence: null, acquiredAt: null, expiresAt: null, remainingMs: null },
-  ...{ ttlSeconds: null, execution: null, inGrace: false, ending: false, data: null },
+  ...{ ttlSeconds: null, execution: null, inGrace: false, ending: false },
+  ...{ brokenAt: null, brokenBy: null, data: null },
 };
 
 /** LeaseHeld lists up to this many holders. */

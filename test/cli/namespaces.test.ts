@@ -75,7 +75,7 @@ it('takes every verb that calls the service to the namespace', async () => {
   expect(await lines(['expired'], inTeam)).toEqual([]);
   expect((await run(['clean', '--yes'], inTeam)).stdout).toBe('0 deleted, 0 spared\n');
   const watched = await run(['watch', 'never-held', '--until', 'free'], inTeam);
-  expect(watched.stdout).toContain('never-held is free');
+  expect(watched.stdout).toContain('never-held: no record (never used, or last used before the retention)');
   expect((await run(['cancel', 'k', '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10'], inTeam)).code).toBe(1);
   for (const [name, verb] of Object.entries(VERBS))
     expect(helpOf(name, verb).includes('--namespace NAME'), name).toBe(!verb.isLocal);

@@ -81,7 +81,7 @@ describe.runIf(executablePath)('the page', () => {
       expect(await violations(writing)).toEqual([]);
 
       const stranger = await site.open('', { url: writer.url, expectsRefusals: true });
-      await stranger.getByRole('alert').getByText('This page is not let in').waitFor();
+      await stranger.getByRole('alert').getByText('No valid token').waitFor();
       expect(await stranger.getByRole('link', { name: 'guarded' }).count()).toBe(0);
     } finally {
       await Promise.all([reader.stop(), writer.stop()]);

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import * as z from 'zod/mini';
-import { post, throughTask } from '../support/stack/adapters.ts';
+import { httpEvent, post, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { capturedLog } from '../support/stack/log.ts';
 
 const lines = capturedLog();
@@ -66,6 +66,24 @@ it('a plain call is one write to standard output, of at most 600 bytes, with its
       _aws: { CloudWatchMetrics: [{ Namespace: 'Holdfast', Dimensions: [['service'], ['service', 'function']] }] },
     })),
   );
+});
+
+it('the lines of a break and of a cancelled ticket name the operator', async () => {
+  const { leaseWorld } = await import('../support/worlds/leases.ts');
+  const { handlers } = await leaseWorld();
+  const operator = 'arn:aws:iam::123456789012:user/operator';
+  const asOperator = (payload: object) =>
+    httpEvent('POST', { body: JSON.stringify(payload), authorizer: { iam: { userArn: operator } } });
+  const { body } = await post(handlers.acquire, { key: 'k', holder: 'h' });
+  await throughHttp(handlers.breakLease, asOperator({ key: 'k', fence: body.fence }));
+  await throughHttp(handlers.cancelWaiter, asOperator({ key: 'k', ticket: 'none' }));
+  vi.restoreAllMocks();
+
+  expect(requests()).toMatchObject([
+    { function: 'acquire' },
+    { function: 'breakLease', key: 'k', fence: body.fence, caller: operator },
+    { function: 'cancelWaiter', key: 'k', ticket: 'none', caller: operator },
+  ]);
 });
 
 it('below the log level the metrics go out alone, and nothing at all where there is no namespace', async () => {

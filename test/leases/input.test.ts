@@ -77,7 +77,7 @@ const BAD_QUERIES: [query: Record<string, string>, issues: Record<string, string
   [{ limit: '1001' }, { limit: 'must be at most 1,000' }],
   [{ limit: '1.5' }, { limit: 'must be a whole number' }],
   [{ limit: '' }, { limit: 'must be a whole number' }],
-  [{ state: 'stuck' }, { state: 'must be one of held, expired, released, free' }],
+  [{ state: 'stuck' }, { state: 'must be one of held, expired, released, free, active' }],
   [{ order: 'key' }, { order: 'is not a known field' }],
 ];
 

@@ -353,48 +353,6 @@ describe('waiters of the other kind', () => {
   );
 });
 
-describe('the list of keys', () => {
-  it('shows each key once with its kind, its holders, used of limit and the length of its line', async () => {
-    const own = await queueWorld({ clock });
-    const take = acquireKey(own.dependencies);
-    const list = documented('readLeases', lookUp(own.dependencies));
-    const enter = (asked: object) => take(input.parse({ holder: 'tester', ...asked }), call());
-    await enter({ key: 'b lease', holder: 'x', ttlSeconds: 10 });
-    for (const holder of ['p', 'q']) await enter({ key: 'a pool', holder, limit: 2, ttlSeconds: 60 });
-    await enter({ key: 'a pool', holder: 'waits', limit: 2, taskToken: own.steps.newTask().token });
-    await enter({ key: 'c pool', holder: 'p', limit: 5, ttlSeconds: 5 });
-    const sorted = await list({ sort: 'key' }, call());
-    expect(sorted).toMatchObject({
-      leases: [
-        { key: 'a pool', kind: 'pool', state: 'held', holder: 'p', used: 2, limit: 2, holders: 2, waiting: 1 },
-        { key: 'b lease', kind: 'lease', state: 'held', holder: 'x', waiting: 0 },
-        { key: 'c pool', kind: 'pool', state: 'held', holder: 'p', used: 1, limit: 5, holders: 1, waiting: 0 },
-      ],
-      nextCursor: null,
-    });
-    const keysOf = async (query: object) => {
-      const found: string[] = [];
-      for (let cursor: string | null | undefined; cursor !== null; ) {
-        const page = (await list({ ...query, ...(cursor && { cursor }) }, call())) as {
-          leases: { key: string }[];
-          nextCursor: string | null;
-        };
-        found.push(...page.leases.map(({ key }) => key));
-        cursor = page.nextCursor;
-      }
-      return found;
-    };
-    expect(await keysOf({ sort: 'expiry', limit: 1 })).toEqual(['c pool', 'b lease', 'a pool']);
-    expect(await keysOf({ sort: 'key', limit: 2 })).toEqual(['a pool', 'b lease', 'c pool']);
-    expect(await keysOf({ kind: 'lease' })).toEqual(['b lease']);
-    expect((await keysOf({ kind: 'pool', limit: 1 })).toSorted()).toEqual(['a pool', 'c pool']);
-    expect((await keysOf({ holder: 'p' })).toSorted()).toEqual(['a pool', 'c pool']);
-    clock.advance(5001);
-    expect(await keysOf({ state: 'expired' })).toEqual(['c pool']);
-    await own.steps.stop();
-  });
-});
-
 describe('limits that disagree', () => {
   it('the answer says which limit the grant before had named, and the record remembers who named the last limit', async () => {
     const key = 'limits';

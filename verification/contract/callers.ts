@@ -6,7 +6,7 @@ import { languages } from '../../test/support/programs/callers.ts';
 const HELP = `npm run contract:callers: builds the examples of docs/callers.md, and runs the test that calls through them.
 
 They are built in ~/.cache/holdfast/callers, once for each text. npm test runs those that are there, and curl and Python
-where they are installed. What cannot be built here is skipped, and says so.`;
+if they are installed. Python needs boto3 to sign: python3 -m venv .venv && .venv/bin/pip install boto3. What cannot be built here is skipped, and says so.`;
 
 async function main(): Promise<number> {
   const { values } = readOptions({ help: { type: 'boolean', short: 'h' } });
@@ -20,7 +20,7 @@ async function main(): Promise<number> {
         () => console.log(`${name}: built`),
         (error: Error) => console.log(`${name}: skipped, it cannot be built here\n${error.message}`),
       );
-  const child = spawn('npx', ['vitest', 'run', '--project', 'product', 'test/docs/callers.test.ts'], {
+  const child = spawn('npx', ['vitest', 'run', '--project', 'product', 'test/docs/callers'], {
     stdio: 'inherit',
   });
   const [code] = await once(child, 'exit');

@@ -42,7 +42,7 @@ async function answer(options: ConsoleOptions, request: IncomingMessage, respons
   if (await answerPage(request, response, pageFiles)) return;
   if (!hasToken(request, options.token))
     return reply(response, 401, {
-      message: 'The call has not the token of the address that holdfast console printed.',
+      message: 'This tab has no token, or the token of an earlier start of the command.',
     });
   const { method, url = '' } = request;
   const [path = '', query = ''] = url.split('?');

@@ -19,6 +19,7 @@ export const breakVerb: Verb = {
   summary: 'end the lease or the permit that you saw, by its fence',
   usage: 'KEY',
   words: [1, 1],
+  takesKey: true,
   options: {
     fence: { value: 'N', help: 'the fence of the lease or the permit, as queue shows it' },
     now: { help: 'give the key to the next caller at once, although the holder may still work' },

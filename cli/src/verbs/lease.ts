@@ -11,6 +11,7 @@ export const acquire: Verb = {
   summary: 'acquire a lease for a script, and print the file that holds its proof',
   usage: 'KEY',
   words: [1, 1],
+  takesKey: true,
   options: {
     ...ACQUIRE_OPTIONS,
     'lease-file': { value: 'FILE', help: 'a new file for the proof' },

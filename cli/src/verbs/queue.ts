@@ -2,7 +2,7 @@ import type { components } from '../../../client/src/contract.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
 import type { Verb } from '../verb.ts';
-import { stateText, untilText, usedText } from './words.ts';
+import { agoText, endText, NO_RECORD, nameOf, stateText, untilText, usedText } from './words.ts';
 
 type Schemas = components['schemas'];
 
@@ -10,6 +10,7 @@ export const queue: Verb = {
   summary: 'show who holds a key, and the line of those who wait for it',
   usage: 'KEY',
   words: [1, 1],
+  takesKey: true,
   options: { limit: { value: 'N', help: 'how many of them to list (1000)' } },
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
@@ -20,6 +21,8 @@ export const queue: Verb = {
       return 0;
     }
     if (read.kind === 'pool') pool(read, output);
+    // A deployment of 0.2.0 does not say whether there is a record.
+    else if (read.hasRecord === false) output.fields({ key: read.key, state: NO_RECORD, waiting: read.waiting });
     else lease(read, output);
     waiters(read, output);
     return 0;
@@ -27,11 +30,27 @@ export const queue: Verb = {
 };
 
 function lease(read: Schemas['LeaseWithQueue'], output: Output): void {
-  const { kind, key, holder, fence, acquiredAt, remainingMs, execution, data, waiting } = read;
-  const [state, ends] = [stateText(read), untilText(remainingMs)];
+  const { kind, key, holder, fence, execution, data, waiting, previous } = read;
+  const [state, ends] = [stateText(read), endText(read)];
+  const since = sinceText(read.acquiredAt);
   const shared = data === null ? null : JSON.stringify(data);
-  output.fields({ key, kind, state, holder, fence, since: acquiredAt, ends, execution, data: shared, waiting });
+  output.fields({
+    ...{ key, kind, state, holder: holder && nameOf(holder), fence, since, ends, execution, data: shared, waiting },
+    ...(read.brokenAt && { broken: brokenText(read) }),
+    ...(previous && { previous: previousText(previous) }),
+  });
 }
+
+const sinceText = (at: string | null): string | null => at && `${at} (${agoText(at)} ago)`;
+
+/** When a lease was broken, and by whom if the record says so. */
+const brokenText = ({ brokenAt, brokenBy }: Pick<Schemas['Lease'], 'brokenAt' | 'brokenBy'>): string =>
+  `${sinceText(brokenAt)}${brokenBy ? ` by ${brokenBy}` : ''}`;
+
+const ENDED = { released: 'released', expired: 'expired', broken: 'broken', executionEnded: 'its execution ended' };
+
+const previousText = ({ holder, ended, at, by }: Schemas['PreviousHolder']): string =>
+  `${nameOf(holder)}, ${ENDED[ended]} ${sinceText(at)}${by ? ` by ${by}` : ''}`;
 
 function pool(read: Schemas['Pool'], output: Output): void {
   const { kind, key, limitBy, holders, waiting } = read;
@@ -39,32 +58,47 @@ function pool(read: Schemas['Pool'], output: Output): void {
   if (holders.length === 0) return;
   output.line('');
   output.table(
-    ['HOLDER', 'STATE', 'FENCE', 'SINCE', 'ENDS', 'MODE', 'WEIGHT'],
+    ['HOLDER', 'STATE', 'FENCE', 'HELD', 'ENDS', 'MODE', 'WEIGHT'],
     holders.map((permit) => [
-      permit.holder,
+      nameOf(permit.holder),
       stateText(permit),
       permit.fence,
-      permit.acquiredAt,
-      untilText(permit.remainingMs),
+      agoText(permit.acquiredAt),
+      endText(permit),
       permit.mode,
       permit.weight,
     ]),
   );
+  const broken = holders.filter(({ brokenAt }) => brokenAt);
+  if (broken.length > 0) output.line('');
+  for (const permit of broken) output.line(`${nameOf(permit.holder)}: broken ${brokenText(permit)}`);
 }
 
 function waiters({ waiters: rows = [] }: Pick<Schemas['Pool'], 'waiters'>, output: Output): void {
   if (rows.length === 0) return;
   output.line('');
   output.table(
-    ['PLACE', 'KIND', 'HOLDER', 'SINCE', 'DEADLINE', 'TICKET'],
-    rows.map(({ kind, holder, parkedAt, deadline, ticket }, at) => [at + 1, kind, holder, parkedAt, deadline, ticket]),
+    ['PLACE', 'KIND', 'HOLDER', 'WAITED', 'GIVES UP', 'TICKET'],
+    rows.map((waiter, at) => [
+      at + 1,
+      waiter.kind,
+      nameOf(waiter.holder),
+      agoText(waiter.parkedAt),
+      givesUpText(waiter),
+      waiter.ticket,
+    ]),
   );
 }
+
+/** The deadline of a caller is that of one call. Whether the caller asks again then, only the caller knows. */
+const givesUpText = ({ kind, deadline }: Schemas['Waiter']): string | null =>
+  kind === 'task' ? untilText(Date.parse(deadline) - Date.now()) : null;
 
 export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a key',
   usage: 'KEY TICKET',
   words: [2, 2],
+  takesKey: true,
   options: {},
   notes: 'The exit code is 1 if no waiter has that ticket.',
   example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',

@@ -17,6 +17,7 @@ export const run: Verb = {
   summary: 'run a command under a lease, and never past it',
   usage: 'KEY -- COMMAND ...',
   words: [1, 1],
+  takesKey: true,
   takesCommand: true,
   options: {
     ...ACQUIRE_OPTIONS,

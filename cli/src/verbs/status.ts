@@ -1,53 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { components } from '../../../client/src/contract.ts';
-import type { Verb } from '../verb.ts';
-import { stateText, untilText, usedText } from './words.ts';
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { Arguments } from '../arguments.ts';
+import { EXIT } from '../exit-codes.ts';
+import { exitCodeOf, messageOf, misuse } from '../failure.ts';
+import type { Output } from '../output.ts';
+import type { Service } from '../service.ts';
+import type { Call, Verb } from '../verb.ts';
+import { agoText, endText, nameOf, stateText, usedText } from './words.ts';
 
 type Row = components['schemas']['ListedKey'];
 
-const STATES = ['held', 'expired', 'released', 'free'] as const;
+const STATES = ['active', 'held', 'expired', 'released', 'free'] as const;
 const KINDS = ['lease', 'pool'] as const;
-const SORTS = ['key', 'expiry'] as const;
+const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
+type Sort = (typeof SORTS)[number];
+
+/** The rows that one call of the service can list. */
+const MOST_LIMITED = 1000;
 
 export const status: Verb = {
-  summary: 'list all keys: leases and pools, who holds them, and who waits',
+  summary: 'list the keys in use: leases and pools, who holds them, and who waits',
   usage: '[PREFIX]',
   words: [0, 1],
+  takesKey: true,
   options: {
+    all: { help: 'all keys, with those that were released' },
+    state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
     kind: { value: 'KIND', help: 'only keys of this kind', choices: KINDS },
-    state: { value: 'STATE', help: 'only keys in this state', choices: STATES },
     holder: { value: 'NAME', help: 'only keys of this holder' },
-    sort: { value: 'BY', help: 'by key, or by which ends first (key)', choices: SORTS },
+    sort: { value: 'BY', help: 'by what: which ends first, which is held longest, the longest line', choices: SORTS },
+    limit: { value: 'N', help: 'only the first N keys' },
+    watch: { help: 'look again and again, and print what has changed' },
+    interval: { value: 'SECONDS', help: 'how often to look (2)' },
   },
-  notes:
-    'In the row of a pool, HOLDER to ENDS are those of the permit that ends first. WAITING is up to how many are in line. ' +
-    'holdfast queue KEY shows all holders, and counts the line.',
-  example: 'holdfast status jobs/ --state held --sort expiry',
-  async run({ arguments: args, output, connect }) {
-    const [prefix] = args.words;
-    const kind = args.text('kind') as (typeof KINDS)[number] | undefined;
-    const state = args.text('state') as (typeof STATES)[number] | undefined;
-    const holder = args.text('holder');
-    const filter = {
-      ...(prefix && { prefix }),
-      ...(kind && { kind }),
-      ...(state && { state }),
-      ...(holder && { holder }),
-    };
-    const sort = args.text('sort');
-    const rows: Row[] = [];
-    // All pages are read, so the command sorts: a page that the service sorts costs a read of the whole table.
-    for await (const row of connect().rows('readLeases', filter, ({ leases }) => leases)) {
-      if (output.isJson && !sort) output.json(row);
-      else rows.push(row);
-    }
-    rows.sort(sort === 'expiry' ? byExpiry : byKey);
-    if (output.isJson) for (const row of rows) output.json(row);
-    else output.table(HEAD, rows.map(cells));
+  notes: `A key is active if it has a holder, expired or not, or if a caller or a task waits for it.
+In the row of a pool, HOLDER to ENDS are those of the permit that ends first, or with --sort held of the oldest permit.
+holdfast queue KEY shows all of them.`,
+  example: 'holdfast status jobs/ --sort held --limit 20',
+  async run(call) {
+    const { arguments: args, output, connect } = call;
+    const listing = listingOf(args);
+    const pauseMs = (args.number('interval', { least: 0.1, most: 3600 }) ?? 2) * 1000;
+    if (args.is('watch')) return watch(call, listing, pauseMs);
+    if (args.text('interval') !== undefined) throw misuse('--interval needs --watch');
+    if (output.isJson && !listing.sort) for await (const row of rowsOf(connect(), listing)) output.json(row);
+    else print(await read(connect(), listing), output);
     return 0;
   },
 };
 
-const HEAD = ['KEY', 'KIND', 'STATE', 'USED', 'HOLDER', 'FENCE', 'SINCE', 'ENDS', 'WAITING'];
+interface Listing {
+  filter: { prefix?: string; kind?: Row['kind']; state?: (typeof STATES)[number]; holder?: string };
+  /** Undefined if the rows come as the table has them. */
+  sort: Sort | undefined;
+  limit: number | undefined;
+}
+
+/** @throws Failure that names the wrong option */
+function listingOf(args: Arguments): Listing {
+  const [prefix] = args.words;
+  const [kind, holder] = [args.text('kind') as Row['kind'] | undefined, args.text('holder')];
+  const asked = args.text('state') as (typeof STATES)[number] | undefined;
+  if (asked && args.is('all')) throw misuse('--all and --state exclude each other');
+  const state = args.is('all') ? undefined : (asked ?? 'active');
+  return {
+    filter: { ...(prefix && { prefix }), ...(kind && { kind }), ...(state && { state }), ...(holder && { holder }) },
+    sort: (args.text('sort') as Sort | undefined) ?? (args.is('json') && !args.is('watch') ? undefined : 'key'),
+    limit: args.number('limit', { least: 1, most: MOST_LIMITED, whole: true }),
+  };
+}
+
+interface Read {
+  rows: Row[];
+  /** Whether there are more than the limit. */
+  hasMore: boolean;
+}
+
+async function read(service: Service, listing: Listing): Promise<Read> {
+  const { sort, limit } = listing;
+  const rows: Row[] = [];
+  for await (const row of rowsOf(service, listing, 1)) rows.push(row);
+  if (sort && sort !== 'held' && limit === undefined) rows.sort(COMPARE[sort]);
+  return { rows: rows.slice(0, limit), hasMore: limit !== undefined && rows.length > limit };
+}
+
+/**
+ * The service sorts the first few rows, which one page has. Each sorted page costs a read of the whole table, so `read` sorts all rows. Only the
+ * service knows the oldest permit of a pool.
+ * @param more how many rows beyond the limit
+ */
+async function* rowsOf(service: Service, { filter, sort, limit }: Listing, more = 0): AsyncGenerator<Row> {
+  const most = limit === undefined ? Number.POSITIVE_INFINITY : limit + more;
+  const isSorted = sort !== undefined && (sort === 'held' || limit !== undefined);
+  const request = { ...filter, ...(isSorted && { sort }), limit: Math.min(most, MOST_LIMITED) };
+  let count = 0;
+  for await (const row of service.rows('readLeases', request, ({ leases }) => leases)) {
+    yield row;
+    if (++count === most) return;
+  }
+}
+
+function print({ rows, hasMore }: Read, output: Output): void {
+  if (output.isJson) for (const row of rows) output.json(row);
+  else output.table(HEAD, rows.map(cells));
+  if (hasMore) output.note(`more keys match than the first ${rows.length}`);
+}
+
+/** Prints the list each time that it has changed. At a terminal the list is drawn again at each look. */
+async function watch({ output, connect, settings }: Call, listing: Listing, pauseMs: number): Promise<never> {
+  const service = connect({ onRetry: undefined, timeoutMs: pauseMs });
+  let seen = '';
+  for (let failed = false; ; ) {
+    try {
+      const { rows, hasMore } = await read(service, listing);
+      failed = false;
+      const now = fingerprint(rows);
+      const at = new Date().toISOString();
+      if (output.isJson) {
+        if (now !== seen) output.json({ at, leases: rows });
+      } else if (output.startScreen() || now !== seen) {
+        output.line(`${at}${hasMore ? `  the first ${rows.length} keys` : ''}`);
+        output.table(HEAD, rows.slice(0, output.screenLines - 3).map(cells));
+        output.line('');
+      }
+      seen = now;
+    } catch (error) {
+      if (!isHoldfastError(error) || exitCodeOf(error) !== EXIT.noAnswer) throw error;
+      if (!failed) output.note(messageOf(error, settings().endpoint));
+      failed = true;
+    }
+    await sleep(pauseMs);
+  }
+}
+
+/** A heartbeat is no change. */
+const fingerprint = (rows: Row[]): string =>
+  JSON.stringify(
+    rows.map((row) => [row.key, row.kind, stateText(row), row.used, row.limit, row.holders, row.fence, row.waiting]),
+  );
+
+const HEAD = ['KEY', 'KIND', 'STATE', 'USED', 'HOLDER', 'FENCE', 'HELD', 'ENDS', 'WAITING'];
+
+const hasHolder = ({ state }: Row): boolean => state === 'held' || state === 'expired';
 
 const cells = (row: Row) => [
   row.key,
@@ -56,19 +151,25 @@ const cells = (row: Row) => [
   row.used === undefined ? null : usedText({ ...row, used: row.used }),
   holderText(row),
   row.fence,
-  row.acquiredAt,
-  untilText(row.remainingMs),
+  hasHolder(row) ? agoText(row.acquiredAt) : null,
+  endText(row),
   row.waiting || null,
 ];
 
 /** One holder of a pool stands for all. */
-const holderText = ({ holder, holders = 1 }: Row): string | null =>
-  holder !== null && holders > 1 ? `${holder} and ${holders - 1} more` : holder;
+function holderText({ holder, holders = 1 }: Row): string | null {
+  if (holder === null) return null;
+  return holders > 1 ? `${nameOf(holder)} and ${holders - 1} more` : nameOf(holder);
+}
 
 const byKey = (left: Row, right: Row): number => (left.key < right.key ? -1 : 1);
 
-/** A key without an end comes last. */
-const byExpiry = (left: Row, right: Row): number => {
-  const [one, other] = [left.expiresAt ?? '\uffff', right.expiresAt ?? '\uffff'];
-  return one === other ? byKey(left, right) : one < other ? -1 : 1;
+const COMPARE: Record<Exclude<Sort, 'held'>, (left: Row, right: Row) => number> = {
+  key: byKey,
+  // A key without an end comes last.
+  expiry: (left, right) => {
+    const [one, other] = [left.expiresAt ?? '\uffff', right.expiresAt ?? '\uffff'];
+    return one === other ? byKey(left, right) : one < other ? -1 : 1;
+  },
+  waiting: (left, right) => right.waiting - left.waiting || byKey(left, right),
 };

@@ -4,7 +4,7 @@ import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { ReadKey } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { stateText, usedText } from './words.ts';
+import { NO_RECORD, nameOf, stateText, usedText } from './words.ts';
 
 const UNTIL = ['held', 'free'] as const;
 
@@ -12,6 +12,7 @@ export const watch: Verb = {
   summary: 'print a line at each change of a lease or a pool',
   usage: 'KEY',
   words: [1, 1],
+  takesKey: true,
   noTimeout: true,
   options: {
     interval: { value: 'SECONDS', help: 'how often to look (1)' },
@@ -49,14 +50,16 @@ const holdersOf = (read: ReadKey) => (read.kind === 'pool' ? read.holders : [rea
 
 const fingerprint = (read: ReadKey): string => {
   const holders = holdersOf(read).map((one) => [stateText(one), one.holder, one.fence]);
-  return JSON.stringify([read.kind, read.waiting, read.kind === 'pool' && usedText(read), holders]);
+  const record = read.kind === 'pool' ? usedText(read) : read.hasRecord;
+  return JSON.stringify([read.kind, read.waiting, record, holders]);
 };
 
 function lineOf(read: ReadKey): string {
   const line = read.waiting > 0 ? `, ${read.waiting} in line` : '';
   if (read.kind === 'pool') return `${read.key} is a pool, in use: ${usedText(read)}${byWhom(read.holders)}${line}`;
   const { key, state, holder, fence, acquiredAt, expiresAt } = read;
-  const by = holder === null ? '' : ` by ${holder}`;
+  if (read.hasRecord === false) return `${key}: ${NO_RECORD}${line}`;
+  const by = holder === null ? '' : ` by ${nameOf(holder)}`;
   const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt}, until ${expiresAt}` : '';
   return `${key} is ${stateText(read)}${state === 'free' ? '' : by}${held}${line}`;
 }
@@ -68,7 +71,7 @@ function byWhom(holders: { holder: string; state: string; ending: boolean }[]): 
   if (holders.length === 0) return '';
   const named = holders
     .slice(0, MOST_NAMED)
-    .map((one) => (stateText(one) === 'held' ? one.holder : `${one.holder} (${stateText(one)})`));
+    .map((one) => (stateText(one) === 'held' ? nameOf(one.holder) : `${nameOf(one.holder)} (${stateText(one)})`));
   const more = holders.length > MOST_NAMED ? ` and ${holders.length - MOST_NAMED} more` : '';
   return ` by ${named.join(', ')}${more}`;
 }

@@ -16,6 +16,14 @@ export function duration(ms: number): string {
     .join(' ');
 }
 
+/** How long ago an instant was: `4m 5s`, by the clock of this machine. Null for an instant that is not known. */
+export const agoText = (at: string | null): string | null =>
+  at === null ? null : duration(Date.now() - Date.parse(at));
+
+/** When a lease ends, or ended. */
+export const endText = ({ remainingMs, expiresAt }: { remainingMs: number | null; expiresAt: string | null }) =>
+  remainingMs === 0 && expiresAt !== null ? `${agoText(expiresAt)} ago` : untilText(remainingMs);
+
 /** How much of a lease is left. */
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
@@ -28,6 +36,15 @@ export const usedText = ({ used, limit }: { used: number; limit?: number | null 
   if (used >= EXCLUSIVE_WEIGHT) return 'all';
   return limit ? `${used} of ${limit}` : String(used);
 };
+
+/** The state of a key without a record. */
+export const NO_RECORD = 'no record (never used, or last used before the retention)';
+
+/** The ARN of an execution of Step Functions: the name of its state machine, and its own name. */
+const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
+
+/** The name of a holder for people: of an execution without what all ARNs of a deployment share, `machine:run-42`. */
+export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
 /** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */
 export const stateText = ({ state, ending }: { state: string; ending: boolean }): string =>

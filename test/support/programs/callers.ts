@@ -3,12 +3,12 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** One example of docs/callers.md, and how to build and start it. */
+/** One example of docs/callers.md, and how to build and start it. Python has tests of its own. */
 export interface Language {
   name: string;
   /** The folder of the build, if there is anything to build. */
@@ -22,22 +22,30 @@ export interface Language {
 
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'holdfast', 'callers');
 
-/** The blocks of a document by language, each joined. */
+/** The last block of a document in each language. */
 async function blocksOf(file: string): Promise<Record<string, string>> {
   const blocks = [...(await readFile(file, 'utf8')).matchAll(/^```(\w+)\n(.*?)^```/gms)];
   return Object.fromEntries(blocks.map(([, language = '', text = '']) => [language, text]));
 }
 
-const python =
-  ['.venv/bin/python', 'python3'].find((command) => command === 'python3' || existsSync(command)) ?? 'python3';
+/** The Python of the virtual environment of this checkout, or of this machine. */
+export const PYTHON = existsSync('.venv/bin/python') ? resolve('.venv/bin/python') : 'python3';
+
+/** The module and the program of the Python example. */
+export async function pythonExample(): Promise<{ module: string; program: string }> {
+  const blocks = [...(await readFile('docs/callers.md', 'utf8')).matchAll(/^```python\n(.*?)^```/gms)];
+  const [module = '', program = ''] = blocks.map(([, text]) => text);
+  return { module, program };
+}
+
+export const has = (command: string, ...args: string[]): Promise<boolean> =>
+  run(command, args).then(
+    () => true,
+    () => false,
+  );
 
 export async function languages(): Promise<Language[]> {
   const blocks = await blocksOf('docs/callers.md');
-  const has = (command: string, ...args: string[]) =>
-    run(command, args).then(
-      () => true,
-      () => false,
-    );
   return [
     {
       name: 'curl',
@@ -45,13 +53,6 @@ export async function languages(): Promise<Language[]> {
       ready: (await has('curl', '--version')) && (await has('jq', '--version')),
       build: async () => {},
       start: ['bash', '-c', blocks.bash ?? ''],
-    },
-    {
-      name: 'Python',
-      folder: undefined,
-      ready: await has(python, '-c', 'import botocore'),
-      build: async () => {},
-      start: [python, '-c', blocks.python ?? ''],
     },
     built(
       'Go',

@@ -1,7 +1,9 @@
 import { readHealth } from '../../../functions/contract/health.ts';
 import { whoami } from '../../../functions/contract/whoami.ts';
 import { localPage } from '../../../local/console.ts';
+import { breakGrant } from '../../../shared/locks/break.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
+import { call } from '../emulators/aws.ts';
 import { startApi } from '../stack/api.ts';
 import { commitWorld } from './commits.ts';
 import { expiryWorld } from './expiry.ts';
@@ -56,6 +58,9 @@ export async function consoleWorld() {
       await post('leases/acquire', { key, holder, taskToken: task.token, ...more });
       return task;
     },
+    /** Breaks a lease or a permit as an operator that an API has authenticated. */
+    breakAs: (principal: string, input: { key: string; fence: number; wait?: boolean }) =>
+      breakGrant(queue.dependencies)(input, call({ principal })),
     /** A lease that its holder let expire three hours ago. */
     abandon: (key: string, holder: string) => {
       const expiredAt = clock.now() - 3 * HOUR_MS;

@@ -1,0 +1,151 @@
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { acquire as acquireKey } from '../../shared/locks/acquire.ts';
+import { breakGrant } from '../../shared/locks/break.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { lookUp, type ReadInput } from '../../shared/locks/read.ts';
+import { release as giveBack } from '../../shared/locks/release.ts';
+import { call } from '../support/emulators/aws.ts';
+import { documented } from '../support/stack/contract.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+// Who broke a lease or a permit, and when, as every reader of the key sees it.
+
+const world = await queueWorld();
+afterAll(() => world.steps.stop());
+const { dependencies, clock, requests, steps, rawItem, executionEnded } = world;
+const taken = documented('acquire', acquireKey(dependencies));
+const released = documented('release', giveBack(dependencies));
+const broken = documented('breakLease', breakGrant(dependencies));
+const lookedUp = documented('readLeases', lookUp(dependencies));
+
+const OPERATOR = 'arn:aws:sts::123456789012:assumed-role/Operator/ann';
+const ann = call({ principal: OPERATOR });
+const bob = call({ principal: 'arn:aws:iam::123456789012:user/bob' });
+const worker = call({ principal: 'arn:aws:iam::123456789012:user/worker' });
+
+const input = acquireInput();
+const acquire = async (asked: object) => {
+  clock.advance(1);
+  const answer = await taken(input.parse({ holder: 'worker', ...asked }), worker);
+  return answer as Extract<typeof answer, { leaseId: string }>;
+};
+const park = async (asked: object) => {
+  const task = steps.newTask();
+  await acquire({ holder: 'next', taskToken: task.token, ...asked });
+  return task;
+};
+const release = ({ key, leaseId }: { key: string; leaseId: string }) => released({ key, leaseId }, worker);
+const look = (query: ReadInput) => lookedUp(query, call());
+const now = () => new Date(clock.now()).toISOString();
+
+beforeEach(() => {
+  clock.advance(60_000);
+});
+
+describe('the operator that broke a lease', () => {
+  it('is named with the moment while the lease ends, and after its release until the next grant', async () => {
+    const grant = await acquire({ key: 'waits' });
+    expect(await look({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null });
+    clock.advance(5000);
+    await broken({ key: 'waits', fence: grant.fence, wait: true }, ann);
+    const named = { brokenAt: now(), brokenBy: OPERATOR };
+    expect(await look({ key: 'waits' })).toMatchObject({ state: 'held', ending: true, ...named });
+    expect(await look({ prefix: 'waits' })).toMatchObject({ leases: [named] });
+    clock.advance(5000);
+    await release(grant);
+    expect(await look({ key: 'waits' })).toMatchObject({ state: 'released', ending: false, ...named });
+    const next = await acquire({ key: 'waits', holder: 'next' });
+    expect(next.previous).toMatchObject({ holder: 'worker', ended: 'broken', by: OPERATOR });
+    expect(await look({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null, previous: null });
+    expect(await rawItem('waits')).not.toHaveProperty('broken_by');
+  });
+
+  it('is named after a break at once', async () => {
+    const { fence } = await acquire({ key: 'at once' });
+    await broken({ key: 'at once', fence }, ann);
+    expect(await look({ key: 'at once' })).toMatchObject({ state: 'released', brokenAt: now(), brokenBy: OPERATOR });
+  });
+
+  it('stays the first one if another operator then breaks the lease at once', async () => {
+    const { fence } = await acquire({ key: 'twice' });
+    await broken({ key: 'twice', fence, wait: true }, ann);
+    const first = { brokenAt: now(), brokenBy: OPERATOR };
+    clock.advance(5000);
+    await broken({ key: 'twice', fence }, bob);
+    expect(await look({ key: 'twice' })).toMatchObject({ state: 'released', ...first });
+  });
+
+  it.each([
+    ['waits for the holder', true],
+    ['ends the lease at once', false],
+  ])('is named to the next in line, and to each reader, after a break that %s', async (name, wait) => {
+    const grant = await acquire({ key: name });
+    const task = await park({ key: name });
+    await broken({ key: name, fence: grant.fence, wait }, ann);
+    if (wait) await release(grant);
+    const previous = { holder: 'worker', fence: grant.fence, ended: 'broken', at: now(), by: OPERATOR };
+    expect(task.output).toMatchObject({ holder: 'next', previous });
+    expect(await look({ key: name })).toMatchObject({ holder: 'next', brokenAt: null, brokenBy: null, previous });
+    await release(task.output as { key: string; leaseId: string });
+    const last = await park({ key: name, holder: 'last' });
+    expect(last.output).toMatchObject({ previous: { holder: 'next', ended: 'released' } });
+    expect(last.output).not.toHaveProperty('previous.by');
+    expect(await rawItem(name)).not.toHaveProperty('prev_by');
+  });
+
+  it.each([true, false])(
+    'is not known if nothing authenticated the operator, and never the holder that releases: with wait %s',
+    async (wait) => {
+      const key = `unknown ${wait}`;
+      const grant = await acquire({ key });
+      const task = await park({ key });
+      await broken({ key, fence: grant.fence, wait }, call());
+      expect(await look({ key })).toMatchObject({ brokenBy: null });
+      if (wait) await release(grant);
+      expect(task.output).toMatchObject({ previous: { ended: 'broken' } });
+      expect(task.output).not.toHaveProperty('previous.by');
+    },
+  );
+
+  it('is not named for the holder after that, also if the execution of that holder ended before its ticket was deleted', async () => {
+    const key = 'after that';
+    const execution = steps.newExecution('RUNNING');
+    const { fence } = await acquire({ key });
+    const task = await park({ key, execution });
+    requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
+    await broken({ key, fence }, ann);
+    requests.faultsOf = {};
+    expect(task.output).toMatchObject({ previous: { by: OPERATOR } });
+    steps.executions.set(execution, 'ABORTED');
+    clock.advance(11_000);
+    await executionEnded(execution);
+    const { previous } = await acquire({ key, holder: 'last' });
+    expect(previous).toMatchObject({ holder: 'next', ended: 'executionEnded' });
+    expect(previous).not.toHaveProperty('by');
+  });
+
+  it('is named by at most 256 characters', async () => {
+    const { fence } = await acquire({ key: 'long' });
+    await broken({ key: 'long', fence }, call({ principal: 'x'.repeat(2000) }));
+    expect(await look({ key: 'long' })).toMatchObject({ brokenBy: 'x'.repeat(256) });
+  });
+});
+
+describe('the operator that broke a permit', () => {
+  it('is named with the moment while the permit ends', async () => {
+    const grant = await acquire({ key: 'pool', limit: 2 });
+    await acquire({ key: 'pool', holder: 'other', limit: 2 });
+    clock.advance(5000);
+    await broken({ key: 'pool', fence: grant.fence, wait: true }, ann);
+    const named = { brokenAt: now(), brokenBy: OPERATOR };
+    const none = { brokenAt: null, brokenBy: null };
+    const holders = [
+      { holder: 'worker', ending: true, ...named },
+      { holder: 'other', ending: false, ...none },
+    ];
+    expect(await look({ key: 'pool' })).toMatchObject({ holders });
+    expect(await look({ prefix: 'pool', holder: 'worker' })).toMatchObject({ leases: [named] });
+    await release(grant);
+    expect(await look({ key: 'pool' })).toMatchObject({ holders: [{ holder: 'other', ...none }] });
+  });
+});
