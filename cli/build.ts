@@ -2,7 +2,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { licencesText } from '../build/licences.ts';
-import { bundle } from './bundle.ts';
+import { bundle, bundleSearch } from './bundle.ts';
 
 /** The whole command with its page, in bytes after gzip. */
 const MAX_BYTES = 41_500;
@@ -11,7 +11,7 @@ const DIST = join(import.meta.dirname, 'dist');
 const FILE = join(DIST, 'holdfast.mjs');
 
 await rm(DIST, { recursive: true, force: true });
-const packages = await bundle(FILE);
+const packages = [...(await bundle(FILE)), ...(await bundleSearch(DIST))];
 await writeFile(join(DIST, 'LICENSES.txt'), await licencesText(packages));
 const size = gzipSync(await readFile(FILE)).length;
 console.log(`holdfast: ${size} bytes after gzip`);

@@ -9,7 +9,7 @@ import { bundle } from './bundle.ts';
  * In bytes after gzip: what `import 'holdfast-client'` loads, the signer, which the first signed request loads, and uploads,
  * which the first commit with content loads. All of them together are what a caller may come to load.
  */
-const MAX_BYTES = { index: 5100, sigv4: 800, content: 1000, all: 6800 };
+const MAX_BYTES = { index: 5200, sigv4: 800, content: 1000, all: 6900 };
 
 const DIST = join(import.meta.dirname, 'dist');
 
