@@ -114,7 +114,9 @@ function checkedUrl(text: string): string {
     throw misuse(`the endpoint must be a URL of http or https alone, not '${text.replace(/\/\/.*@/, '//***@')}'`);
   // Each request has a token or a signature, but for those to this machine.
   if (url.protocol === 'http:' && !isLoopback(url))
-    throw misuse(`the endpoint must be https, or be on this machine, not '${url.href}': a token would be readable on the way`);
+    throw misuse(
+      `the endpoint must be https, or be on this machine, not '${url.href}': a token or a signature could be read on the way`,
+    );
   return url.href.replace(/\/$/, '');
 }
 

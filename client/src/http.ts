@@ -19,8 +19,7 @@ export interface HttpOptions {
 }
 
 /** True if a URL is on this machine, where nobody can read along. */
-export const isLoopback = ({ hostname }: URL): boolean =>
-  /^(127\.[\d.]+|\[::1]|(.+\.)?localhost)$/.test(hostname);
+export const isLoopback = ({ hostname }: URL): boolean => /^(127\.[\d.]+|\[::1]|(.+\.)?localhost)$/.test(hostname);
 
 /**
  * Calls the API over HTTP.

@@ -1,20 +1,16 @@
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { request as send } from 'node:http';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type Listening, listen } from '../../local/listen.ts';
-import {
-  containerEndpoint,
-  type FakeKeys,
-  instanceMetadata,
-  ssoPortal,
-  sts,
-} from '../support/programs/aws-sources.ts';
+import { containerEndpoint, type FakeKeys, instanceMetadata, ssoPortal, sts } from '../support/programs/aws-sources.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
 
-const { api, cli } = await cliWorld();
+const { api, cli, holdfast } = await cliWorld();
 
 /** The names of an API of AWS, which requests are signed for, lead to this machine. */
 const RESOLVE = `import dns from 'node:dns';
@@ -56,8 +52,7 @@ async function machine() {
   await mkdir(join(home, '.aws/sso/cache'), { recursive: true });
   const { endpoint, seen } = await signedApi();
   const base = { HOME: home, NODE_OPTIONS, HOLDFAST_ENDPOINT: endpoint, AWS_EC2_METADATA_DISABLED: 'true' };
-  const holdfast = (args: string[], env: Record<string, string> = {}) =>
-    cli.start(args, { env: { ...base, ...env } });
+  const holdfast = (args: string[], env: Record<string, string> = {}) => cli.start(args, { env: { ...base, ...env } });
   const write = async (path: string, text: string) => {
     await writeFile(join(home, path), text);
     return join(home, path);
@@ -90,7 +85,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     });
   });
 
-  it('the endpoint of EKS Pod Identity, with the token of its file, which is read again for each request of keys', async () => {
+  it('the endpoint of EKS Pod Identity, with the token of its file', async () => {
     const { used, write } = await machine();
     const endpoint = kept(await containerEndpoint(() => 'pod token', hour('POD')));
     const file = await write('pod-token', 'pod token');
@@ -307,44 +302,83 @@ describe.concurrent('without credentials the command exits with 77, and says in 
   });
 });
 
-describe.concurrent('holdfast run', () => {
-  const beats = (seen: { path: string; id: string | undefined }[]) =>
-    seen.filter(({ path }) => path.endsWith('heartbeat')).map(({ id }) => id);
+it('the command without the program beside it that searches keys says which file is missing', async () => {
+  const folder = await mkdtemp(join(cli.folder, 'alone-'));
+  const alone = join(folder, 'holdfast.mjs');
+  await copyFile(cli.file, alone);
+  const env = {
+    PATH: process.env.PATH,
+    HOME: folder,
+    HOLDFAST_ENDPOINT: 'https://api.example',
+    AWS_REGION: 'eu-west-1',
+  };
+  const { code, stderr } = await promisify(execFile)(process.execPath, [alone, 'status'], { env }).catch(
+    (error) => error,
+  );
+  expect(code).toBe(77);
+  expect(stderr).toContain(`; ${join(folder, 'credentials.mjs')} is missing, which is a part of this command\n`);
+});
 
-  it('signs its heartbeats with new keys before the old ones expire, without waiting for them', async () => {
-    const { holdfast, seen } = await machine();
+describe.concurrent('an endpoint of http on another machine is refused before anything is sent', () => {
+  const endpoint = 'http://api.example:8080/stage';
+  const refused = `holdfast: the endpoint must be https, or be on this machine, not '${endpoint}': a token or a signature could be read on the way\n`;
+
+  it.each<[string, Record<string, string>]>([
+    ['a token', { HOLDFAST_TOKEN: 'jwt' }],
+    ['AWS keys of the environment', { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_REGION: 'eu-west-1' }],
+    ['AWS keys that are not searched yet', { AWS_REGION: 'eu-west-1' }],
+  ])('with %s', async (_, env) => {
+    const { home, holdfast, write } = await machine();
+    await mkdir(join(home, '.config/holdfast'), { recursive: true });
+    await write('.config/holdfast/config.json', JSON.stringify({ profiles: { far: { endpoint } } }));
+    for (const args of [
+      ['status', '--endpoint', endpoint],
+      ['run', 'k', '--profile', 'far', '--', 'true'],
+    ]) {
+      const { code, stdout, stderr } = await holdfast(args, env).exited;
+      expect([code, stdout]).toEqual([64, '']);
+      expect(stderr).toContain(refused);
+    }
+    const doctor = await holdfast(['doctor', '--endpoint', endpoint], env).exited;
+    expect([doctor.code, doctor.stdout]).toEqual([64, refused.replace('holdfast:', 'failed  configuration:')]);
+  });
+});
+
+describe.concurrent('keys that expire are searched again', () => {
+  it('before they expire, and requests do not wait for the new ones, nor does the end of the command', async () => {
+    const { holdfast: start, seen } = await machine();
     let [issued, hangs] = [0, false];
-    // Within the time in which new keys are asked for.
+    // Within the time in which new keys are searched.
     const endpoint = kept(
       await listen((_, response) => {
         if (hangs) return;
-        const expiration = new Date(Date.now() + 60_000).toISOString();
+        const expiration = new Date(Date.now() + 200_000).toISOString();
         const keys = { AccessKeyId: `KEY${++issued}`, SecretAccessKey: 's', Token: 't', Expiration: expiration };
         response.end(JSON.stringify(keys));
       }),
     );
     const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: endpoint.url };
-    const { child, exited } = holdfast(['run', 'renewed', '--ttl', '2', '--', 'sleep', '600'], env);
-    await until(() => new Set(beats(seen)).size).toBeGreaterThan(2);
+    const { exited } = start(['watch', 'renewed', '--interval', '0.2', '--until', 'held'], env);
+    await until(() => new Set(seen.map(({ id }) => id)).size).toBeGreaterThan(2);
     hangs = true;
-    const before = beats(seen).length;
-    await until(() => beats(seen).length).toBeGreaterThan(before + 2);
-    child.kill('SIGTERM');
-    expect((await exited).code).toBe(143);
-    expect(seen.at(-1)?.path).toBe('/v1/leases/release');
+    const before = seen.length;
+    await until(() => seen.length).toBeGreaterThan(before + 5);
+    await using _ = await holdfast.acquire('renewed', { ttlSeconds: 600 });
+    const startedAt = performance.now();
+    expect((await exited).code).toBe(0);
+    expect(performance.now() - startedAt).toBeLessThan(20_000); // a search may take 30 s
   });
 
-  it('waits for new keys if the old ones have expired', async () => {
-    const { holdfast, seen } = await machine();
+  it('after they have expired, and a request waits for the new ones', async () => {
+    const { holdfast: start, seen } = await machine();
     let issued = 0;
-    // The SDK takes whole seconds.
     const keys = () => ({ id: `SHORT${++issued}`, expiresAt: Date.now() + 2000 });
     const { url } = kept(await containerEndpoint(() => 'task', keys));
     const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: url, AWS_CONTAINER_AUTHORIZATION_TOKEN: 'task' };
-    const { code } = await holdfast(['run', 'expired', '--ttl', '9', '--', 'sleep', '5'], env).exited;
+    const { code } = await start(['run', 'expired', '--', 'sleep', '3'], env).exited;
     expect(code).toBe(0);
+    expect(seen.map(({ path }) => path)).toEqual(['/v1/leases/acquire', '/v1/leases/release']);
+    expect(seen.map(({ id }) => id)).toEqual(['SHORT1', `SHORT${issued}`]);
     expect(issued).toBeGreaterThan(1);
-    expect(seen.at(-1)?.path).toBe('/v1/leases/release');
-    expect(seen.at(-1)?.id).not.toBe('SHORT1');
   });
 });
