@@ -95,7 +95,7 @@ const SMALL: MinifyOptions = {
  * service, the command line, the providers of credentials, what we use of Node and of a browser, or what we print has too: Terser cannot tell whose a property is.
  */
 export const OWN_OF_VERBS =
-  'after arguments choices command complaint confirmed connect deadlines example exited fail fields ' +
+  'after arguments choices command complaint confirmed connect example exited fail fields ' +
   'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
   'least leftMs line linked look lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
   'output parent progress readable readLease releaseTimeoutMs remove say settings show staged summary ' +
@@ -160,6 +160,16 @@ function requiringOnce(code: string): string {
   return once.replace(/\(0, (import_\w+\.\w+)\)\(/g, '$1(');
 }
 
+const GUARD = {
+  bundle: true,
+  format: 'cjs',
+  platform: 'node',
+  target: 'node20',
+  minify: true,
+  write: false,
+  logLevel: 'warning',
+} as const;
+
 const inOneFile: Plugin = {
   name: 'in one file',
   setup: (setup) => {
@@ -167,8 +177,16 @@ const inOneFile: Plugin = {
       contents: 'export const pageFiles = async () => page;',
       loader: 'js',
     }));
-    // Only a reader of the source needs the indentation of the scripts for the shell.
-    setup.onLoad({ filter: /run\/scripts\.ts$/ }, async ({ path }) => ({
+    // The guard is text for `node -e`, so that the command stays one file.
+    setup.onLoad({ filter: /guard\/program\.ts$/ }, async ({ path }) => {
+      const { outputFiles } = await build({ ...GUARD, entryPoints: [join(dirname(path), 'main.ts')] });
+      return {
+        contents: `export const GUARD_ARGS = ${JSON.stringify(['-e', outputFiles[0]?.text.trim()])};`,
+        loader: 'js',
+      };
+    });
+    // Only a reader of the source needs the indentation of the script for the shell.
+    setup.onLoad({ filter: /guard\/terminal-job\.ts$/ }, async ({ path }) => ({
       contents: (await readFile(path, 'utf8')).replace(/^ +/gm, ''),
       loader: 'ts',
     }));

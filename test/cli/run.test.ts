@@ -5,7 +5,6 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../../cli/src/run/command.ts';
-import { Deadlines } from '../../cli/src/run/deadlines.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
@@ -242,16 +241,14 @@ describe.concurrent('where the wrapper is', () => {
     let wasInTime = false;
     // A machine that stood still until the first deadline shows nothing, and is given more time.
     for (let firstMs = 3000; !wasInTime; firstMs *= 2) {
-      const deadlines = new Deadlines();
-      deadlines.write(firstMs);
       const startedAt = performance.now();
       const script = `sleep ${firstMs / 1000 + 0.5}; exit 5`;
-      const command = new Command(['sh', '-c', script], { env, deadlines, mayGoOn: () => true });
+      const command = new Command(['sh', '-c', script], { env, remainingMs: firstMs, mayGoOn: () => true });
       await delay(500); // the guard has begun to wait for the first one
-      deadlines.write(60_000 + firstMs);
+      command.extend(60_000 + firstMs);
       wasInTime = performance.now() - startedAt < firstMs / 2;
       const code = await command.exited;
-      command.kill();
+      await command.kill();
       if (wasInTime) expect(code).toBe(5);
     }
   });

@@ -6,15 +6,12 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 /** Runs its arguments as `holdfast run` does, with the shell that is the first of them. */
 const PROGRAM = `import { Command } from ${JSON.stringify(resolve('cli/src/run/command.ts'))};
-import { Deadlines } from ${JSON.stringify(resolve('cli/src/run/deadlines.ts'))};
 const [shell, ...words] = process.argv.slice(1);
-const deadlines = new Deadlines();
-deadlines.write(60_000);
 const mayGoOn = () => process.env.LOST === undefined;
-const command = new Command(words, { env: process.env, deadlines, shell: shell.split(' '), mayGoOn });
+const command = new Command(words, { env: process.env, remainingMs: 60_000, shell: shell.split(' '), mayGoOn });
 if (process.env.LOST) process.on('SIGCONT', () => command.kill());
 const code = await command.exited;
-command.kill();
+await command.kill();
 process.exit(code);`;
 
 let terminal: ChildProcess;

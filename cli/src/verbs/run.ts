@@ -3,7 +3,7 @@ import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
 import { Command } from '../run/command.ts';
-import { Deadlines } from '../run/deadlines.ts';
+import { discard, startGuard, terminalShell } from '../run/guard/start.ts';
 import { assertExecutable } from '../run/lookup.ts';
 import { Signals } from '../run/signals.ts';
 import { supervise } from '../run/supervise.ts';
@@ -44,8 +44,6 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
     throw misuse(`--fence-env must be the name of a variable, not '${fenceName}'`);
   assertExecutable(args.command[0] ?? '', process.env.PATH);
-  const deadlines = new Deadlines();
-
   const signals = new Signals();
   const waiting = output.progress;
   let lease: Lease | undefined;
@@ -54,9 +52,12 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     // Of a heartbeat without an answer it is said if it costs the lease.
     onRetry: (why) => lease ?? output.note(why),
   });
+  // It starts while the lease is acquired. At a terminal it would take the terminal away.
+  const guard = terminalShell() ? undefined : startGuard();
   try {
     lease = await service.acquire(key, { ...options, signal: signals.waiting });
   } catch (error) {
+    if (guard) discard(guard);
     if (signals.exitCode !== undefined) return signals.exitCode;
     const { line, code } = await refusal(service, error, heldExit);
     waiting.end();
@@ -70,12 +71,10 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const mayGoOn = () => lease.held;
   const env = environment(lease, settings().namespace, fenceName);
   try {
-    deadlines.write(lease.remainingMs);
-    const command = new Command(args.command, { env, deadlines, mayGoOn });
+    const command = new Command(args.command, { env, remainingMs: lease.remainingMs, mayGoOn, guard });
     signals.forwardTo(command, mayGoOn);
     return await supervise(lease, command, {
       graceMs,
-      deadlines,
       onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
     });
   } finally {
