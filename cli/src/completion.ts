@@ -9,7 +9,9 @@ type Verbs = Record<string, Verb>;
  */
 export function candidates(words: readonly string[], verbs: Verbs): [word: string, help: string][] {
   const [name = '', ...rest] = words;
-  if (rest.length === 0) return Object.entries(verbs).map(([verb, { summary }]) => [verb, summary]);
+  const names = Object.entries(verbs).map(([verb, { summary }]): [string, string] => [verb, summary]);
+  if (rest.length === 0) return [...names, ['help', 'show the options of a verb']];
+  if (name === 'help') return rest.length === 1 ? names : [];
   const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined;
   if (!verb) return [];
   const options = optionsOf(verb);

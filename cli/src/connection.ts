@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { isTransient } from '../../client/src/attempt.ts';
-import { HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
+import { isHoldfastError } from '../../client/src/errors.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
 import type { Transport } from '../../client/src/transport.ts';
@@ -44,7 +44,7 @@ const certain =
       const { code, message } = (error.cause ?? {}) as NodeJS.ErrnoException;
       if (code === 'ERR_INVALID_CHAR') throw misuse(`HOLDFAST_TOKEN or an AWS key: ${message}`);
       if (!isHoldfastError(error, 'Unreachable') || !code || !NOT_SENT.includes(code)) throw error;
-      throw new HoldfastError({ code: 'Unavailable', detail: error.message }, error.cause);
+      throw Object.assign(error, { sent: false });
     });
 
 /** Tells once why there is another try, until an answer comes. */

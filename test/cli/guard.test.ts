@@ -124,7 +124,7 @@ process.on('SIGINT', () => { console.log('interrupted'); process.exit(9); });`;
     await until(() => shown).toContain('got typed\r\n');
     terminal.stdin.write('\u0003');
     expect(await new Promise((done) => terminal.once('close', done))).toBe(9);
-  expect(shown).toMatch(/interrupted\r\n$/);
+    expect(shown).toMatch(/interrupted\r\n$/);
   },
 );
 

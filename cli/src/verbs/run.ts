@@ -21,8 +21,8 @@ export const run: Verb = {
   options: {
     ...ACQUIRE_OPTIONS,
     grace: {
-      value: 'SECONDS',
-      help: 'how long the command may take to end after SIGTERM (5, at most a third of the ttl)',
+      value: 'DURATION',
+      help: 'how long the command may take to end after SIGTERM (5s, at most a third of the ttl)',
     },
     'fence-env': { value: 'NAME', help: 'a variable of the command that has the fence too' },
   },
@@ -30,7 +30,7 @@ export const run: Verb = {
 
 It exits with what the command exits with (128 and its number for a signal), or with 64 misuse, 69 no answer,
 75 held by another, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
-  example: 'holdfast run nightly-report --ttl 60 --wait 600 -- echo "the report of the night"',
+  example: 'holdfast run nightly-report --ttl 60s --wait 10m -- echo "the report of the night"',
   run: runUnderLease,
 };
 
@@ -85,7 +85,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
 
 function graceSeconds(args: Arguments, ttlSeconds: number): number {
   const most = ttlSeconds / 3;
-  return args.number('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
+  return args.seconds('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
 }
 
 /** Without the lease id, which is the holder's proof: any process that the command starts could pass it on. */
