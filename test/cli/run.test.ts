@@ -124,7 +124,10 @@ describe.concurrent('holdfast run exits', () => {
       [['k', '--wait', '-1', '--', 'true'], '--wait needs a value: --wait=VALUE'],
       [['k', '--wait=-1', '--', 'true'], '--wait must be a duration of at least 0 seconds, such as'],
       [['k', '--quiet=1', '--', 'true'], '--quiet takes no value'],
-      [['k', '--wait', 'long', '--', 'true'], "or forever, not 'long'"],
+      [
+        ['k', '--wait', 'long', '--', 'true'],
+        "--wait must be a duration of at least 0 seconds, such as 90, 60s, 15m or 1h, or forever, not 'long'",
+      ],
       [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
       [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
       [
