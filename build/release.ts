@@ -4,7 +4,8 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { bundle as bundleCommand } from '../cli/bundle.ts';
+import { bundle as bundleCommand, bundleSearch } from '../cli/bundle.ts';
+import { SEARCH_FILE } from '../cli/src/aws/file.ts';
 import { packagingOptions, parameterized, zipName } from '../infrastructure/parameterized.ts';
 import { readService } from '../infrastructure/read.ts';
 import manifest from '../package.json' with { type: 'json' };
@@ -53,6 +54,7 @@ async function write(): Promise<void> {
   );
   const ofFiles = {
     'holdfast.mjs': await bundleCommand(resolve(folder, 'holdfast.mjs')),
+    [SEARCH_FILE]: await bundleSearch(resolve(folder)),
     'deploy.mjs': await bundleDeployment(join(folder, 'deploy.mjs')),
   };
   await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, { function: ofFunctions, file: ofFiles }));

@@ -6,6 +6,30 @@ import { build, type Plugin } from 'esbuild';
 import { type MinifyOptions, minify } from 'terser';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import { bundlePage, QUICK } from '../console/bundle.ts';
+import { SEARCH_FILE } from './src/aws/file.ts';
+
+/**
+ * Writes the program beside the command that searches AWS keys by AWS's own providers. The command starts it only to sign with keys that
+ * are not in its environment.
+ * @returns the packages of npm that have code in it
+ */
+export async function bundleSearch(folder: string): Promise<BundledPackage[]> {
+  const { metafile } = await build({
+    absWorkingDir: import.meta.dirname,
+    entryPoints: ['src/aws/main.ts'],
+    outfile: join(folder, SEARCH_FILE),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    mainFields: ['module', 'main'],
+    minify: true,
+    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
+    metafile: true,
+    logLevel: 'warning',
+  });
+  return packagesOf(Object.keys(metafile.inputs).map((file) => join(import.meta.dirname, file)));
+}
 
 /**
  * Writes the command as one file that runs without any package. The code and the page are in it as one Brotli stream, which takes a
@@ -68,13 +92,13 @@ const SMALL: MinifyOptions = {
 
 /**
  * Properties of our own that become letters, although a browser may have some by the same name. None of them may be one that the
- * service, the command line, what we use of Node and of a browser, or what we print has too: Terser cannot tell whose a property is.
+ * service, the command line, the providers of credentials, what we use of Node and of a browser, or what we print has too: Terser cannot tell whose a property is.
  */
 export const OWN_OF_VERBS =
-  'accessKeyId after arguments choices command complaint confirmed connect credentials deadlines example exited fail fields ' +
+  'after arguments choices command complaint confirmed connect example exited fail fields ' +
   'findings foreground forwardTo graceMs group handedOver hasTerminal held isAlive isJson isLocal isLost ' +
   'least leftMs line linked look lost maxHoldMs mayGoOn monotonic most note notes noTimeout number onEvent onLost onRetry ' +
-  'output parent progress readable readLease releaseTimeoutMs remove say secretAccessKey sessionToken settings show staged summary ' +
+  'output parent progress readable readLease releaseTimeoutMs remove say settings show staged summary ' +
   'takesCommand terminate transport usage uuid waitingFor waitMs wall wasSignalled whole withinMs word words written';
 export const OWN_OF_PAGE =
   'act announce cell changes columns compare did empty everyMs filters fingerprint hasData head idOf instant label lease ' +
@@ -136,6 +160,16 @@ function requiringOnce(code: string): string {
   return once.replace(/\(0, (import_\w+\.\w+)\)\(/g, '$1(');
 }
 
+const GUARD = {
+  bundle: true,
+  format: 'cjs',
+  platform: 'node',
+  target: 'node20',
+  minify: true,
+  write: false,
+  logLevel: 'warning',
+} as const;
+
 const inOneFile: Plugin = {
   name: 'in one file',
   setup: (setup) => {
@@ -143,12 +177,24 @@ const inOneFile: Plugin = {
       contents: 'export const pageFiles = async () => page;',
       loader: 'js',
     }));
-    // Only a reader of the source needs the indentation of the scripts for the shell.
-    setup.onLoad({ filter: /run\/scripts\.ts$/ }, async ({ path }) => ({
+    // The guard is text for `node -e`, so that the command stays one file.
+    setup.onLoad({ filter: /guard\/program\.ts$/ }, async ({ path }) => {
+      const { outputFiles } = await build({ ...GUARD, entryPoints: [join(dirname(path), 'main.ts')] });
+      return {
+        contents: `export const GUARD_ARGS = ${JSON.stringify(['-e', outputFiles[0]?.text.trim()])};`,
+        loader: 'js',
+      };
+    });
+    // Only a reader of the source needs the indentation of the script for the shell.
+    setup.onLoad({ filter: /guard\/terminal-job\.ts$/ }, async ({ path }) => ({
       contents: (await readFile(path, 'utf8')).replace(/^ +/gm, ''),
       loader: 'ts',
     }));
     setup.onLoad({ filter: /src\/load\.ts$/ }, () => ({ contents: 'export const load = require;', loader: 'js' }));
+    setup.onLoad({ filter: /src\/aws\/program\.ts$/ }, async ({ path }) => ({
+      contents: (await readFile(path, 'utf8')).replace('./main.ts', `./${SEARCH_FILE}`),
+      loader: 'ts',
+    }));
     // What the client loads when it is needed is here anyway.
     setup.onLoad({ filter: /client\/src\/http\.ts$/ }, async ({ path }) => {
       const imports: string[] = [];

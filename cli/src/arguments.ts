@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { misuse } from './failure.ts';
+import { suggestion } from './suggestion.ts';
 import type { Options, Syntax } from './syntax.ts';
 
 /** The options of every verb that calls the service. */
@@ -12,7 +13,7 @@ const CALL_OPTIONS: Options = {
 
 /** The options of verbs that try a call again where no answer comes. */
 const RETRY_OPTIONS: Options = {
-  timeout: { value: 'SECONDS', help: 'how long to retry, on top of any wait (30)' },
+  timeout: { value: 'DURATION', help: 'how long to retry, on top of any wait (30s)' },
 };
 
 /** The options of verbs that print a result. */
@@ -37,6 +38,12 @@ interface Bounds {
   most?: number;
   whole?: boolean;
 }
+
+/** The units of a duration in seconds. A number without a unit is in seconds. */
+const UNITS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** What a wrong duration is compared with. */
+const DURATIONS = '90, 60s, 15m or 1h';
 
 /** The command line of one verb, as it was typed. */
 export class Arguments {
@@ -101,6 +108,23 @@ export class Arguments {
     throw misuse(`--${option} must be a ${whole ? 'whole ' : ''}number ${range}, not '${text}'`);
   }
 
+  /**
+   * A duration such as `90`, `60s`, `15m`, `1h` or `2d`, in seconds.
+   * @param bounds in seconds; `or` is a word that the option takes too, for the message
+   * @throws Failure that names the option, if its value is not such a duration
+   */
+  seconds(option: string, { least, most, whole = false, or }: Bounds & { or?: string }): number | undefined {
+    const text = this.text(option);
+    if (text === undefined) return undefined;
+    const [, number, unit = ''] = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text) ?? [];
+    const value = Number(number) * (UNITS[unit] ?? 1);
+    if (value >= least && value <= (most ?? value) && (!whole || Number.isSafeInteger(value))) return value;
+    const range = most === undefined ? `of at least ${least} seconds` : `from ${least} to ${most} seconds`;
+    throw misuse(
+      `--${option} must be a duration ${range}, such as ${DURATIONS}${or ? `, or ${or}` : ''}, not '${text}'`,
+    );
+  }
+
   /** @throws Failure that names the option, if its value is not JSON */
   json(option: string): unknown {
     const text = this.text(option);
@@ -129,7 +153,10 @@ function parse(options: Options, args: string[]) {
     // Node tells of JavaScript, and of ways to write options that would not help here.
     const { code, message } = error as NodeJS.ErrnoException;
     const [, option] = /'(?:-\w, )?(-[^\s']*)/.exec(message) ?? [];
-    if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') throw misuse(`there is no option ${option}`);
+    if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
+      const names = Object.keys(options).map((name) => `--${name}`);
+      throw misuse(`there is no option ${option}${suggestion(option, names)}`);
+    }
     throw misuse(`${option} ${message.includes('not take') ? 'takes no value' : `needs a value: ${option}=VALUE`}`);
   }
 }

@@ -14,7 +14,9 @@ type Candidate = [word: string, help: string];
  */
 export async function candidates(words: readonly string[], verbs: Verbs): Promise<Candidate[]> {
   const [name = '', ...rest] = words;
-  if (rest.length === 0) return Object.entries(verbs).map(([verb, { summary }]) => [verb, summary]);
+  const names = Object.entries(verbs).map(([verb, { summary }]): [string, string] => [verb, summary]);
+  if (rest.length === 0) return [...names, ['help', 'show the options of a verb']];
+  if (name === 'help') return rest.length === 1 ? names : [];
   const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined;
   if (!verb) return [];
   const options = optionsOf(verb);

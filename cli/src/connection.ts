@@ -1,14 +1,13 @@
 import { hostname } from 'node:os';
 import { isTransient } from '../../client/src/attempt.ts';
-import { HoldfastError, isHoldfastError } from '../../client/src/errors.ts';
+import { isHoldfastError } from '../../client/src/errors.ts';
 import { httpTransport } from '../../client/src/http.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
 import type { Transport } from '../../client/src/transport.ts';
-import { credentialsFrom } from './credentials.ts';
 import { messageOf, misuse } from './failure.ts';
 import { lightFetch } from './http.ts';
 import { Service } from './service.ts';
-import { isLoopback, type Settings } from './settings.ts';
+import type { Settings } from './settings.ts';
 import type { ConnectOptions } from './verb.ts';
 
 /** With these codes no connection was made, so nothing was sent. */
@@ -27,8 +26,8 @@ export function connect(
 
 /** Sends one try of a call as the caller of the settings. @throws Failure as `connect` */
 export function transportFor(settings: Settings, send: typeof fetch = lightFetch): Transport {
-  const { endpoint, token, region, awsProfile } = settings;
-  const credentials = token || isLoopback(endpoint) ? undefined : credentialsFrom(awsProfile);
+  const { endpoint, token, region, keys } = settings;
+  const credentials = keys && (async () => (await keys()).credentials);
   try {
     return certain(httpTransport({ endpoint, token, credentials, region, fetch: send }, systemSurroundings.wall));
   } catch (error) {
@@ -45,7 +44,7 @@ const certain =
       const { code, message } = (error.cause ?? {}) as NodeJS.ErrnoException;
       if (code === 'ERR_INVALID_CHAR') throw misuse(`HOLDFAST_TOKEN or an AWS key: ${message}`);
       if (!isHoldfastError(error, 'Unreachable') || !code || !NOT_SENT.includes(code)) throw error;
-      throw new HoldfastError({ code: 'Unavailable', detail: error.message }, error.cause);
+      throw Object.assign(error, { sent: false });
     });
 
 /** Tells once why there is another try, until an answer comes. */

@@ -1,82 +1,91 @@
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
-import type { Credentials } from '../../client/src/sigv4.ts';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Keys } from './aws/keys.ts';
+import { SEARCH_PROGRAM } from './aws/program.ts';
 import { EXIT } from './exit-codes.ts';
 import { Failure } from './failure.ts';
 
-/** How long before they expire temporary credentials are renewed, in milliseconds. */
-const EARLY_MS = 60_000;
+/** How long before they expire new keys are searched, in milliseconds. The old ones serve until the new ones are there. */
+const EARLY_MS = 300_000;
 
-/** How long the AWS CLI may take: it may call an identity provider, and must not outlast a lease unnoticed. */
-const EXPORT_MS = 30_000;
-
-/** The source of a caller's keys, in words. */
-export const sourceOf = (awsProfile: string | undefined, env: NodeJS.ProcessEnv = process.env): string =>
-  ownKeys(awsProfile, env)
-    ? 'AWS_ACCESS_KEY_ID'
-    : ['aws configure export-credentials', ...(awsProfile ? [`--profile ${awsProfile}`] : [])].join(' ');
+/** How long a search may take, in milliseconds: a source may be a program that calls an identity provider. */
+const SEARCH_MS = 30_000;
 
 /** A profile that the configuration names takes precedence over keys in the environment. */
-function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Credentials | undefined {
+function ownKeys(awsProfile: string | undefined, env: NodeJS.ProcessEnv): Keys | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN } = env;
   if (awsProfile || !accessKeyId || !secretAccessKey) return undefined;
-  return { accessKeyId, secretAccessKey, ...(AWS_SESSION_TOKEN && { sessionToken: AWS_SESSION_TOKEN }) };
+  const credentials = { accessKeyId, secretAccessKey, ...(AWS_SESSION_TOKEN && { sessionToken: AWS_SESSION_TOKEN }) };
+  return { credentials, source: 'environment (AWS_ACCESS_KEY_ID)' };
 }
 
 /**
- * Returns the keys to sign with: from the environment, otherwise from the AWS CLI, which knows SSO, roles and instance profiles.
- * @throws Failure if there are none
+ * Returns the caller's AWS keys for each request: those of the environment, otherwise what the providers of AWS find. Keys that expire are
+ * searched again before.
+ * @param awsProfile the only source, if it is given
+ * @returns a function that rejects with a Failure if there are no keys
  */
-export function credentialsFrom(
-  awsProfile: string | undefined,
-  env: NodeJS.ProcessEnv = process.env,
-): () => Promise<Credentials> {
+export function keysFrom(awsProfile: string | undefined, env: NodeJS.ProcessEnv): () => Promise<Keys> {
   const own = ownKeys(awsProfile, env);
   if (own) return async () => own;
-  let known: { credentials: Promise<Credentials>; until: number } | undefined;
-  return () => {
-    if (known && known.until > Date.now()) return known.credentials;
-    const exported = exportCredentials(awsProfile, env);
-    const asked = { credentials: exported.then(({ credentials }) => credentials), until: Number.POSITIVE_INFINITY };
-    known = asked;
-    exported.then(
-      ({ expiresAt }) => {
-        asked.until = expiresAt - EARLY_MS;
-      },
-      () => {
-        asked.until = 0;
-      },
-    );
-    return asked.credentials;
+  let known: Keys | undefined;
+  let search: Search | undefined;
+  const found = (isAwaited: boolean): Promise<Keys> => {
+    if (!search) {
+      search = new Search(awsProfile, env);
+      const end = (keys = known) => {
+        known = keys;
+        search = undefined;
+      };
+      search.keys.then(end, () => end());
+    }
+    search.hold(isAwaited);
+    return search.keys;
+  };
+  return async () => {
+    const leftMs = known ? (known.expiresAt ?? Number.POSITIVE_INFINITY) - Date.now() : 0;
+    if (!known || leftMs <= 0) return found(true);
+    if (leftMs < EARLY_MS) found(false); // if it finds none, the next request searches again
+    return known;
   };
 }
 
-async function exportCredentials(awsProfile: string | undefined, env: NodeJS.ProcessEnv) {
-  const args = [
-    'configure',
-    'export-credentials',
-    '--format',
-    'process',
-    ...(awsProfile ? ['--profile', awsProfile] : []),
-  ];
-  try {
-    const { stdout } = await promisify(execFile)('aws', args, { env, timeout: EXPORT_MS });
-    const { AccessKeyId, SecretAccessKey, SessionToken, Expiration } = JSON.parse(stdout);
-    if (!AccessKeyId || !SecretAccessKey) throw new Error('it printed no keys');
-    return {
-      credentials: {
-        accessKeyId: String(AccessKeyId),
-        secretAccessKey: String(SecretAccessKey),
-        ...(SessionToken && { sessionToken: String(SessionToken) }),
-      },
-      expiresAt: Expiration ? Date.parse(Expiration) : Number.POSITIVE_INFINITY,
-    };
-  } catch (error) {
-    const { code, stderr, message } = error as NodeJS.ErrnoException & { stderr?: string };
-    const why = code === 'ENOENT' ? 'there is no AWS CLI' : stderr?.trim().split('\n').at(-1) || message;
-    throw new Failure(
-      `no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or HOLDFAST_TOKEN, or log in with the AWS CLI (${why})`,
-      EXIT.forbidden,
-    );
+/** A search in a process of its own: a source that does not answer can be ended, and what a search loads is gone after it. */
+class Search {
+  /** Rejects with a Failure that says of each source why it gave nothing. */
+  readonly keys: Promise<Keys>;
+  readonly #child: ChildProcess;
+  readonly #pipe: Socket;
+
+  constructor(awsProfile: string | undefined, env: NodeJS.ProcessEnv) {
+    const args = [SEARCH_PROGRAM, ...(awsProfile === undefined ? [] : [awsProfile])];
+    this.#child = spawn(process.execPath, args, {
+      env,
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+      signal: AbortSignal.timeout(SEARCH_MS),
+    });
+    this.#child.on('error', () => {}); // no answer says so too
+    this.#pipe = this.#child.stdio[3] as Socket;
+    this.keys = text(this.#pipe).then((answer) => {
+      const given: Keys | string = answer ? JSON.parse(answer) : silence();
+      if (typeof given !== 'string') return given;
+      const environment = awsProfile ? '' : 'environment: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set; ';
+      throw new Failure(`no AWS credentials and no HOLDFAST_TOKEN: ${environment}${given}`, EXIT.forbidden);
+    });
+  }
+
+  /** Keeps this process alive until the search has ended, or does not. */
+  hold(isAwaited: boolean): void {
+    for (const one of [this.#child, this.#pipe])
+      if (isAwaited) one.ref();
+      else one.unref();
   }
 }
+
+/** Why a search has said nothing. */
+const silence = (): string =>
+  existsSync(SEARCH_PROGRAM)
+    ? `the other sources gave no answer, for which they have ${SEARCH_MS / 1000} s`
+    : `${SEARCH_PROGRAM} is missing, which is a part of this command`;

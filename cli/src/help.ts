@@ -15,7 +15,8 @@ Usage: holdfast VERB ...
 
 ${columns(Object.entries(verbs).map(([name, { summary }]) => [name, summary]))}
 
-holdfast VERB --help shows the options of a verb, and an example.`;
+holdfast help VERB shows the options of a verb, and an example. holdfast --version shows the version.
+A DURATION is a number of seconds, or has a unit: 90, 60s, 15m, 1h, 2d.`;
 
 /** What `holdfast VERB --help` prints. */
 export function helpOf(name: string, verb: Verb): string {

@@ -1,6 +1,6 @@
-import { mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { EXIT } from './exit-codes.ts';
 import { Failure, misuse, reasonOf } from './failure.ts';
 import type { Settings } from './settings.ts';
@@ -21,7 +21,7 @@ export class LeaseFile {
   /** @throws Failure if it exists already, or cannot be created */
   constructor(given: string | undefined, env: NodeJS.ProcessEnv = process.env) {
     const folder = join(env.XDG_STATE_HOME || join(env.HOME || homedir(), '.local/state'), 'holdfast/leases');
-    this.path = given ?? join(folder, `${crypto.randomUUID()}.json`);
+    this.path = resolve(given ?? join(folder, `${crypto.randomUUID()}.json`));
     try {
       if (given === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#descriptor = openSync(this.path, 'wx', 0o600);
@@ -39,11 +39,14 @@ export class LeaseFile {
   }
 }
 
+/** True if a lease file has been removed. `acquire` prints a whole path, so that no other word, such as a key, is taken for one. */
+export const isGone = (path: string): boolean => isAbsolute(path) && existsSync(dirname(path)) && !existsSync(path);
+
 /** @throws Failure if it is not a lease file, or belongs to another endpoint or namespace */
 export function readLeaseFile(path: string, { endpoint, namespace }: Settings): LeaseRecord {
   const record = parsed(path);
   const { key, leaseId } = record;
-  if (typeof key !== 'string' || typeof leaseId !== 'string') throw misuse(`${path} is no lease file`);
+  if (typeof key !== 'string' || typeof leaseId !== 'string') throw noLeaseFile(path, 'it has no key and no proof');
   const given = placeOf({ endpoint, namespace });
   const acquired = placeOf(record);
   if (acquired !== given) throw misuse(`the lease of ${path} was acquired at ${acquired}, and this is for ${given}`);
@@ -58,6 +61,9 @@ function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
     return Object(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
     const why = error instanceof SyntaxError ? 'it is no JSON' : reasonOf(error as Error);
-    throw misuse(`${path} is no lease file: ${why}`);
+    throw noLeaseFile(path, why);
   }
 }
+
+const noLeaseFile = (path: string, why: string): Failure =>
+  misuse(`'${path}' is no lease file (${why}): give the path that holdfast acquire printed`);

@@ -7,23 +7,25 @@ import { exitCodeOf, messageOf, misuse } from './failure.ts';
 import { helpOf, overview } from './help.ts';
 import { Output, unwritten } from './output.ts';
 import { readSettings, type Settings } from './settings.ts';
+import { suggestion } from './suggestion.ts';
 import { VERBS } from './verbs.ts';
 
 let output = new Output({ json: false, quiet: false });
 
 async function main([name = '', ...args]: string[]): Promise<number> {
+  if (name === 'help' && args[0] !== undefined) return main([args[0], '--help']);
   if (['--help', '-h', 'help', ''].includes(name)) {
     (name ? process.stdout : process.stderr).write(`${overview(VERBS)}\n`);
     return name ? 0 : exitCodeOf(misuse(''));
   }
-  if (name === '--version') {
+  if (name === '--version' || name === '-v') {
     output.line(manifest.version);
     return 0;
   }
   let settings: Settings | undefined;
   const verb = Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
   try {
-    if (!verb) throw misuse(`there is no verb '${name}'`);
+    if (!verb) throw misuse(`there is no verb '${name}'${suggestion(name, Object.keys(VERBS))}`);
     const given = new Arguments(verb, args);
     if (given.is('help')) {
       process.stdout.write(`${helpOf(name, verb)}\n`);
@@ -34,7 +36,7 @@ async function main([name = '', ...args]: string[]): Promise<number> {
       return settings;
     };
     output = new Output({ json: given.is('json'), quiet: given.is('quiet') });
-    const timeoutMs = (given.number('timeout', { least: 0 }) ?? 30) * 1000;
+    const timeoutMs = (given.seconds('timeout', { least: 0 }) ?? 30) * 1000;
     return await verb.run({
       arguments: given,
       output,

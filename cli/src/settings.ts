@@ -1,8 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { isLoopback } from '../../client/src/http.ts';
 import { assertNamespace } from '../../client/src/transport.ts';
 import type { Arguments } from './arguments.ts';
+import type { Keys } from './aws/keys.ts';
+import { keysFrom } from './credentials.ts';
 import { misuse, NoEndpoint, reasonOf } from './failure.ts';
 
 /** The address of the service and the identity of the caller. */
@@ -12,11 +15,11 @@ export interface Settings {
   /** What every call touches, and nothing else; undefined for the whole deployment. */
   namespace: string | undefined;
   region: string | undefined;
-  /** A profile of the AWS CLI to take credentials from. */
-  awsProfile: string | undefined;
   /** The holder, if no option names one. */
   holder: string | undefined;
   token: string | undefined;
+  /** The AWS keys to sign a request with, asked for each. Undefined with a token, and if the service is on this machine. */
+  keys: (() => Promise<Keys>) | undefined;
 }
 
 const FIELDS = ['endpoint', 'namespace', 'region', 'awsProfile', 'holder'] as const;
@@ -39,15 +42,17 @@ export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.e
   const profile = profileOf(file, byOption ?? (env.HOLDFAST_PROFILE || undefined));
   const ofCall = (field: 'endpoint' | 'namespace', variable: string | undefined) =>
     args.text(field) ?? (byOption ? profile[field] : undefined) ?? (variable || profile[field]);
-  const endpoint = ofCall('endpoint', env.HOLDFAST_ENDPOINT);
-  if (!endpoint) throw new NoEndpoint();
+  const given = ofCall('endpoint', env.HOLDFAST_ENDPOINT);
+  if (!given) throw new NoEndpoint();
+  const endpoint = checkedUrl(given);
+  const token = env.HOLDFAST_TOKEN || undefined;
   return {
-    endpoint: checkedUrl(endpoint),
+    endpoint,
     namespace: checkedNamespace(ofCall('namespace', env.HOLDFAST_NAMESPACE)),
     region: args.text('region') ?? profile.region ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION || undefined),
-    awsProfile: profile.awsProfile,
     holder: profile.holder,
-    token: env.HOLDFAST_TOKEN || undefined,
+    token,
+    keys: token || isLocal(endpoint) ? undefined : keysFrom(profile.awsProfile, env),
   };
 }
 
@@ -107,6 +112,11 @@ function checkedUrl(text: string): string {
   // A user and a password may stand in no message, and in no file of a lease.
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
     throw misuse(`the endpoint must be a URL of http or https alone, not '${text.replace(/\/\/.*@/, '//***@')}'`);
+  // Each request has a token or a signature, but for those to this machine.
+  if (url.protocol === 'http:' && !isLoopback(url))
+    throw misuse(
+      `the endpoint must be https, or be on this machine, not '${url.href}': a token or a signature could be read on the way`,
+    );
   return url.href.replace(/\/$/, '');
 }
 
@@ -119,7 +129,8 @@ function checkedNamespace(namespace: string | undefined): string | undefined {
   }
 }
 
-const LOOPBACK = /^(127(\.\d+){3}|\[::1\]|([a-z0-9-]+\.)?localhost)$/i;
+/** An API of an emulator of AWS, such as `http://abc.execute-api.localhost`, is signed for. */
+const UNSIGNED = /^(127(\.\d+){3}|\[::1\]|([a-z0-9-]+\.)?localhost)$/i;
 
-/** Whether the endpoint is on this machine: `npm start` takes no signature. */
-export const isLoopback = (endpoint: string): boolean => LOOPBACK.test(new URL(endpoint).hostname);
+/** Whether the service is that of `npm start`, on this machine, which takes no signature. */
+export const isLocal = (endpoint: string): boolean => UNSIGNED.test(new URL(endpoint).hostname);

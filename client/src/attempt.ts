@@ -57,8 +57,9 @@ const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknow
 export const isTransient = (error: unknown): boolean => isHoldfastError(error) && TRANSIENT.includes(error.code);
 
 /** A write may have landed in spite of these errors. */
-export const isUnknown = (error: unknown): boolean =>
-  isHoldfastError(error, 'OutcomeUnknown') || isHoldfastError(error, 'Unreachable');
+export const isUnknown = (error: unknown): boolean => isHoldfastError(error, 'OutcomeUnknown') || isUnanswered(error);
+
+const isUnanswered = (error: unknown) => isHoldfastError(error, 'Unreachable') && error.sent !== false;
 
 /**
  * How long to wait after a number of failures: full jitter, and at least as long as the service asks for. The bound of the jitter is less than
@@ -123,6 +124,6 @@ export const insist = <O extends Operation>(
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
     // A report that goes on unseen would refuse a second one.
-    (error) => isTransient(error) && !(operation === 'report' && isHoldfastError(error, 'Unreachable')),
+    (error) => isTransient(error) && !(operation === 'report' && isUnanswered(error)),
   );
 };

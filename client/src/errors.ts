@@ -16,8 +16,11 @@ export type ErrorFields = Omit<{ [Code in ServiceErrorCode]: Schemas[Code] }, 'L
     holder?: string | null;
   };
   Throttled: { code: 'Throttled'; retryAfterMs?: number };
-  /** No answer of the service came: the connection broke, the time was up, or a gateway failed. A write may have landed. */
-  Unreachable: { code: 'Unreachable'; status?: number };
+  /**
+   * No answer of the service came: the connection broke, the time was up, or a gateway failed. A write may have landed, unless the transport
+   * says that the request was never sent.
+   */
+  Unreachable: { code: 'Unreachable'; status?: number; sent?: false };
   /** The gateway refused the caller (401 or 403), or the call. */
   Refused: { code: 'Refused'; status: number };
 };

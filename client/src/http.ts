@@ -6,7 +6,7 @@ import { problemOf, routeOf, type Transport } from './transport.ts';
 
 /** The address of the API and the identity of the caller. Without `token` and `credentials`, requests are not signed. */
 export interface HttpOptions {
-  /** The URL of the API, as `npm run deploy` prints it. */
+  /** The URL of the API, as `npm run deploy` prints it. With a token or credentials it must be https, unless it is on this machine. */
   endpoint: string;
   /** A JWT, or a function that returns one, called for each request. */
   token?: string | (() => string | Promise<string>) | undefined;
@@ -18,14 +18,20 @@ export interface HttpOptions {
   fetch?: typeof fetch | undefined;
 }
 
+/** True if a URL is on this machine, where nobody can read along. */
+export const isLoopback = ({ hostname }: URL): boolean => /^(127\.[\d.]+|\[::1]|(.+\.)?localhost)$/.test(hostname);
+
 /**
  * Calls the API over HTTP.
  * @param wall returns the time for signatures, in epoch milliseconds
- * @throws TypeError if the endpoint is not a URL, or credentials come without a region
+ * @throws TypeError if the endpoint is not a URL, a token or credentials would go over http to another machine, or credentials come without a region
  */
 export function httpTransport(options: HttpOptions, wall: () => number): Transport {
   const { token, credentials, fetch: send = fetch } = options;
-  const base = `${new URL(options.endpoint).href.replace(/\/$/, '')}/v1/`;
+  const endpoint = new URL(options.endpoint);
+  if ((token || credentials) && endpoint.protocol === 'http:' && !isLoopback(endpoint))
+    throw new TypeError('endpoint must be https with a token or credentials');
+  const base = `${endpoint.href.replace(/\/$/, '')}/v1/`;
   const region = options.region ?? /\.execute-api\.([\w-]+)\./.exec(base)?.[1] ?? '';
   if (credentials && !region) throw new TypeError('credentials need a region');
   return async (operation, payload, signal, namespace) => {

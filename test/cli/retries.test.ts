@@ -5,7 +5,7 @@ import { cliWorld } from '../support/worlds/cli-world.ts';
 const { api, cli } = await cliWorld();
 
 const NOBODY = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
-const REFUSED = 'holdfast: the connection failed: connect ECONNREFUSED 127.0.0.1:1 (http://127.0.0.1:1) [Unavailable]';
+const REFUSED = 'holdfast: the connection failed: connect ECONNREFUSED 127.0.0.1:1 (http://127.0.0.1:1) [Unreachable]';
 
 describe('where nobody listens', () => {
   it.each([

@@ -5,7 +5,6 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Command } from '../../cli/src/run/command.ts';
-import { Deadlines } from '../../cli/src/run/deadlines.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
@@ -107,7 +106,7 @@ describe.concurrent('holdfast run exits', () => {
     }).exited;
     expect(code).toBe(69);
     expect(stderr).toMatch(
-      /^holdfast: the connection failed: connect ECONNREFUSED \S+ \(http:\/\/127.0.0.1:1\) \[Unavailable\]\n$/,
+      /^holdfast: the connection failed: connect ECONNREFUSED \S+ \(http:\/\/127.0.0.1:1\) \[Unreachable\]\n$/,
     );
   });
 
@@ -116,19 +115,27 @@ describe.concurrent('holdfast run exits', () => {
       [['--', 'true'], 'KEY -- COMMAND ... is missing'],
       [['k', 'true'], 'put -- before the command: -- true'],
       [['k', '--'], 'there is no command behind --'],
-      [['k', '--ttl', '1', '--', 'true'], "--ttl must be a number from 2 to 86400, not '1'"],
-      [['k', '--ttl', '6', '--grace', '3', '--', 'true'], "--grace must be a number from 0 to 2, not '3'"],
+      [
+        ['k', '--ttl', '1', '--', 'true'],
+        "--ttl must be a duration from 2 to 86400 seconds, such as 90, 60s, 15m or 1h, not '1'",
+      ],
+      [['k', '--ttl', '2d', '--', 'true'], '--ttl must be a duration from 2 to 86400 seconds, such as'],
+      [['k', '--ttl', '6s', '--grace', '3s', '--', 'true'], '--grace must be a duration from 0 to 2 seconds, such as'],
       [['k', '--wait', '-1', '--', 'true'], '--wait needs a value: --wait=VALUE'],
-      [['k', '--wait=-1', '--', 'true'], "--wait must be a number of seconds or forever, not '-1'"],
+      [['k', '--wait=-1', '--', 'true'], '--wait must be a duration of at least 0 seconds, such as'],
       [['k', '--quiet=1', '--', 'true'], '--quiet takes no value'],
-      [['k', '--wait', 'long', '--', 'true'], "--wait must be a number of seconds or forever, not 'long'"],
+      [
+        ['k', '--wait', 'long', '--', 'true'],
+        "--wait must be a duration of at least 0 seconds, such as 90, 60s, 15m or 1h, or forever, not 'long'",
+      ],
       [['k', '--data', '{', '--', 'true'], "--data must be JSON, not '{'"],
       [['k', '--fence-env', '1x', '--', 'true'], "--fence-env must be the name of a variable, not '1x'"],
       [
         ['k', '--held-exit-code', '256', '--', 'true'],
         "--held-exit-code must be a whole number from 0 to 255, not '256'",
       ],
-      [['k', '--colour', '--', 'true'], 'there is no option --colour'],
+      [['k', '--colour', '--', 'true'], 'there is no option --colour\n'],
+      [['k', '--tll', '60', '--', 'true'], 'there is no option --tll: did you mean --ttl?\n'],
       [['k'.repeat(1025), '--', 'true'], 'key: '],
     ]),
   )('with 64 for %j', async (args, message) => {
@@ -242,16 +249,14 @@ describe.concurrent('where the wrapper is', () => {
     let wasInTime = false;
     // A machine that stood still until the first deadline shows nothing, and is given more time.
     for (let firstMs = 3000; !wasInTime; firstMs *= 2) {
-      const deadlines = new Deadlines();
-      deadlines.write(firstMs);
       const startedAt = performance.now();
       const script = `sleep ${firstMs / 1000 + 0.5}; exit 5`;
-      const command = new Command(['sh', '-c', script], { env, deadlines, mayGoOn: () => true });
+      const command = new Command(['sh', '-c', script], { env, remainingMs: firstMs, mayGoOn: () => true });
       await delay(500); // the guard has begun to wait for the first one
-      deadlines.write(60_000 + firstMs);
+      command.extend(60_000 + firstMs);
       wasInTime = performance.now() - startedAt < firstMs / 2;
       const code = await command.exited;
-      command.kill();
+      await command.kill();
       if (wasInTime) expect(code).toBe(5);
     }
   });

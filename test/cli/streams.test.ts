@@ -151,7 +151,7 @@ describe('credentials that no request can have', () => {
 
   it('are refused at once: AWS_SESSION_TOKEN', async () => {
     const keys = { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_SESSION_TOKEN: 't\r', AWS_REGION: 'r' };
-    const env = { HOLDFAST_ENDPOINT: 'http://holdfast.invalid', ...keys };
+    const env = { HOLDFAST_ENDPOINT: 'https://holdfast.invalid', ...keys };
     const { code, stderr } = await cli.call(['status', '--timeout', '600'], { env });
     expect(code).toBe(64);
     expect(stderr).toContain('HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["x-amz-security');

@@ -3,18 +3,17 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { living } from '../support/programs/cli.ts';
+import { until } from '../support/time/until.ts';
 
 /** Runs its arguments as `holdfast run` does, with the shell that is the first of them. */
 const PROGRAM = `import { Command } from ${JSON.stringify(resolve('cli/src/run/command.ts'))};
-import { Deadlines } from ${JSON.stringify(resolve('cli/src/run/deadlines.ts'))};
 const [shell, ...words] = process.argv.slice(1);
-const deadlines = new Deadlines();
-deadlines.write(60_000);
 const mayGoOn = () => process.env.LOST === undefined;
-const command = new Command(words, { env: process.env, deadlines, shell: shell.split(' '), mayGoOn });
+const command = new Command(words, { env: process.env, remainingMs: 60_000, shell: shell.split(' '), mayGoOn });
 if (process.env.LOST) process.on('SIGCONT', () => command.kill());
 const code = await command.exited;
-command.kill();
+await command.kill();
 process.exit(code);`;
 
 let terminal: ChildProcess;
@@ -41,8 +40,9 @@ function openTerminal(env: Record<string, string> = {}) {
     /** Waits until this is shown behind what was waited for before, on lines of its own. */
     async shows(pattern: RegExp) {
       await expect.poll(() => output, { interval: 20 }).toMatch(pattern);
-      const found = pattern.exec(output);
-      output = output.slice((found?.index ?? 0) + (found?.[0].length ?? 0));
+      const found = pattern.exec(output) as RegExpExecArray;
+      output = output.slice(found.index + found[0].length);
+      return found;
     },
   };
 }
@@ -95,6 +95,33 @@ describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
     await shows(/^got typed\r$/m);
     type('echo "code $?"\n');
     await shows(/^code 6\r$/m);
+  });
+
+  it('a command that stops itself later than Ctrl-Z, when it has restored the terminal, is followed', async () => {
+    const { type, press, shows } = openTerminal({
+      LATE: `process.on('SIGTSTP', () => setTimeout(() => { console.log('restored'); process.kill(process.pid, 'SIGSTOP'); }, 500));
+process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); console.log('on'); setInterval(() => {}, 1000)`,
+    });
+    type(run(shell, 'exec "$NODE" -e "$LATE"'));
+    await shows(/^on\r$/m);
+    await press('\u001a');
+    await shows(/^(\^Z)?restored\r$/m);
+    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    type('fg\n');
+    await shows(/^continued\r$/m);
+    type('echo "code $?"\n');
+    await shows(/^code 8\r$/m);
+  });
+
+  it('what was stopped ends with a wrapper that is killed', async () => {
+    const { type, press, shows } = openTerminal();
+    type(run(shell, 'echo "on $$." >&2; while :; do sleep 0.1; done'));
+    const [, id] = await shows(/^on (\d+)\.\r$/m);
+    await press('\u001a');
+    await shows(/\[1\]\+ {2}Stopped .*NODE/);
+    expect(await living(Number(id))).toBe(true);
+    type('kill -9 %1\n');
+    await until(() => living(Number(id))).toBe(false);
   });
 
   it('bg goes on without the terminal', async () => {

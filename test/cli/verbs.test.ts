@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -90,19 +90,31 @@ describe('every verb', () => {
     for (const name of Object.keys(VERBS)) expect(stdout).toMatch(new RegExp(`^  ${name} +\\w`, 'm'));
     const guide = await readFile('docs/cli.md', 'utf8');
     for (const name of Object.keys(VERBS)) expect(guide).toMatch(new RegExp(`\`(holdfast )?${name}\\b`));
-    expect((await run('run', '--help')).stdout).toBe(`${helpOf('run', VERBS.run as never)}\n`);
-    expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const help = `${helpOf('run', VERBS.run as never)}\n`;
+    for (const args of [
+      ['run', '--help'],
+      ['run', '-h'],
+      ['help', 'run'],
+    ])
+      expect(await run(...args)).toEqual({ code: 0, stdout: help, stderr: '' });
+    for (const option of ['--version', '-v']) expect((await run(option)).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
   it('is in one file, which says whose the packages are that are in it', async () => {
     const notices = (await readFile(cli.file, 'utf8')).split('\n').filter((line) => line.startsWith('// '));
-    expect(notices).toEqual([expect.stringMatching(/^\/\/ preact [\d.]+ \(MIT\) Copyright \(c\) .*Jason Miller$/)]);
+    expect(notices).toEqual([
+      expect.stringMatching(/^\/\/ leven [\d.]+ \(MIT\) Copyright \(c\) Sindre Sorhus /),
+      expect.stringMatching(/^\/\/ preact [\d.]+ \(MIT\) Copyright \(c\) .*Jason Miller$/),
+    ]);
   });
 
   it.each(
     aFew<[string[], string]>(2, [
       [[], 'Usage: holdfast VERB'],
-      [['hold'], "holdfast: there is no verb 'hold'"],
+      [['hold'], "holdfast: there is no verb 'hold'\n"],
+      [['rnu', 'k', '--', 'true'], "holdfast: there is no verb 'rnu': did you mean run?\n"],
+      [['help', 'stauts'], "holdfast: there is no verb 'stauts': did you mean status?\n"],
+      [['status', '--hodler', 'me'], 'holdfast: there is no option --hodler: did you mean --holder?\n'],
       [['status', 'a', 'b'], "holdfast: what is 'b'?"],
       [['status', '--state', 'lost'], "holdfast: --state is one of active, held, expired, released, free, not 'lost'"],
       [['break', 'k'], 'holdfast: --fence is missing'],
@@ -125,7 +137,17 @@ describe('every verb', () => {
       [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
       [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: what stands behind t:= must be JSON, not 'x'"],
       [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
-      [['heartbeat', 'package.json'], 'holdfast: package.json is no lease file'],
+      [
+        ['heartbeat', 'package.json'],
+        "holdfast: 'package.json' is no lease file (it has no key and no proof): give the path that holdfast acquire printed\n",
+      ],
+      [
+        ['heartbeat', 'job1'],
+        "holdfast: 'job1' is no lease file (no such file or directory): give the path that holdfast acquire printed\n",
+      ],
+      [['release', 'job1'], "holdfast: 'job1' is no lease file (no such file or directory): give the path"],
+      [['release', ''], "holdfast: '' is no lease file"],
+      [['release', '/no/such/folder/lease'], "holdfast: '/no/such/folder/lease' is no lease file"],
       [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
     ]),
   )('refuses %j with 64', async (args, message) => {
@@ -153,6 +175,39 @@ describe('a script', () => {
     expect(released).toMatchObject({ code: 0, stdout: 'script/1 is released\n' });
     expect(JSON.stringify([acquired, beat, released, other])).not.toContain(leaseId);
     await expect(stat(file)).rejects.toThrow('ENOENT');
+    const again = `there is nothing to release: ${file} is gone, as after a release\n`;
+    expect(await run('release', file)).toEqual({ code: 0, stdout: again, stderr: '' });
+    expect(await json('release', file)).toEqual([{ leaseFile: file, released: false, reason: 'noLeaseFile' }]);
+  });
+
+  it.each([
+    ['2m', 120],
+    ['1h', 3600],
+    ['0.5d', 43_200],
+    ['90s', 90],
+    ['90', 90],
+  ])('gives the ttl %s as %d seconds', async (ttl, seconds) => {
+    const [{ leaseFile }] = await json(
+      'acquire',
+      `script/ttl-${ttl}`,
+      '--ttl',
+      ttl,
+      '--lease-file',
+      join(cli.folder, ttl),
+    );
+    expect(await readLease(holdfast, `script/ttl-${ttl}`)).toMatchObject({ ttlSeconds: seconds });
+    const [{ remainingMs }] = await json('heartbeat', leaseFile, '--ttl', ttl);
+    expect(Math.abs(remainingMs - seconds * 1000)).toBeLessThan(60_000);
+    expect((await run('release', leaseFile)).code).toBe(0);
+  });
+
+  it('is told the whole path of a file that it has named by a part of the path', async () => {
+    const { exited } = cli.start(['acquire', 'script/5', '--lease-file', 'mine'], {
+      env: { HOLDFAST_ENDPOINT: api.url },
+    });
+    const { stdout } = await exited;
+    expect(stdout).toBe(`${join(await realpath(cli.folder), 'mine')}\n`);
+    expect((await run('release', stdout.trim())).code).toBe(0);
   });
 
   it('learns of a lease that it has lost', async () => {
@@ -482,32 +537,15 @@ describe('the configuration', () => {
     await server.stop();
   });
 
-  it('signs with keys of the environment or of the AWS CLI, sends a token, and signs nothing on loopback', async () => {
+  it('sends a token to this machine, and signs nothing for it', async () => {
     const seen: string[] = [];
-    // A name that is not of this machine, by a proxy of one host: the socket goes to the test.
     const server = createServer((request, response) => {
       seen.push(request.headers.authorization ?? '');
       response.end(JSON.stringify({ leases: [], nextCursor: null }));
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.2', resolve));
     const { port } = server.address() as { port: number };
-    const bin = join(cli.folder, 'aws-bin');
-    await mkdir(bin);
-    const keys = '{"Version": 1, "AccessKeyId": "FROMCLI", "SecretAccessKey": "s", "SessionToken": "t"}';
-    await writeFile(
-      join(bin, 'aws'),
-      `#!/bin/sh\n[ "$*" = "configure export-credentials --format process --profile ops" ] && echo '${keys}'\n`,
-    );
-    await chmod(join(bin, 'aws'), 0o755);
-    const { credentialsFrom } = await import('../../cli/src/credentials.ts');
     const env = { AWS_ACCESS_KEY_ID: 'OWN', AWS_SECRET_ACCESS_KEY: 's' };
-    expect(await credentialsFrom(undefined, env)()).toEqual({ accessKeyId: 'OWN', secretAccessKey: 's' });
-    const path = { PATH: `${bin}:${process.env.PATH}` };
-    expect(await credentialsFrom('ops', { ...env, ...path })()).toEqual({
-      ...{ accessKeyId: 'FROMCLI', secretAccessKey: 's', sessionToken: 't' },
-    });
-    await expect(credentialsFrom('none', path)()).rejects.toMatchObject({ exitCode: 77 });
-    await expect(credentialsFrom(undefined, { PATH: '' })()).rejects.toThrow('there is no AWS CLI');
     const endpoint = `http://127.0.0.2:${port}`;
     await cli.call(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint } });
     await cli.call(['status'], { env: { ...env, HOLDFAST_ENDPOINT: endpoint, HOLDFAST_TOKEN: 'jwt' } });

@@ -368,6 +368,15 @@ describe('a wait that ends in doubt', () => {
     expect(events).toEqual([{ type: 'released', key: 'k', confirmed: false, error: expect.anything() }]);
   });
 
+  it('is not withdrawn if none of its tries was sent, as the transport says', async () => {
+    const { by, acquire, service, events } = world();
+    service.reply = ({ fail }) => fail('Unreachable', { sent: false });
+    const outcome = acquire({ timeoutMs: 500 });
+    await by.advance(60_000);
+    expect(outcome.error).toMatchObject({ code: 'Unreachable', sent: false });
+    expect([service.of('withdraw'), events]).toEqual([[], []]);
+  });
+
   describe('with a place in line', () => {
     const inLine = failing('LeaseHeld', {
       ...{ key: 'k', holder: 'other', expiresAt: null, place: 3, retryAfterMs: 1 },

@@ -30,6 +30,33 @@ const says =
     response.end(text);
   };
 
+it.each([
+  'http://192.0.2.1',
+  'http://api.example',
+  'http://127.evil.example',
+  'http://notlocalhost:3000',
+  'http://0.0.0.0',
+])('never sends a token or a signature over http to another machine: %s', (endpoint) => {
+  const of = (more: object) => () => new Holdfast({ endpoint, holder: 'x', ...more });
+  const error = 'endpoint must be https with a token or credentials';
+  expect(of({ token: 'secret' })).toThrow(new TypeError(error));
+  expect(of({ token: () => 'secret' })).toThrow(error);
+  const credentials = () => ({ accessKeyId: 'ID', secretAccessKey: 'secret' });
+  expect(of({ credentials, region: 'eu-west-1' })).toThrow(error);
+  expect(of({})).not.toThrow();
+});
+
+it.each([
+  'http://127.0.0.1:1',
+  'http://127.1',
+  'http://[::1]',
+  'http://localhost',
+  'http://a.b.localhost',
+  'https://api.example',
+])('takes a token for %s', (endpoint) => {
+  expect(() => new Holdfast({ endpoint, token: 'secret', holder: 'x' })).not.toThrow();
+});
+
 it('writes the query so that every server reads it alike', async () => {
   answer = says(200, '{"key":"k"}');
   expect(await read()).toEqual({ key: 'k' });

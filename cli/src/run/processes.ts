@@ -3,65 +3,68 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const isLinux = process.platform === 'linux';
 
-interface Member {
-  id: number;
-  parent: number;
-}
-
 interface ProcessStat {
   state: string | undefined;
-  parent: number;
   group: number;
   /** The foreground process group of its terminal. */
   foreground: number;
 }
 
+/** Of a process that has ended. */
+const GONE: ProcessStat = { state: undefined, group: 0, foreground: 0 };
+
 /** Whether this process has a terminal, and may read it now: its process group is the foreground one. */
 export function inForeground(): boolean {
-  const { group, foreground } = isLinux ? statOf('self') : statByPs();
+  const { group, foreground } = isLinux ? statOf('self') : statByPs(process.pid);
   return group > 0 && group === foreground;
 }
 
-/** The processes of a group that have not ended, except the guard and its children. */
-export function membersOf(group: number, guard: number | undefined): number[] {
-  const members = isLinux ? membersByProc(group) : membersByPs(group);
-  const guards = new Set([guard]);
-  // Only the clock of the guard has started another process.
-  for (const _ of [1, 2]) for (const { id, parent } of members) if (guards.has(parent)) guards.add(id);
-  return members.map(({ id }) => id).filter((id) => !guards.has(id));
-}
+/** The process group of this process. */
+export const ownGroup = (): number => (isLinux ? statOf('self') : statByPs(process.pid)).group;
 
-function membersByProc(group: number): Member[] {
-  return readdirSync('/proc').flatMap((name) => {
-    const id = Number(name);
-    if (!id) return [];
-    const stat = statOf(id);
-    return stat.group === group && stat.state !== 'Z' && stat.state !== 'X' ? [{ id, parent: stat.parent }] : [];
-  });
+/** Whether a process is stopped, as by Ctrl-Z. */
+export const isStopped = (id: number): boolean => (isLinux ? statOf(id) : statByPs(id)).state === 'T';
+
+/** The processes of a group that have not ended, except its first one and the guard. */
+export const membersOf = ([group, guard]: [group: number, guard: number]): number[] =>
+  (isLinux ? membersByProc(group) : membersByPs(group)).filter((id) => id !== group && id !== guard);
+
+function membersByProc(group: number): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((id) => {
+      if (!id) return false;
+      const stat = statOf(id);
+      return stat.group === group && stat.state !== 'Z' && stat.state !== 'X';
+    });
 }
 
 /** The name of a process may contain any character, and ends at the last bracket. */
 function statOf(id: number | 'self'): ProcessStat {
   try {
     const stat = readFileSync(`/proc/${id}/stat`, 'utf8');
-    const [state, parent, group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return { state, parent: Number(parent), group: Number(group), foreground: Number(foreground) };
+    const [state, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return { state, group: Number(group), foreground: Number(foreground) };
   } catch {
-    return { state: undefined, parent: 0, group: 0, foreground: 0 }; // it has ended
+    return GONE;
   }
 }
 
-function statByPs(): ProcessStat {
-  const [group, foreground] = ps('-o', 'pgid=,tpgid=', '-p', String(process.pid)).trim().split(/\s+/);
-  return { state: undefined, parent: 0, group: Number(group), foreground: Number(foreground) };
+function statByPs(id: number): ProcessStat {
+  try {
+    const [state, group, foreground] = ps('-o', 'stat=,pgid=,tpgid=', '-p', String(id)).trim().split(/\s+/);
+    return { state: state?.charAt(0), group: Number(group), foreground: Number(foreground) };
+  } catch {
+    return GONE;
+  }
 }
 
-function membersByPs(group: number): Member[] {
-  return ps('-A', '-o', 'pid=,ppid=,pgid=,stat=')
+function membersByPs(group: number): number[] {
+  return ps('-A', '-o', 'pid=,pgid=,stat=')
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, , own, state]) => Number(own) === group && !state?.startsWith('Z'))
-    .map(([id, parent]) => ({ id: Number(id), parent: Number(parent) }));
+    .filter(([, own, state]) => Number(own) === group && !state?.startsWith('Z'))
+    .map(([id]) => Number(id));
 }
 
 const ps = (...args: string[]): string => execFileSync('ps', args, { encoding: 'utf8' });

@@ -3,7 +3,6 @@ import { isHoldfastError } from '../../../client/src/errors.ts';
 import type { Lease } from '../../../client/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { Command } from './command.ts';
-import type { Deadlines } from './deadlines.ts';
 
 /** The longest time between two looks at the clocks, in milliseconds: timers do not run while the machine sleeps. */
 const LOOK_MS = 250;
@@ -14,8 +13,6 @@ const COUNT_MS = 20;
 interface Supervision {
   /** How long the group may take to end after SIGTERM, in milliseconds. */
   graceMs: number;
-  /** Tells the guard of the group how long the lease is held. */
-  deadlines: Deadlines;
   /** Called once with the reason why the command is ended. */
   onLost(why: string): void;
 }
@@ -42,7 +39,7 @@ export async function supervise(lease: Lease, command: Command, supervision: Sup
     return watch.isLost ? EXIT.lost : exitCode;
   } finally {
     watch.end();
-    command.kill();
+    await command.kill();
     lease.signal.removeEventListener('abort', look);
     process.off('SIGCONT', look);
   }
@@ -71,9 +68,9 @@ class Watch {
 
   /** Reads the clocks, and ends the command if it is time. */
   look(): void {
-    const { graceMs, deadlines } = this.#supervision;
+    const { graceMs } = this.#supervision;
     const { lost, remainingMs, expiresAt } = this.#lease;
-    if (expiresAt !== this.#told) deadlines.write(remainingMs);
+    if (expiresAt !== this.#told) this.#command.extend(remainingMs);
     this.#told = expiresAt;
     if (!this.#isLost && (lost || remainingMs <= graceMs)) {
       this.#isLost = true;

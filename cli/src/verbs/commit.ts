@@ -21,7 +21,7 @@ export const commit: Verb = {
     'content-disposition': { value: 'TEXT', help: 'this header of the object' },
     'content-encoding': { value: 'TEXT', help: 'this header of the object' },
     metadata: { value: 'NAME=VALUE', help: 'metadata of the object', multiple: true },
-    wait: { value: 'SECONDS', help: 'how long to wait for the commit of another client (0, to 20)' },
+    wait: { value: 'DURATION', help: 'how long to wait for the commit of another client (0s, to 20s)' },
   },
   notes: 'FILE may be - for stdin.',
   example: 'holdfast commit reports/42.json report.json --create --content-type application/json',
@@ -112,7 +112,7 @@ function metadata(args: Arguments) {
 }
 
 function waitSeconds(args: Arguments) {
-  const seconds = args.number('wait', { least: 0, most: 20 });
+  const seconds = args.seconds('wait', { least: 0, most: 20 });
   return seconds === undefined ? {} : { waitSeconds: seconds };
 }
 

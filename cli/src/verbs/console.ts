@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { transportFor } from '../connection.ts';
 import { startConsole } from '../console/server.ts';
 import { misuse } from '../failure.ts';
-import { isLoopback } from '../settings.ts';
+import { isLocal } from '../settings.ts';
 import type { Verb } from '../verb.ts';
 
 /** Unguessable, and short enough to be typed from another screen. */
@@ -22,7 +22,7 @@ export const consoleVerb: Verb = {
   async run({ arguments: args, output, settings }) {
     const { endpoint, namespace } = settings();
     const token = newToken();
-    const options = { endpoint, namespace, token, write: args.is('write'), local: isLoopback(endpoint) };
+    const options = { endpoint, namespace, token, write: args.is('write'), local: isLocal(endpoint) };
     const port = args.number('port', { least: 0, most: 65_535, whole: true }) ?? 0;
     const { url, stop } = await startConsole({ ...options, port, transport: transportFor(settings()) }).catch(
       ({ code }: NodeJS.ErrnoException) => {

@@ -2,13 +2,12 @@ import { isHoldfastError } from '../../../client/src/errors.ts';
 import { READS, ROUTES } from '../../../client/src/routes.ts';
 import { type AnswerOf, type Operation, type RequestOf, routeOf } from '../../../client/src/transport.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import { sourceOf } from '../credentials.ts';
 import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import { lightFetch } from '../http.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
-import { isLoopback, type Settings } from '../settings.ts';
+import type { Settings } from '../settings.ts';
 import type { Verb } from '../verb.ts';
 
 /** The `Date` of an answer is in whole seconds, and the answer takes its time. */
@@ -66,12 +65,14 @@ export const doctor: Verb = {
     }
     findings.say('endpoint', 'ok', known.endpoint);
     findings.say('namespace', 'ok', known.namespace ?? 'none: the calls are for the whole deployment');
-    findings.say('credentials', 'ok', credentialsText(known));
+    let check = 'credentials';
     try {
+      findings.say(check, 'ok', await credentialsText(known));
+      check = 'answer';
       const startedAt = Date.now();
       const { version, principal, calls = [] } = await whoami(service);
       const tookMs = Date.now() - startedAt;
-      findings.say('answer', 'ok', `after ${tookMs} ms${principal ? `, as ${principal}` : ''}`);
+      findings.say(check, 'ok', `after ${tookMs} ms${principal ? `, as ${principal}` : ''}`);
       clock(findings, date, startedAt + tookMs / 2);
       const same = version === manifest.version;
       findings.say(
@@ -96,14 +97,17 @@ export const doctor: Verb = {
       if (mayRead) await pools(findings, service);
       if (!mayCall) findings.fail('permissions', 'every call is refused', EXIT.forbidden);
     } catch (error) {
-      findings.fail('answer', messageOf(error, known.endpoint), exitCodeOf(error));
+      findings.fail(check, messageOf(error, known.endpoint), exitCodeOf(error));
     }
     return findings.exitCode;
   },
 };
 
-const credentialsText = ({ token, endpoint, awsProfile }: Settings): string =>
-  token ? 'HOLDFAST_TOKEN' : isLoopback(endpoint) ? 'none: the endpoint is on this machine' : sourceOf(awsProfile);
+/** @throws Failure if there are none */
+async function credentialsText({ token, keys }: Settings): Promise<string> {
+  if (token) return 'HOLDFAST_TOKEN';
+  return keys ? (await keys()).source : 'none: the endpoint is on this machine';
+}
 
 /** A caller without the permission to that call may have the one to the version, or neither. */
 async function whoami(service: Service): Promise<Partial<Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>>> {

@@ -95,15 +95,15 @@ export const clean: Verb = {
   options: {
     yes: { help: 'delete, and do not only say what would be deleted', short: 'y' },
     kind: { value: 'KIND', help: 'only records of these kinds', choices: KINDS, multiple: true },
-    'older-than': { value: 'SECONDS', help: 'only records that expired at least so long ago (3600)' },
+    'older-than': { value: 'DURATION', help: 'only records that expired at least so long ago (1h)' },
     'never-deletable': { help: 'records too that DynamoDB never deletes' },
     report: REPORT,
   },
-  example: 'holdfast clean --kind abandonedLease --older-than 86400',
+  example: 'holdfast clean --kind abandonedLease --older-than 1d',
   async run({ arguments: args, output, connect }) {
     const service = connect();
     const kinds = args.all('kind') as Kind[];
-    const olderThanSeconds = args.number('older-than', { least: 0, whole: true });
+    const olderThanSeconds = args.seconds('older-than', { least: 0, whole: true });
     let reportId = args.text('report');
     const dryRun = !args.is('yes');
     const request = {

@@ -9,8 +9,8 @@ import { untilText, usedText } from './words.ts';
 
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
-  ttl: { value: 'SECONDS', help: 'how long the lease lasts without a heartbeat (60)' },
-  wait: { value: 'SECONDS', help: 'how long to wait while another caller holds it, or forever (0)' },
+  ttl: { value: 'DURATION', help: 'how long the lease lasts without a heartbeat (60s)' },
+  wait: { value: 'DURATION', help: 'how long to wait while another caller holds it, or forever (0s)' },
   holder: { value: 'NAME', help: 'who you are, shown to others (user@machine/process)' },
   data: { value: 'JSON', help: 'what others see with the lease' },
   'held-exit-code': { value: 'N', help: 'what to exit with where another caller holds it (75)' },
@@ -27,7 +27,7 @@ const MOST_PERMITS = 200;
 export function acquireOptions(args: Arguments) {
   const data = args.json('data');
   return {
-    ttlSeconds: args.number('ttl', { least: 2, most: 86_400 }) ?? 60,
+    ttlSeconds: args.seconds('ttl', { least: 2, most: 86_400 }) ?? 60,
     waitMs: waitSeconds(args) * 1000,
     holder: args.text('holder'),
     ...permitOptions(args),
@@ -46,12 +46,9 @@ function permitOptions(args: Arguments) {
 }
 
 function waitSeconds(args: Arguments): number {
-  if (args.text('wait') === 'forever') return Number.POSITIVE_INFINITY;
-  try {
-    return args.number('wait', { least: 0 }) ?? 0;
-  } catch {
-    throw misuse(`--wait must be a number of seconds or forever, not '${args.text('wait')}'`);
-  }
+  return args.text('wait') === 'forever'
+    ? Number.POSITIVE_INFINITY
+    : (args.seconds('wait', { least: 0, or: 'forever' }) ?? 0);
 }
 
 export const heldExitCode = (args: Arguments): number | undefined =>

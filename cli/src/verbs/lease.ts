@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import type { Lease } from '../../../client/src/lease.ts';
 import { EXIT } from '../exit-codes.ts';
-import { LeaseFile, readLeaseFile } from '../lease-file.ts';
+import { isGone, LeaseFile, readLeaseFile } from '../lease-file.ts';
 import { Signals } from '../run/signals.ts';
 import type { Call, Verb } from '../verb.ts';
 import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
@@ -17,7 +17,7 @@ export const acquire: Verb = {
     'lease-file': { value: 'FILE', help: 'a new file for the proof' },
   },
   notes: 'Nothing extends the lease but holdfast heartbeat. Prefer holdfast run, which never works past its lease.',
-  example: 'lease=$(holdfast acquire nightly-report --ttl 600)',
+  example: 'lease=$(holdfast acquire nightly-report --ttl 10m)',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
     const options = acquireOptions(args);
@@ -60,11 +60,11 @@ export const heartbeat: Verb = {
   summary: 'extend a lease that a script has acquired',
   usage: 'LEASE-FILE',
   words: [1, 1],
-  options: { ttl: { value: 'SECONDS', help: 'how long the lease lasts from now on (as before)' } },
+  options: { ttl: { value: 'DURATION', help: 'how long the lease lasts from now on (as before)' } },
   example: 'holdfast heartbeat "$lease"',
   async run({ arguments: args, output, connect, settings }) {
     const { key, leaseId } = readLeaseFile(args.word(0), settings());
-    const ttlSeconds = args.number('ttl', { least: 2, most: 86_400 });
+    const ttlSeconds = args.seconds('ttl', { least: 2, most: 86_400 });
     const grant = await connect().call('heartbeat', { key, leaseId, ...(ttlSeconds !== undefined && { ttlSeconds }) });
     const { leaseId: _, version: __, ...shared } = grant;
     if (output.isJson) output.json(shared);
@@ -78,13 +78,19 @@ export const release: Verb = {
   usage: 'LEASE-FILE',
   words: [1, 1],
   options: {},
-  notes: 'It exits with 76 where the lease was lost before.',
+  notes:
+    'It exits with 76 if the lease was lost before, and with 0 if the file is gone: a second release changes nothing.',
   example: 'holdfast release "$lease"',
   run: giveBack,
 };
 
 async function giveBack({ arguments: args, output, connect, settings }: Call): Promise<number> {
   const path = args.word(0);
+  if (isGone(path)) {
+    if (output.isJson) output.json({ leaseFile: path, released: false, reason: 'noLeaseFile' });
+    else output.line(`there is nothing to release: ${path} is gone, as after a release`);
+    return 0;
+  }
   const { key, leaseId } = readLeaseFile(path, settings());
   const answer = await connect().call('release', { key, leaseId });
   unlinkSync(path);

@@ -3,7 +3,7 @@ import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
 import { Command } from '../run/command.ts';
-import { Deadlines } from '../run/deadlines.ts';
+import { discard, startGuard, terminalShell } from '../run/guard/start.ts';
 import { assertExecutable } from '../run/lookup.ts';
 import { Signals } from '../run/signals.ts';
 import { supervise } from '../run/supervise.ts';
@@ -22,8 +22,8 @@ export const run: Verb = {
   options: {
     ...ACQUIRE_OPTIONS,
     grace: {
-      value: 'SECONDS',
-      help: 'how long the command may take to end after SIGTERM (5, at most a third of the ttl)',
+      value: 'DURATION',
+      help: 'how long the command may take to end after SIGTERM (5s, at most a third of the ttl)',
     },
     'fence-env': { value: 'NAME', help: 'a variable of the command that has the fence too' },
   },
@@ -31,7 +31,7 @@ export const run: Verb = {
 
 It exits with what the command exits with (128 and its number for a signal), or with 64 misuse, 69 no answer,
 75 held by another, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
-  example: 'holdfast run nightly-report --ttl 60 --wait 600 -- echo "the report of the night"',
+  example: 'holdfast run nightly-report --ttl 60s --wait 10m -- echo "the report of the night"',
   run: runUnderLease,
 };
 
@@ -45,8 +45,6 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
     throw misuse(`--fence-env must be the name of a variable, not '${fenceName}'`);
   assertExecutable(args.command[0] ?? '', process.env.PATH);
-  const deadlines = new Deadlines();
-
   const signals = new Signals();
   const waiting = output.progress;
   let lease: Lease | undefined;
@@ -55,9 +53,12 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     // Of a heartbeat without an answer it is said if it costs the lease.
     onRetry: (why) => lease ?? output.note(why),
   });
+  // It starts while the lease is acquired. At a terminal it would take the terminal away.
+  const guard = terminalShell() ? undefined : startGuard();
   try {
     lease = await service.acquire(key, { ...options, signal: signals.waiting });
   } catch (error) {
+    if (guard) discard(guard);
     if (signals.exitCode !== undefined) return signals.exitCode;
     const { line, code } = await refusal(service, error, heldExit);
     waiting.end();
@@ -71,12 +72,10 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const mayGoOn = () => lease.held;
   const env = environment(lease, settings().namespace, fenceName);
   try {
-    deadlines.write(lease.remainingMs);
-    const command = new Command(args.command, { env, deadlines, mayGoOn });
+    const command = new Command(args.command, { env, remainingMs: lease.remainingMs, mayGoOn, guard });
     signals.forwardTo(command, mayGoOn);
     return await supervise(lease, command, {
       graceMs,
-      deadlines,
       onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
     });
   } finally {
@@ -87,7 +86,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
 
 function graceSeconds(args: Arguments, ttlSeconds: number): number {
   const most = ttlSeconds / 3;
-  return args.number('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
+  return args.seconds('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
 }
 
 /** Without the lease id, which is the holder's proof: any process that the command starts could pass it on. */

@@ -15,14 +15,14 @@ export const watch: Verb = {
   takesKey: true,
   noTimeout: true,
   options: {
-    interval: { value: 'SECONDS', help: 'how often to look (1)' },
+    interval: { value: 'DURATION', help: 'how often to look (1s)' },
     until: { value: 'STATE', help: 'stop once the key has a holder, or has none', choices: UNTIL },
   },
   notes: 'A heartbeat is no change.',
   example: 'holdfast watch nightly-report --until free',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
-    const pauseMs = (args.number('interval', { least: 0.1, most: 3600 }) ?? 1) * 1000;
+    const pauseMs = (args.seconds('interval', { least: 0.1, most: 3600 }) ?? 1) * 1000;
     const until = args.text('until');
     const service = connect({ onRetry: undefined });
     let seen = '';

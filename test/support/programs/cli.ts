@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { inject } from 'vitest';
-import { bundle } from '../../../cli/bundle.ts';
+import { bundle, bundleSearch } from '../../../cli/bundle.ts';
+import { SEARCH_FILE } from '../../../cli/src/aws/file.ts';
 import { onceInRun } from '../faults/once.ts';
 import { isFull } from '../time/rounds.ts';
 import { callable } from './cli-call.ts';
@@ -28,10 +29,11 @@ export async function builtCli() {
   const file = join(folder, 'holdfast.mjs');
   const built = await onceInRun('holdfast.mjs', async () => {
     const path = join(inject('onceFolder'), 'built.mjs');
-    await bundle(path, { isSmall: isFull });
+    await Promise.all([bundle(path, { isSmall: isFull }), bundleSearch(inject('onceFolder'))]);
     return path;
   });
   await copyFile(built, file);
+  await copyFile(join(dirname(built), SEARCH_FILE), join(folder, SEARCH_FILE));
   /** It names no endpoint and no AWS, and an empty folder as home. */
   const clean = { PATH: process.env.PATH, HOME: folder, USER: 'tester' };
   /** Starts it in a process of its own. */

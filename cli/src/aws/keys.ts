@@ -1,0 +1,10 @@
+import type { Credentials } from '../../../client/src/sigv4.ts';
+
+/** AWS keys to sign with, and where they come from. */
+export interface Keys {
+  credentials: Credentials;
+  /** The source, in words. */
+  source: string;
+  /** Epoch milliseconds; undefined if the keys do not expire. */
+  expiresAt?: number;
+}

@@ -1,0 +1,16 @@
+/** Messages of the SDK that contain a part of what a source answered, or the command line of a program: either may be a secret. */
+const UNSAFE: [message: RegExp, inPlace: string][] = [
+  [/^Command failed/, 'its credential_process failed'],
+  [/JSON|Deserialization|is not expected/, 'its answer cannot be read'],
+];
+
+/** The longest reason, in characters. */
+const MAX_LENGTH = 200;
+
+/** Why a source gave no credentials: one line without a secret. */
+export function reasonOf(error: unknown): string {
+  const { message } = error instanceof Error ? error : new Error(String(error));
+  const [, inPlace] = UNSAFE.find(([unsafe]) => unsafe.test(message)) ?? [];
+  const [line = ''] = (inPlace ?? message).trim().split('\n');
+  return line.replace(/\.$/, '').slice(0, MAX_LENGTH);
+}

@@ -1,0 +1,247 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { chmod, mkdtemp, readFile, realpath, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { living } from '../support/programs/cli.ts';
+import { until } from '../support/time/until.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
+import { readLease } from '../support/worlds/read-key.ts';
+
+const { api, cli, holdfast } = await cliWorld();
+
+let keys = 0;
+const freshKey = () => `guard/${++keys}`;
+const env = { HOLDFAST_ENDPOINT: api.url };
+
+/** The ids of the descendants of a process. */
+function descendantsOf(id: number): number[] {
+  const parents = readdirSync('/proc').flatMap((name) => {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      return [[Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])]];
+    } catch {
+      return []; // no process, or one that has ended
+    }
+  });
+  const own = parents.flatMap(([child = 0, parent]) => (parent === id ? [child] : []));
+  return [...own, ...own.flatMap(descendantsOf)];
+}
+
+const argumentsOf = (id: number): string => readFileSync(`/proc/${id}/cmdline`, 'utf8').replaceAll('\0', ' ');
+
+/** The guard of a wrapper: the child of it, or of the job of its shell. */
+const guardOf = (wrapper: number): number | undefined =>
+  descendantsOf(wrapper).find((id) => argumentsOf(id).startsWith('holdfast guard'));
+
+/** In a mount namespace of its own, a test may have a root folder of its own. */
+const maySetUpRoot = (() => {
+  try {
+    execFileSync('unshare', ['-rm', 'true'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+/** Words that run the command in a root folder where Node is the only program, and the script beside it. */
+async function withoutShell(args: string[]): Promise<string[]> {
+  const root = await mkdtemp(join(cli.folder, 'root-'));
+  const script = resolve('test/support/programs/without-shell.sh');
+  return ['-rm', 'sh', script, root, await realpath(process.execPath), cli.folder, '/app/holdfast.mjs', ...args];
+}
+
+describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => {
+  const start = async (args: string[], more: object = {}) => {
+    const child = spawn('unshare', await withoutShell(args), {
+      env: { ...env, HOME: '/tmp', PATH: process.env.PATH, ...more },
+    });
+    const printed = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name].on('data', (chunk) => {
+        printed[name] += chunk;
+      });
+    child.stdin.end();
+    const exited = new Promise<number | null>((done) => child.once('close', done));
+    return { child, printed, exited };
+  };
+
+  it('runs a command, and exits with its code', async () => {
+    const key = freshKey();
+    const script = `console.log(process.env.HOLDFAST_KEY, require('fs').existsSync('/bin/sh')); process.exit(7)`;
+    const { exited, printed } = await start(['run', key, '--', '/node', '-e', script]);
+    expect([await exited, printed]).toEqual([7, { stdout: `${key} false\n`, stderr: '' }]);
+    expect((await readLease(holdfast, key)).state).toBe('released');
+  });
+
+  const IMMORTAL = `for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => {});
+const child = process.argv[1] && require('child_process').spawn('/node', ['-e', process.argv[1]], { stdio: 'ignore' });
+console.log(process.pid, child?.pid); setInterval(() => {}, 1000);`;
+
+  it('takes the command and its child with it if it is killed', async () => {
+    const { child, printed } = await start(['run', freshKey(), '--', '/node', '-e', IMMORTAL, IMMORTAL]);
+    await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
+    child.kill('SIGKILL');
+    for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
+  });
+
+  it('is not needed to end the command and its child in time if it is stopped', async () => {
+    const { child, printed, exited } = await start([
+      'run',
+      freshKey(),
+      '--ttl',
+      '3',
+      '--',
+      '/node',
+      '-e',
+      IMMORTAL,
+      IMMORTAL,
+    ]);
+    await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
+    child.kill('SIGSTOP');
+    for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
+    child.kill('SIGCONT');
+    expect(await exited).toBe(76);
+  });
+});
+
+it.runIf(maySetUpRoot)(
+  'at a terminal without a shell the command reads from the terminal, and Ctrl-C is passed on to it',
+  async () => {
+    const script = `process.stdin.on('data', (line) => console.log('got ' + line)); console.log('on');
+process.on('SIGINT', () => { console.log('interrupted'); process.exit(9); });`;
+    const words = await withoutShell(['run', freshKey(), '--', '/node', '-e', script]);
+    const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+    const terminal = spawn('script', ['-qfec', `exec unshare ${quoted}`, '/dev/null'], {
+      env: { ...env, PATH: process.env.PATH, HOME: '/tmp', TERM: 'dumb' },
+    });
+    let shown = '';
+    terminal.stdout.on('data', (chunk) => {
+      shown += chunk;
+    });
+    await until(() => shown).toContain('on\r\n');
+    terminal.stdin.write('typed\n');
+    await until(() => shown).toContain('got typed\r\n');
+    terminal.stdin.write('\u0003');
+    expect(await new Promise((done) => terminal.once('close', done))).toBe(9);
+    expect(shown).toMatch(/interrupted\r\n$/);
+  },
+);
+
+const ARGUMENT = 'argument-which-only-the-command-has';
+const VALUE = 'value-which-no-command-line-has';
+const secrets = { SECRET: VALUE, 'spring.datasource.password': VALUE, 'ConnectionStrings:Db': VALUE };
+const SAYS = `console.log(process.env['spring.datasource.password'] + process.env['ConnectionStrings:Db']); setInterval(() => {}, 1000);`;
+
+describe.concurrent('the command lines of all processes of a run', () => {
+  it('have no variable of the environment, and only those of the wrapper and the command have the arguments', async () => {
+    const { child, stdout, exited } = cli.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
+      env: { ...env, ...secrets },
+    });
+    await until(stdout).toBe(`${VALUE}${VALUE}\n`);
+    const wrapper = child.pid ?? 0;
+    const all = [wrapper, ...descendantsOf(wrapper)];
+    const guard = guardOf(wrapper) ?? 0;
+    const [command = 0] = descendantsOf(guard);
+    expect(all).toEqual([wrapper, guard, command]);
+    expect(all.filter((id) => argumentsOf(id).includes(VALUE))).toEqual([]);
+    expect(all.filter((id) => argumentsOf(id).includes(ARGUMENT))).toEqual([wrapper, command]);
+    child.kill('SIGTERM');
+    await exited;
+  });
+
+  it('have none at a terminal either, where a shell hands the terminal over', async () => {
+    const typed = `'${process.execPath}' '${cli.file}' run ${freshKey()} -- '${process.execPath}' -e "${SAYS}" ${ARGUMENT}`;
+    const terminal = spawn('script', ['-qfec', typed, '/dev/null'], {
+      env: { ...env, ...secrets, PATH: process.env.PATH, HOME: cli.folder, TERM: 'dumb', SHELL: '/bin/bash' },
+    });
+    let shown = '';
+    terminal.stdout.on('data', (chunk) => {
+      shown += chunk;
+    });
+    await until(() => shown).toContain(`${VALUE}${VALUE}\r\n`);
+    const all = descendantsOf(terminal.pid ?? 0);
+    const guard = guardOf(terminal.pid ?? 0) ?? 0;
+    expect(all.length).toBeGreaterThan(4); // with the shell, and its job
+    expect(all.filter((id) => argumentsOf(id).includes(VALUE))).toEqual([]);
+    const [command = 0] = descendantsOf(guard);
+    const own = all.filter((id) => !argumentsOf(id).includes(`run guard/`));
+    expect(own.filter((id) => argumentsOf(id).includes(ARGUMENT))).toEqual([command]);
+    terminal.stdin.write('\u0003');
+    await new Promise((done) => terminal.once('close', done));
+    expect(await living(guard)).toBe(false);
+  });
+});
+
+describe.concurrent('the guard', () => {
+  it('is none of the Node programs that the user wants to trace', async () => {
+    const log = join(cli.folder, 'traced');
+    const tracer = join(cli.folder, 'tracer.cjs');
+    await writeFile(
+      tracer,
+      `require('fs').appendFileSync(${JSON.stringify(log)}, process.argv[1] + ' ' + process.env.NODE_OPTIONS + '\\n');`,
+    );
+    const plain = join(cli.folder, 'plain.cjs');
+    await writeFile(plain, '');
+    const NODE_OPTIONS = `--require=${tracer}`;
+    const { exited } = cli.start(['run', freshKey(), '--', process.execPath, plain], { env: { ...env, NODE_OPTIONS } });
+    expect((await exited).code).toBe(0);
+    expect((await readFile(log, 'utf8')).trimEnd().split('\n')).toEqual([
+      `${cli.file} ${NODE_OPTIONS}`,
+      `${plain} ${NODE_OPTIONS}`,
+    ]);
+  });
+
+  it('is started while the lease is waited for, and ends with a wait that is over', async () => {
+    const key = freshKey();
+    await using _ = await holdfast.acquire(key);
+    const { child, exited, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
+    await until(stderr).toContain('waiting since');
+    await until(async () => (await readLease(holdfast, key)).waiting).toBe(1);
+    await until(() => guardOf(child.pid ?? 0)).toBeGreaterThan(0);
+    const guard = guardOf(child.pid ?? 0) ?? 0;
+    child.kill('SIGTERM');
+    expect((await exited).code).toBe(143);
+    await until(() => living(guard)).toBe(false);
+  });
+
+  it('ends with a wrapper that is killed while it waits', async () => {
+    const key = freshKey();
+    await using _ = await holdfast.acquire(key);
+    const { child, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
+    await until(stderr).toContain('waiting since');
+    await until(() => guardOf(child.pid ?? 0)).toBeGreaterThan(0);
+    const guard = guardOf(child.pid ?? 0) ?? 0;
+    child.kill('SIGKILL');
+    await until(() => living(guard)).toBe(false);
+  });
+
+  it('is missed at once if it is killed: the command ends, and the wrapper exits with 137', async () => {
+    const key = freshKey();
+    const { child, exited, stdout } = cli.start(
+      ['run', key, '--', 'sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'],
+      { env },
+    );
+    await until(stdout).toMatch(/^\d+\n/);
+    process.kill(guardOf(child.pid ?? 0) ?? 0, 'SIGKILL');
+    expect((await exited).code).toBe(137);
+    expect(await living(Number(stdout()))).toBe(false);
+    expect((await readLease(holdfast, key)).state).toBe('released');
+  });
+
+  it('says that a command cannot be executed, and the lease is given back', async () => {
+    const key = freshKey();
+    const script = join(cli.folder, 'no-interpreter');
+    await writeFile(script, '#!/no/such/interpreter\n');
+    await chmod(script, 0o755);
+    const { code, stderr } = await cli.start(['run', key, '--', script], { env }).exited;
+    expect([code, stderr]).toEqual([126, `holdfast: ${script}: it cannot be executed (ENOENT)\n`]);
+    expect((await readLease(holdfast, key)).state).toBe('released');
+  });
+
+  it('leaves signals to its group to the command, also if the command sends them', async () => {
+    const script = 'trap "echo got it" TERM; kill -s TERM 0; kill -s HUP $$';
+    const { code, stdout } = await cli.start(['run', freshKey(), '--', 'sh', '-c', script], { env }).exited;
+    expect([code, stdout]).toEqual([129, 'got it\n']);
+  });
+});
