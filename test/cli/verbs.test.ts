@@ -197,8 +197,8 @@ describe('in a shell', () => {
       '_describe() { print -l -- $found }; _files() { print files }; _normal() { print "$CURRENT: $words" }';
     const completed = (...words: string[]) =>
       out('zsh', '-fc', `${script}; ${shell}; words=("$@"); CURRENT=$#; _holdfast`, 'zsh', ...words);
-    expect(await completed('holdfast', 'stat')).toMatch(/^status:list who holds which lease$/m);
-    expect(await completed('holdfast', 'status', '-')).toMatch(/^--state:only leases in this state$/m);
+    expect(await completed('holdfast', 'stat')).toMatch(/^status:list all keys: leases and pools, /m);
+    expect(await completed('holdfast', 'status', '-')).toMatch(/^--state:only keys in this state$/m);
     expect((await completed('holdfast', 'status', '--state', '')).split(/:?\n/)).toContain('held');
     expect(await completed('holdfast', 'commit', 'a', '')).toBe('files');
     expect(await completed('holdfast', 'run', 'k', '--', 'ls', 'a')).toBe('2: ls a');
