@@ -15,8 +15,9 @@ Usage: holdfast VERB ...
 
 ${columns(Object.entries(verbs).map(([name, { summary }]) => [name, summary]))}
 
-holdfast help VERB shows the options of a verb, and an example. holdfast --version shows the version.
-A DURATION is a number of seconds, or has a unit: 90, 60s, 15m, 1h, 2d.`;
+holdfast help VERB shows the options of a verb, and an example. holdfast --version shows the version.`;
+
+const DURATION = 'A DURATION is a number of seconds, or has a unit: 90, 60s, 15m, 1h, 2d.';
 
 /** What `holdfast VERB --help` prints. */
 export function helpOf(name: string, verb: Verb): string {
@@ -28,6 +29,7 @@ export function helpOf(name: string, verb: Verb): string {
     `Usage: holdfast ${name} [options]${verb.usage && ` ${verb.usage}`}`,
     `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
     columns(options),
+    ...(options.some(([option]) => option.endsWith(' DURATION')) ? [DURATION] : []),
     ...(verb.notes ? [verb.notes] : []),
     `Example:\n  ${verb.example}`,
   ].join('\n\n');

@@ -74,8 +74,8 @@ async function machine() {
 const hour = (id: string) => (): FakeKeys => ({ id, expiresAt: Date.now() + 3_600_000 });
 const signedWith = (detail: string, id: string) => ({ verdict: 'ok', detail, keys: [`${id} token of ${id}`] });
 
-describe.concurrent('the doctor names the source of the keys that requests are signed with:', () => {
-  it('the environment comes before every other source, and no other source is asked', async () => {
+describe.concurrent('requests are signed by a source that the doctor names:', () => {
+  it('keys of the environment come before every other source', async () => {
     const { used, write } = await machine();
     await write('.aws/credentials', '[default]\naws_access_key_id = FILE\naws_secret_access_key = s\n');
     const env = { AWS_ACCESS_KEY_ID: 'ENVIRONMENT', AWS_SECRET_ACCESS_KEY: 's', AWS_PROFILE: 'default' };
@@ -85,7 +85,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     });
   });
 
-  it('the endpoint of EKS Pod Identity, with the token of its file', async () => {
+  it('the endpoint of EKS Pod Identity gives keys for the token of its file', async () => {
     const { used, write } = await machine();
     const endpoint = kept(await containerEndpoint(() => 'pod token', hour('POD')));
     const file = await write('pod-token', 'pod token');
@@ -95,7 +95,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     expect(endpoint.asked).toEqual(['GET /v1/credentials']); // once for all calls of the doctor
   });
 
-  it('a container endpoint with a token in the environment', async () => {
+  it('a container endpoint gives keys for the token of the environment', async () => {
     const { used } = await machine();
     const endpoint = kept(await containerEndpoint(() => 'task token', hour('TASK')));
     const container = { AWS_CONTAINER_CREDENTIALS_FULL_URI: endpoint.url };
@@ -103,7 +103,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     expect(found).toEqual(signedWith('container endpoint', 'TASK'));
   });
 
-  it('a web identity, by STS, as for a service account of EKS', async () => {
+  it('STS gives keys for a web identity, such as a service account of EKS', async () => {
     const { used, write } = await machine();
     const form = { Action: 'AssumeRoleWithWebIdentity', WebIdentityToken: 'jwt', RoleArn: 'arn:aws:iam::1:role/pod' };
     const { url } = kept(await sts(form, hour('IRSA')));
@@ -112,7 +112,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     expect(await used({ ...identity, AWS_ENDPOINT_URL_STS: url })).toEqual(signedWith('web identity', 'IRSA'));
   });
 
-  it('instance metadata, with a session token (IMDSv2)', async () => {
+  it('instance metadata gives keys for a session token (IMDSv2)', async () => {
     const { used } = await machine();
     const metadata = kept(await instanceMetadata(hour('INSTANCE')));
     const instance = { AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url, AWS_EC2_METADATA_DISABLED: 'false' };
@@ -120,7 +120,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     expect(metadata.asked[0]).toBe('PUT /latest/api/token');
   });
 
-  it('a profile of IAM Identity Center, with the token of a login by SSO', async () => {
+  it('IAM Identity Center gives a profile keys for the token of an SSO login', async () => {
     const { used, write } = await machine();
     const { url } = kept(await ssoPortal('login token', hour('SSO')));
     await write(
@@ -135,7 +135,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     expect(found).toEqual(signedWith('profile ops (SSO)', 'SSO'));
   });
 
-  it('a profile with a program that prints keys (credential_process)', async () => {
+  it('a program of a profile prints keys (credential_process)', async () => {
     const { used, write } = await machine();
     const keys = { Version: 1, AccessKeyId: 'PROCESS', SecretAccessKey: 's', SessionToken: 'token of PROCESS' };
     const program = await write('print-keys', JSON.stringify(keys));
@@ -143,7 +143,7 @@ describe.concurrent('the doctor names the source of the keys that requests are s
     expect(await used({})).toEqual(signedWith('profile default (credential_process)', 'PROCESS'));
   });
 
-  it('a profile whose role is assumed with the keys of another profile', async () => {
+  it('the role of a profile is assumed with the keys of another profile', async () => {
     const { used, write } = await machine();
     const form = { Action: 'AssumeRole', RoleArn: 'arn:aws:iam::1:role/ops' };
     const { url } = kept(await sts(form, hour('ROLE')));
@@ -176,8 +176,8 @@ describe.concurrent('the doctor names the source of the keys that requests are s
   });
 });
 
-describe.concurrent('without credentials the command exits with 77, and says in one line of each source why it gave nothing:', () => {
-  it('what no source was set up for', async () => {
+describe.concurrent('the command exits with 77, and one line says of each source why it gave no keys,', () => {
+  it('if no source is set up', async () => {
     const { holdfast } = await machine();
     const { code, stdout, stderr } = await holdfast(['run', 'k', '--', 'true']).exited;
     expect([code, stdout]).toEqual([77, '']);
@@ -192,7 +192,7 @@ describe.concurrent('without credentials the command exits with 77, and says in 
     );
   });
 
-  it('the doctor fails at the credentials, and calls nothing', async () => {
+  it('and the doctor calls nothing', async () => {
     const { holdfast, seen } = await machine();
     const { code, stdout } = await holdfast(['doctor']).exited;
     expect([code, seen]).toEqual([77, []]);
@@ -292,7 +292,7 @@ describe.concurrent('without credentials the command exits with 77, and says in 
       },
       /; profile default: its answer cannot be read\n$/,
     ],
-  ])('%s', async (_, setUp, expected) => {
+  ])('if there is %s', async (_, setUp, expected) => {
     const at = await machine();
     const { code, stdout, stderr } = await at.holdfast(['status', '--timeout', '0'], await setUp(at)).exited;
     expect([code, stdout], stderr).toEqual([77, '']);
@@ -319,7 +319,7 @@ it('the command without the program beside it that searches keys says which file
   expect(stderr).toContain(`; ${join(folder, 'credentials.mjs')} is missing, which is a part of this command\n`);
 });
 
-describe.concurrent('an endpoint of http on another machine is refused before anything is sent', () => {
+describe.concurrent('the command refuses an endpoint of http on another machine, and sends nothing,', () => {
   const endpoint = 'http://api.example:8080/stage';
   const refused = `holdfast: the endpoint must be https, or be on this machine, not '${endpoint}': a token or a signature could be read on the way\n`;
 
@@ -345,7 +345,7 @@ describe.concurrent('an endpoint of http on another machine is refused before an
 });
 
 describe.concurrent('keys that expire are searched again', () => {
-  it('before they expire, and requests do not wait for the new ones, nor does the end of the command', async () => {
+  it('before they expire, and neither requests nor the end of the command wait for the new keys', async () => {
     const { holdfast: start, seen } = await machine();
     let [issued, hangs] = [0, false];
     // Within the time in which new keys are searched.
@@ -369,7 +369,7 @@ describe.concurrent('keys that expire are searched again', () => {
     expect(performance.now() - startedAt).toBeLessThan(20_000); // a search may take 30 s
   });
 
-  it('after they have expired, and a request waits for the new ones', async () => {
+  it('after they have expired, and a request waits for the new keys', async () => {
     const { holdfast: start, seen } = await machine();
     let issued = 0;
     const keys = () => ({ id: `SHORT${++issued}`, expiresAt: Date.now() + 2000 });

@@ -67,7 +67,7 @@ describe('a release', () => {
       bom.components.flatMap((one: { properties: { value: string }[] }) => one.properties.map(({ value }) => value)),
     );
     for (const { name } of functions) expect(users).toContain(name);
-    for (const file of ['holdfast.mjs', 'deploy.mjs']) expect(users).toContain(file);
+    for (const file of ['holdfast.mjs', 'credentials.mjs', 'deploy.mjs']) expect(users).toContain(file);
   });
 
   it('has the licences of what its commands are made of', () => {

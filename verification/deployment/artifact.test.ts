@@ -59,20 +59,16 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
   }
 });
 
-/** The command of the release as a user runs it whose AWS CLI exports these keys for the profile `ops`. */
+/** The command of the release as a user runs it who has these keys in the profile `ops` of the AWS tools. */
 async function commandOf(url: string, { accessKeyId, secretAccessKey }: Awaited<ReturnType<typeof user>>) {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-keys-'));
-  const exported = { Version: 1, AccessKeyId: accessKeyId, SecretAccessKey: secretAccessKey };
-  const script = `#!/bin/sh
-[ "$*" = 'configure export-credentials --format process --profile ops' ] || exit 9
-echo '${JSON.stringify(exported)}'
-`;
-  await writeFile(join(folder, 'aws'), script, { mode: 0o755 });
-  await mkdir(join(folder, 'holdfast'));
+  await Promise.all(['.aws', 'holdfast'].map((name) => mkdir(join(folder, name))));
+  const keys = `[ops]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`;
+  await writeFile(join(folder, '.aws/credentials'), keys);
   const profiles = { keys: { endpoint: url, region: REGION, awsProfile: 'ops' } };
   await writeFile(join(folder, 'holdfast/config.json'), JSON.stringify({ default: 'keys', profiles }));
   const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(RESOLVE)}`;
-  const env = { PATH: `${folder}:${process.env.PATH}`, HOME: folder, XDG_CONFIG_HOME: folder, NODE_OPTIONS };
+  const env = { PATH: process.env.PATH, HOME: folder, XDG_CONFIG_HOME: folder, NODE_OPTIONS };
   const file = join('release', NAME, 'holdfast.mjs');
   return {
     holdfast: (...args: string[]) => run(process.execPath, [file, ...args], { env }),
@@ -82,7 +78,7 @@ echo '${JSON.stringify(exported)}'
 
 const PATIENT = ['--timeout', '300'];
 
-it('signs with the keys that the AWS CLI exports, and may do what IAM says, and no more', async () => {
+it('signs with the keys of a profile of the AWS tools, and may do what IAM says, and no more', async () => {
   const { ApiUrl: url = '' } = await deployed('three');
   const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/*`;
   const Resource = [`${api}/GET/v1/leases`, `${api}/POST/v1/leases/acquire`, `${api}/POST/v1/leases/release`];
@@ -98,7 +94,7 @@ it('signs with the keys that the AWS CLI exports, and may do what IAM says, and 
     const unknown = await holdfast('status', '--profile', 'other');
     expect(unknown.exitCode, unknown.output).toBe(64);
     const doctor = await holdfast('doctor');
-    expect(doctor.output).toContain('ok      credentials: aws configure export-credentials --profile ops\n');
+    expect(doctor.output).toContain('ok      credentials: profile ops (keys)\n');
     expect(doctor.output).toContain('ok      call acquire: POST /v1/leases/acquire\n');
     expect(doctor.output).toMatch(/^note {4}call breakLease: refused: .*POST\/?.*\/v1\/leases\/break is missing$/m);
   } finally {

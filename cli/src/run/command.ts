@@ -36,7 +36,7 @@ export class Command {
 
   constructor(words: string[], { env, remainingMs, mayGoOn, guard, shell = terminalShell() }: CommandOptions) {
     this.hasTerminal = shell !== undefined;
-    const isReady = !shell && guard && guard.child.exitCode === null && guard.child.signalCode === null;
+    const isReady = !shell && guard !== undefined && runs(guard);
     if (guard && !isReady) discard(guard);
     this.#guard = shell ? startGuardAtTerminal(shell) : isReady ? guard : startGuard();
     const { child, messages, control } = this.#guard;
@@ -116,3 +116,6 @@ export class Command {
     }
   }
 }
+
+const runs = ({ child }: Guard): boolean =>
+  child.pid !== undefined && child.exitCode === null && child.signalCode === null;
