@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { delimiter, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -62,8 +62,8 @@ const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<
   java: async ({ port, dataDir }, env) => {
     const [file, maven] = [onPath('java', env), onPath('mvn', env)];
     const folder = resolve('.holdfast', `dynamodb-local-${VERSION}`);
-    if (!file || (!maven && !isFetched(folder))) return undefined;
-    if (!isFetched(folder)) await fetchBy(maven ?? '', folder);
+    if (!file || (!maven && !isFetched(folder)) || !(await isNewEnough(file))) return undefined;
+    if (!isFetched(folder)) await fetchOnce(maven ?? '', folder);
     const storage = dataDir ? ['-dbPath', dataDir] : ['-inMemory'];
     const main = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
     const options = ['-port', String(port), ...LOCAL, ...storage];
@@ -103,6 +103,13 @@ const answers = (file: string, args: string[]): Promise<boolean> =>
     () => false,
   );
 
+/** Whether a program `java` is Java 17 or newer. On macOS, a program of that name is there without Java, and fails. */
+async function isNewEnough(java: string): Promise<boolean> {
+  const { stderr } = await promisify(execFile)(java, ['-version'], { timeout: 10_000 }).catch(() => ({ stderr: '' }));
+  const [, major] = /version "(?:1\.)?(\d+)/.exec(stderr) ?? [];
+  return Number(major) >= 17;
+}
+
 const isFetched = (folder: string) => existsSync(join(folder, `DynamoDBLocal-${VERSION}.jar`));
 
 const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -114,14 +121,31 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 </project>
 `;
 
-/** From Maven Central, once. */
+/** By folder: `npm test` starts several emulators at once. */
+const fetching = new Map<string, Promise<void>>();
+
+function fetchOnce(maven: string, folder: string): Promise<void> {
+  const begun = fetching.get(folder) ?? fetchBy(maven, folder);
+  fetching.set(folder, begun);
+  return begun;
+}
+
+/** From Maven Central. Another process may do the same, and finds a whole folder or none. */
 async function fetchBy(maven: string, folder: string): Promise<void> {
   console.log(`Fetching DynamoDB Local ${VERSION} by Maven. This is done once.`);
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'pom.xml'), POM);
-  const args = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${folder}`];
-  const options = { cwd: folder, timeout: 300_000, shell: process.platform === 'win32' };
-  await promisify(execFile)(maven, args, options).catch(({ stdout = '', message }: Error & { stdout?: string }) => {
+  const own = `${folder}.${process.pid}`;
+  await mkdir(own, { recursive: true });
+  await writeFile(join(own, 'pom.xml'), POM);
+  const args = ['-q', '-B', 'dependency:copy-dependencies', '-DincludeScope=runtime', `-DoutputDirectory=${own}`];
+  const options = { cwd: own, timeout: 300_000, shell: process.platform === 'win32' };
+  try {
+    await promisify(execFile)(maven, args, options);
+    await rename(own, folder);
+  } catch (error) {
+    if (isFetched(folder)) return;
+    const { stdout = '', message } = error as Error & { stdout?: string };
     throw new Error(`DynamoDB Local could not be fetched: ${stdout.trim().split('\n')[0] || message}`);
-  });
+  } finally {
+    await rm(own, { recursive: true, force: true });
+  }
 }

@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -7,14 +7,28 @@ import { dynamodbCommand } from '../../local/dynamodb-command.ts';
 const folder = await mkdtemp(join(tmpdir(), 'holdfast-path-'));
 afterAll(() => rm(folder, { recursive: true }));
 
-/** A PATH with programs that do nothing but end with this code. */
+/** A PATH with programs that do nothing but say which Java they are, and end with this code. */
 async function pathWith(code: number, ...names: string[]): Promise<string> {
   const path = await mkdtemp(join(folder, 'bin-'));
   for (const name of names) {
-    await writeFile(join(path, name), `#!/bin/sh\nexit ${code}\n`);
+    const said = name === 'java' ? `echo 'openjdk version "17.0.15" 2025-04-15' >&2\nexit 0` : `exit ${code}`;
+    await writeFile(join(path, name), `#!/bin/sh\n${said}\n`);
     await chmod(join(path, name), 0o755);
   }
   return path;
+}
+
+/** The folder of DynamoDB Local is below the current folder. */
+async function inFolder(name: string, act: (here: string) => Promise<void>): Promise<void> {
+  const before = process.cwd();
+  const here = join(folder, name);
+  await mkdir(here, { recursive: true });
+  process.chdir(here);
+  try {
+    await act(here);
+  } finally {
+    process.chdir(before);
+  }
 }
 
 const wanted = { host: '127.0.0.1', port: 8000, dataDir: undefined };
@@ -44,37 +58,56 @@ it('runs DynamoDB Local by Docker where that is there, and answers', async () =>
   );
 });
 
-it('runs DynamoDB Local by Java where Maven has fetched it', async () => {
-  const before = process.cwd();
-  const here = join(folder, 'fetched');
-  await mkdir(join(here, '.holdfast/dynamodb-local-2.6.1'), { recursive: true });
-  await writeFile(join(here, '.holdfast/dynamodb-local-2.6.1/DynamoDBLocal-2.6.1.jar'), '');
-  process.chdir(here);
-  try {
+it('runs DynamoDB Local by Java where Maven has fetched it', () =>
+  inFolder('fetched', async (here) => {
+    await mkdir(join(here, '.holdfast/dynamodb-local-2.6.1'), { recursive: true });
+    await writeFile(join(here, '.holdfast/dynamodb-local-2.6.1/DynamoDBLocal-2.6.1.jar'), '');
     const PATH = await pathWith(0, 'java');
     const { file, args } = await dynamodbCommand(kept, { PATH, DYNAMODB_EMULATOR: 'java' });
     expect(file).toBe(join(PATH, 'java'));
     const options = `-port 8000 -sharedDb -disableTelemetry ${NO_PAGES} -dbPath /data/of/mine`;
     expect(args.slice(2).join(' ')).toBe(`com.amazonaws.services.dynamodbv2.local.main.ServerRunner ${options}`);
-  } finally {
-    process.chdir(before);
-  }
-});
+  }));
 
-it('says why DynamoDB Local could not be fetched', async () => {
-  const before = process.cwd();
-  const elsewhere = join(folder, 'elsewhere');
-  await mkdir(elsewhere);
-  process.chdir(elsewhere);
-  try {
+it('fetches DynamoDB Local by Maven once for all callers', () =>
+  inFolder('not fetched', async (here) => {
+    const PATH = await pathWith(0, 'java');
+    // What Maven does: it writes the jars into the folder that an option names.
+    const maven = `#!/bin/sh
+echo called >> '${here}/calls'
+for one; do case $one in -DoutputDirectory=*) touch "\${one#*=}/DynamoDBLocal-2.6.1.jar";; esac; done
+`;
+    await writeFile(join(PATH, 'mvn'), maven, { mode: 0o755 });
+    const env = { PATH: `${PATH}:/usr/bin:/bin`, DYNAMODB_EMULATOR: 'java' };
+    const commands = await Promise.all([1, 2, 3].map((port) => dynamodbCommand({ ...wanted, port }, env)));
+    expect(new Set(commands.map(({ file }) => file))).toEqual(new Set([join(PATH, 'java')]));
+    expect(await readFile(join(here, 'calls'), 'utf8')).toBe('called\n');
+    expect(await readdir(join(here, '.holdfast'))).toEqual(['dynamodb-local-2.6.1']);
+  }));
+
+it.each([
+  ['1.8.0_402', false],
+  ['11.0.22', false],
+  ['17', true],
+  ['21.0.1', true],
+  ['nothing', false],
+])('uses Java %s for DynamoDB Local: %s', (version, isUsed) =>
+  inFolder(version, async () => {
+    const PATH = await pathWith(1, 'mvn');
+    await writeFile(join(PATH, 'java'), `#!/bin/sh\necho 'openjdk version "${version}"' >&2\n`, { mode: 0o755 });
+    const asked = dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' });
+    // Maven fails here, so a Java that is new enough ends in that failure.
+    await expect(asked).rejects.toThrow(isUsed ? /could not be fetched/ : /this machine does not have it/);
+  }),
+);
+
+it('says why DynamoDB Local could not be fetched', () =>
+  inFolder('elsewhere', async () => {
     const PATH = await pathWith(1, 'java', 'mvn');
     await expect(dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' })).rejects.toThrow(
       /^DynamoDB Local could not be fetched: /,
     );
-  } finally {
-    process.chdir(before);
-  }
-});
+  }));
 
 it('refuses an emulator that it does not know, and says what could be installed', async () => {
   await expect(dynamodbCommand(wanted, { PATH: '', DYNAMODB_EMULATOR: 'localstack' })).rejects.toThrow(
