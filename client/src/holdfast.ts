@@ -9,7 +9,7 @@ import type { Lease } from './lease.ts';
 import { paged } from './pages.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
-import { systemSurroundings } from './surroundings.ts';
+import { stayAlive, systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
 
@@ -19,8 +19,8 @@ type ReadKey = Schemas['LeaseWithQueue'] | Schemas['Pool'];
 type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
 /**
- * A client of one deployment. It keeps no connection and no timer of its own: only leases that are held have timers, and
- * those keep no process alive.
+ * A client of one deployment. The client has no connection and no timer of its own. The work of `withLease` and `lead` keeps the process alive
+ * until the work ends. The timers of a lease keep no process alive.
  */
 export class Holdfast {
   readonly #core: Core;
@@ -74,10 +74,12 @@ export class Holdfast {
   #withLease<T>(key: string, options: AcquireOptions, work: (lease: Lease) => Promise<T>): Promise<T> {
     return traced('withLease', { 'holdfast.key': key }, async () => {
       const lease = await this.#acquire(key, options, options.signal);
+      const end = stayAlive(this.#core.by);
       try {
         return await work(lease);
       } finally {
         await lease.release();
+        end();
       }
     });
   }
