@@ -7,7 +7,7 @@ import { minify } from 'terser';
 const LATER = ['sigv4', 'content'];
 
 /** What they and the other entries take from the main one, which exports it. */
-const IN_MAIN = ['index', 'attempt', 'errors', 'query'];
+const IN_MAIN = ['index', 'attempt', 'errors', 'query', 'surroundings'];
 
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
@@ -30,7 +30,7 @@ export async function bundle(outdir: string, { isSmall = true } = {}): Promise<v
   } satisfies BuildOptions;
   const fileOf = (name: string) => (LATER.includes(name) ? `./${name}.js` : './index.js');
   const main = await build({ ...common, entryPoints: ['src/index.ts'], plugins: [apart(LATER, fileOf)] });
-  const entryPoints = [...LATER, 'lambda', 'direct'].map((name) => `src/${name}.ts`);
+  const entryPoints = [...LATER, 'lambda', 'direct', 'testing'].map((name) => `src/${name}.ts`);
   const external = ['@aws-sdk/*', 'node:*'];
   const others = await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
   await mkdir(outdir, { recursive: true });

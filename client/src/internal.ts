@@ -2,3 +2,4 @@
 export { once, persist } from './attempt.ts';
 export { invalidRequest } from './errors.ts';
 export { escaped } from './query.ts';
+export { interruptible, stayAlive, systemSurroundings } from './surroundings.ts';

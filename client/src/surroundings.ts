@@ -59,7 +59,7 @@ export function stayAlive(by: Surroundings): () => void {
 /** @param start begins something, and returns what to call when it is over or the signal aborts */
 export function interruptible<T>(
   signal: AbortSignal | undefined,
-  start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => void,
+  start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => unknown,
 ): Promise<T> {
   let over = () => {};
   return new Promise<T>((resolve, reject) => {
