@@ -30,7 +30,7 @@ export async function bundle(outdir: string, { isSmall = true } = {}): Promise<v
   } satisfies BuildOptions;
   const fileOf = (name: string) => (LATER.includes(name) ? `./${name}.js` : './index.js');
   const main = await build({ ...common, entryPoints: ['src/index.ts'], plugins: [apart(LATER, fileOf)] });
-  const entryPoints = [...LATER, 'lambda', 'direct', 'testing'].map((name) => `src/${name}.ts`);
+  const entryPoints = [...LATER, 'lambda', 'direct', 'handlers', 'testing'].map((name) => `src/${name}.ts`);
   const external = ['@aws-sdk/*', 'node:*'];
   const others = await build({ ...common, splitting: true, entryPoints, external, plugins: [apart(IN_MAIN, fileOf)] });
   await mkdir(outdir, { recursive: true });

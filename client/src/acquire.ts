@@ -119,8 +119,8 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     const rest = withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
     options.waitUntil?.(rest);
   };
-  // The pending request continues, because it may still bring a grant.
-  const leave = () => inLine && takeBack(0);
+  // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
+  const leave = () => (inLine || options.waitUntil) && takeBack(0);
 
   const askOnce = async (waitSeconds: number): Promise<Lease> => {
     const sentAt = moment(by);

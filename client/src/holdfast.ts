@@ -9,7 +9,7 @@ import type { Lease } from './lease.ts';
 import { paged } from './pages.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
-import { stayAlive, systemSurroundings } from './surroundings.ts';
+import { type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
 
@@ -23,6 +23,8 @@ type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
  * until the work ends. The timers of a lease keep no process alive.
  */
 export class Holdfast {
+  /** @internal */
+  readonly surroundings: Surroundings;
   readonly #core: Core;
   readonly #holder: string;
   readonly #fetch: typeof fetch | undefined;
@@ -30,6 +32,7 @@ export class Holdfast {
   /** @throws TypeError if the endpoint is not a URL, the namespace is not valid, or credentials come without a region */
   constructor(options: HoldfastOptions) {
     const by = options.surroundings ?? systemSurroundings;
+    this.surroundings = by;
     const { namespace } = options;
     assertNamespace(namespace);
     const transport = 'transport' in options ? options.transport : httpTransport(options, by.wall);

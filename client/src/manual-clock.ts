@@ -30,7 +30,8 @@ export class ManualClock implements Surroundings {
   uuid = () => `id-${++this.#ids}`;
 
   after = (ms: number, act: () => void, idle = false) => {
-    const timer = { at: this.monotonicMs + ms, act, idle };
+    // Whole milliseconds, as in a process: fractions would add up to a moment just before or after the one that is meant.
+    const timer = { at: this.monotonicMs + Math.ceil(ms), act, idle };
     this.timers.push(timer);
     return () => {
       this.timers = this.timers.filter((one) => one !== timer);
