@@ -14,34 +14,35 @@ export interface LambdaContext {
   getRemainingTimeInMillis(): number;
 }
 
-/** A value for all events, or a function of the event. */
-export type ByEvent<Event> = string | ((event: Event) => string | undefined);
+/** A text for all events, or a function of the event. */
+export type ByEvent<Event, Text extends string | undefined = string | undefined> = string | ((event: Event) => Text);
 
 /** How the wrappers acquire a lease or a permit: the options of `acquire`, without those that follow from the time of the invocation. */
-export type HandlerLeaseOptions<Event, Key extends ByEvent<Event>> = Omit<
+export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
   LockOptions,
   'signal' | 'maxHoldMs' | 'waitUntil' | 'execution'
 > &
   PermitOptions & {
     holdfast: Holdfast;
     /** The key. If a function returns `undefined` for an event, the handler runs without a lease. */
-    key: Key;
+    key: ByEvent<Event, Key>;
     /** The ARN of the Standard execution that called the function. Its end frees the lease. */
     execution?: ByEvent<Event> | undefined;
   };
 
-/** The lease that a handler gets: it may lack if the key is a function that may return `undefined`. */
-export type LeaseOf<Key> = undefined extends (Key extends (...args: never[]) => infer Value ? Value : Key)
-  ? Lease | undefined
-  : Lease;
+/** The lease that a handler gets: perhaps none if an event may have no key. */
+export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
 
-/** What a wrapper does if the key is held, or if too little time is left: `throw` the error, `skip` the handler, or answer by a function. */
+/**
+ * What a wrapper does if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler, which then resolves to
+ * `undefined`, or answer by a function.
+ */
 export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
 
 /** What a skipped handler resolves to. */
-export type Skipped<Held> = Held extends 'skip'
+export type Skipped<Hold> = Hold extends 'skip'
   ? undefined
-  : Held extends (...args: never[]) => infer Answer
+  : Hold extends (...args: never[]) => infer Answer
     ? Awaited<Answer>
     : never;
 
@@ -66,8 +67,8 @@ const RELEASE_MS = 5000;
 /** Whether the key was not granted, for another holder or for want of time. */
 export const isHeld = (error: unknown): error is HeldError => isHoldfastError(error, 'LeaseHeld');
 
-export const byEvent = <Event>(value: ByEvent<Event> | undefined, event: Event): string | undefined =>
-  typeof value === 'function' ? value(event) : value;
+export const byEvent = (value: ByEvent<never> | undefined, event: unknown): string | undefined =>
+  typeof value === 'function' ? value(event as never) : value;
 
 /** A lease that is held for an invocation. */
 export interface Held {
@@ -76,9 +77,9 @@ export interface Held {
   end(): Promise<void>;
 }
 
-interface Wanted<Event> {
+interface Wanted {
   key: string;
-  event: Event;
+  event: unknown;
   context: LambdaContext;
 }
 
@@ -86,9 +87,9 @@ interface Wanted<Event> {
  * Acquires a lease within the time of an invocation. When this rejects, nothing of the request is left, unless the service does not answer.
  * @throws HoldfastError LeaseHeld if the key is not granted, or too little time is left; Unreachable if no answer comes in time; the errors of `acquire`
  */
-export async function take<Event>(
-  options: HandlerLeaseOptions<Event, ByEvent<Event>>,
-  { key, event, context }: Wanted<Event>,
+export async function take(
+  options: HandlerLeaseOptions<never, string | undefined>,
+  { key, event, context }: Wanted,
 ): Promise<Held> {
   const left = () => context.getRemainingTimeInMillis();
   const leftMs = left();
@@ -147,11 +148,11 @@ export function refuseDurable(context: object): void {
 }
 
 /** What becomes of a handler whose key was not granted. @throws the error, unless it is LeaseHeld and `onHeld` says otherwise */
-export async function notGranted<Event>(
-  onHeld: OnHeld<Event> | undefined,
+export async function notGranted(
+  onHeld: OnHeld<never> | undefined,
   error: unknown,
-  [event, context]: [Event, LambdaContext],
+  [event, context]: [unknown, LambdaContext],
 ): Promise<unknown> {
   if (!isHeld(error) || onHeld === undefined || onHeld === 'throw') throw error;
-  return onHeld === 'skip' ? undefined : onHeld(error, event, context as never);
+  return onHeld === 'skip' ? undefined : onHeld(error, event as never, context as never);
 }

@@ -1,5 +1,4 @@
 import {
-  type ByEvent,
   byEvent,
   type HandlerLeaseOptions,
   type Held,
@@ -13,7 +12,15 @@ import {
   take,
 } from './handler-lease.ts';
 
-export type { ByEvent, HandlerLeaseOptions, HeldError, LambdaContext, LeaseOf, OnHeld } from './handler-lease.ts';
+export type {
+  ByEvent,
+  HandlerLeaseOptions,
+  HeldError,
+  LambdaContext,
+  LeaseOf,
+  OnHeld,
+  Skipped,
+} from './handler-lease.ts';
 export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
 export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
 
@@ -30,10 +37,10 @@ export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecor
  * );
  */
 export const leased =
-  <Event, Key extends ByEvent<Event>, Hold extends OnHeld<Event> = 'throw'>({
+  <Event, Key extends string | undefined = string, Hold extends OnHeld<Event> = 'throw'>({
     onHeld,
     ...options
-  }: HandlerLeaseOptions<Event, Key> & { key: Key; onHeld?: Hold | undefined }) =>
+  }: HandlerLeaseOptions<Event, Key> & { onHeld?: Hold | undefined }) =>
   <Own extends Event, Context extends LambdaContext, Result>(
     handler: (event: Own, context: Context, lease: LeaseOf<Key>) => Result | Promise<Result>,
   ) =>

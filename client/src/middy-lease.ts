@@ -1,5 +1,4 @@
 import {
-  type ByEvent,
   byEvent,
   type HandlerLeaseOptions,
   type Held,
@@ -47,10 +46,10 @@ export const leaseOf = (context: object): Lease | undefined => leases.get(contex
  *   .use(middyLease({ holdfast, key: (event: OrderEvent) => `order/${event.body.id}`, onHeld: conflict() }))
  *   .handler(async (event, context) => ship(event.body, { signal: leaseOf(context)?.signal }));
  */
-export function middyLease<Event = unknown, Key extends ByEvent<Event> = ByEvent<Event>>({
+export function middyLease<Event>({
   onHeld,
   ...options
-}: HandlerLeaseOptions<Event, Key> & { onHeld?: OnHeld<Event> | undefined }): MiddyLease<Event> {
+}: HandlerLeaseOptions<Event, string | undefined> & { onHeld?: OnHeld<Event> | undefined }): MiddyLease<Event> {
   const holding = new WeakMap<object, Held>();
   return {
     async before(request) {

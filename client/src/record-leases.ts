@@ -24,17 +24,14 @@ export interface SqsBatchResponse {
   batchItemFailures: { itemIdentifier: string }[];
 }
 
-export type RecordOptions<Message extends SqsRecord, Key extends ByEvent<Message>> = HandlerLeaseOptions<
-  Message,
-  Key
-> & {
+export interface RecordOptions<Message> {
   /** How many keys are worked on at once; the default is 1. */
   concurrency?: number | undefined;
   /** Called for each record whose key is held, to change its visibility. Without it the record comes again after the visibility timeout. */
   defer?: ((record: Message, retryAfterMs: number) => unknown) | undefined;
   /** Called once for each cause of a failure, with the records that fail by it; the default logs the error to stderr. */
   onFailure?: ((error: unknown, records: Message[]) => unknown) | undefined;
-};
+}
 
 /**
  * Runs a handler for each record of an SQS batch, under the lease or permit of the record's key. The event source needs `ReportBatchItemFailures`.
@@ -49,12 +46,12 @@ export type RecordOptions<Message extends SqsRecord, Key extends ByEvent<Message
  * );
  */
 export const leasedRecords =
-  <Message extends SqsRecord, Key extends ByEvent<Message>>({
+  <Message extends SqsRecord, Key extends string | undefined = string>({
     concurrency = 1,
     defer,
     onFailure = logged,
     ...options
-  }: RecordOptions<Message, Key> & { key: Key }) =>
+  }: HandlerLeaseOptions<Message, Key> & RecordOptions<Message>) =>
   <Context extends LambdaContext>(handler: (record: Message, context: Context, lease: LeaseOf<Key>) => unknown) =>
   async ({ Records }: { Records: Message[] }, context: Context): Promise<SqsBatchResponse> => {
     refuseDurable(context);
@@ -88,7 +85,14 @@ export const leasedRecords =
       try {
         if (first?.key !== undefined) {
           const waitMs = Math.max(0, left() - waitedOutMs);
-          held = await take({ ...options, waitMs }, { key: first.key, event: first.record, context });
+          held = await take(
+            { ...options, waitMs },
+            {
+              key: first.key,
+              event: first.record,
+              context,
+            },
+          );
         }
       } catch (error) {
         await fail(error, open);
@@ -112,7 +116,7 @@ export const leasedRecords =
       }
     };
 
-    const entries = Records.map((record) => entryOf<Message>(record, options.key));
+    const entries = Records.map((record) => entryOf(record, options.key));
     const chains = chainsOf(entries).values();
     const worker = async () => {
       for (const chain of chains)

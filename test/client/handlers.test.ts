@@ -1,7 +1,7 @@
 import middy7 from '@middy/core';
 import middy6 from 'middy-6';
 import { describe, expect, it } from 'vitest';
-import { conflict, type LeaseOf, leased, leaseOf, middyLease, type OnHeld } from '../../client/src/handlers.ts';
+import { conflict, leased, leaseOf, middyLease, type OnHeld } from '../../client/src/handlers.ts';
 import type { Lease } from '../../client/src/index.ts';
 import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
 
@@ -386,11 +386,28 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
   });
 });
 
-describe('The types of leased', () => {
-  it('give the handler a lease if every event has a key, and perhaps none otherwise', () => {
-    const always: LeaseOf<string> extends Lease ? true : false = true;
-    const byFunction: LeaseOf<(event: Event) => string> extends Lease ? true : false = true;
-    const perhaps: undefined extends LeaseOf<(event: Event) => string | undefined> ? true : false = true;
-    expect([always, byFunction, perhaps]).toEqual([true, true, true]);
-  });
+it('The types of leased give the handler a lease if every event has a key, and perhaps none otherwise', () => {
+  const { holdfast } = new FakeLambda();
+  const context: LambdaContext = { functionName: '', awsRequestId: '', getRemainingTimeInMillis: () => 0 };
+  const fences = [
+    () => leased({ holdfast, key: 'a' })((event: Event, _: LambdaContext, lease) => [event.id, lease.fence]),
+    () =>
+      leased({ holdfast, key: ({ id }: { id: string }) => id })(
+        (_event, _context: LambdaContext, lease) => lease.fence,
+      ),
+    // @ts-expect-error An event may have no key, and its handler no lease.
+    () => leased({ holdfast, key: ({ id }: Event) => id })((_event, _context: LambdaContext, lease) => lease.fence),
+    // @ts-expect-error The handler takes other events than the function of the key.
+    () => leased({ holdfast, key: ({ id }: { id: string }) => id })((event: Date) => event.getTime()),
+    // @ts-expect-error A permit of the mode exclusive has no limit.
+    () => leased({ holdfast, key: 'a', limit: 5, mode: 'exclusive' })(() => {}),
+  ];
+  const results = [
+    (): Promise<string> => leased({ holdfast, key: 'a' })(() => 'x')({}, context),
+    (): Promise<string | undefined> => leased({ holdfast, key: 'a', onHeld: 'skip' })(() => 'x')({}, context),
+    (): Promise<string | number> => leased({ holdfast, key: 'a', onHeld: async () => 5 })(() => 'x')({}, context),
+    // @ts-expect-error A skipped handler resolves to undefined.
+    (): Promise<string> => leased({ holdfast, key: 'a', onHeld: 'skip' })(() => 'x')({}, context),
+  ];
+  expect([fences.length, results.length]).toEqual([5, 4]);
 });
