@@ -158,13 +158,18 @@ const logged = (error: unknown, records: SqsRecord[]): void =>
 
 const isSame = (one: unknown, other: unknown): boolean => one !== undefined && one === other;
 
-/** Splits a batch into chains that share neither a key nor a message group, so that no chain need wait for another. */
+/**
+ * Splits a batch into chains that share neither a key nor a message group, so that no chain need wait for another. In a chain, records of one key or
+ * one group have the order of the batch.
+ */
 function chainsOf<Message>(entries: Entry<Message>[]): Entry<Message>[][] {
   let chains: Entry<Message>[][] = [];
   for (const entry of entries) {
     const isLinked = (other: Entry<Message>) => isSame(entry.key, other.key) || isSame(entry.group, other.group);
-    const linked = chains.filter((chain) => chain.some(isLinked));
-    chains = [...chains.filter((chain) => !linked.includes(chain)), [...linked.flat(), entry]];
+    const [first, ...others] = chains.filter((chain) => chain.some(isLinked));
+    if (first) first.push(...others.flat(), entry);
+    else chains.push([entry]);
+    chains = chains.filter((chain) => !others.includes(chain));
   }
-  return chains.map((chain) => entries.filter((entry) => chain.includes(entry)));
+  return chains;
 }
