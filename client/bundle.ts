@@ -4,10 +4,10 @@ import { type BuildOptions, build, type OutputFile, type Plugin } from 'esbuild'
 import { minify } from 'terser';
 
 /** Loaded when they are needed first. */
-const LATER = ['sigv4', 'content'];
+const LATER = ['sigv4', 'content', 'several'];
 
 /** What they and the other entries take from the main one, which exports it. */
-const IN_MAIN = ['index', 'attempt', 'errors', 'query', 'surroundings'];
+const IN_MAIN = ['index', 'attempt', 'errors', 'query', 'surroundings', 'watched-signal'];
 
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
@@ -55,7 +55,7 @@ async function writeSmaller({ path, text }: OutputFile, files: OutputFile[]): Pr
 const apart = (names: string[], fileOf: (name: string) => string): Plugin => ({
   name: 'apart',
   setup: (setup) => {
-    setup.onResolve({ filter: /^\.\/\w+\.ts$/ }, ({ path, importer }) => {
+    setup.onResolve({ filter: /^\.\/[\w-]+\.ts$/ }, ({ path, importer }) => {
       const name = path.slice(2, -3);
       const ours = dirname(importer) === join(import.meta.dirname, 'src');
       return ours && names.includes(name) ? { path: fileOf(name), external: true } : undefined;

@@ -9,6 +9,7 @@ import type { Lease } from './lease.ts';
 import { paged } from './pages.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
+import type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
 import { type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
@@ -60,7 +61,7 @@ export class Holdfast {
 
   /**
    * Runs some work under a lease, and gives the lease back however the work ends. The signal of the options ends the
-   * wait, and aborts `lease.signal`.
+   * wait, and aborts `lease.signal`. The process stays alive until the work ends.
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
    */
   withLease<T>(key: string, work: (lease: Lease) => T | Promise<T>): Promise<T>;
@@ -83,6 +84,37 @@ export class Holdfast {
       } finally {
         await lease.release();
         end();
+      }
+    });
+  }
+
+  /**
+   * Runs some work under several leases or permits, for example at most five of a tenant and twenty in total. They are acquired in one order for all
+   * callers, deeper paths first, kept by heartbeats, and released in the reverse order. `held.signal` aborts with the first loss.
+   * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after a loss; LeaseHeld with the `key` that was refused; InvalidRequest if
+   * two entries have one key; the errors of `acquire`
+   * @example
+   * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
+   * await holdfast.withLeases(entries, { waitMs: 60_000 }, (held) => ask(prompt, { signal: held.signal }));
+   */
+  withLeases<T>(entries: readonly LeaseEntry[], work: (held: Leases) => T | Promise<T>): Promise<T>;
+  withLeases<T>(
+    entries: readonly LeaseEntry[],
+    options: LeasesOptions,
+    work: (held: Leases) => T | Promise<T>,
+  ): Promise<T>;
+  withLeases<T>(entries: readonly LeaseEntry[], ...[first, second]: unknown[]): Promise<T> {
+    const work = (second ?? first) as (held: Leases) => T | Promise<T>;
+    return traced('withLeases', {}, async () => {
+      const { acquireAll } = await import('./several.ts'); // most callers never load it
+      const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
+      const held = await acquireAll({ by: this.surroundings, acquire }, entries, second ? (first as object) : {});
+      try {
+        const result = await work(held);
+        if (held.lost) throw held.lost;
+        return result;
+      } finally {
+        await held.release();
       }
     });
   }

@@ -52,6 +52,15 @@ it('A process whose work goes on after the loss of its lease, on timers that kee
   expect(await world.rawItem('goes on')).not.toHaveProperty('lease_version');
 });
 
+it('A process whose work waits for the signal of several leases alone runs until the signal aborts', async () => {
+  const output = await outputOf(`
+    const entries = [{ key: 'one', maxHoldMs: 1500 }, { key: 'two' }];
+    const error = await holdfast.withLeases(entries, ({ signal }) => untilAborted(signal)).catch((reason) => reason);
+    console.log(error.key, error.reason);`);
+  expect(output).toBe('one maxHold');
+  expect(await world.rawItem('two')).not.toHaveProperty('lease_version');
+});
+
 it('A process whose leader waits for the signal of its term alone runs until the leader stops', async () => {
   const output = await outputOf(`
     const signal = AbortSignal.timeout(1500);
