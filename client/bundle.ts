@@ -6,35 +6,35 @@ import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import manifest from './package.json' with { type: 'json' };
 
 /** Loaded when they are needed first. */
-const LATER = ['sigv4', 'content'];
+const LATER = ['sigv4', 'content', 'several'];
 
-/** The transports. They import the main entry by the name of the package, so each has the build of the runtime. */
-const TRANSPORTS = ['lambda', 'direct'];
+/** The other entries. They import the main entry by the name of the package, so each has the build of the runtime. */
+const OTHERS = ['lambda', 'direct', 'handlers', 'testing'];
 
 /** What other entries take from the main one, which exports it. */
-const IN_MAIN = ['index', 'attempt', 'errors', 'query'];
+const IN_MAIN = ['index', 'attempt', 'errors', 'query', 'surroundings', 'watched-signal'];
 
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
  * of one is an error of all, and nothing is there twice. The main one is written small into `outdir`, for browsers, and readable into
- * `outdir/node`: a stack trace of Node names the functions and lines of the file that runs. The transports are readable.
+ * `outdir/node`: a stack trace of Node names the functions and lines of the file that runs. The other entries are readable.
  * @param isSmall whether to spend the second that makes the first as small as it can be
  * @returns the packages of npm that have code in it
  */
 export async function bundle(outdir: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
-  const [small, readable, transports] = await Promise.all([
+  const [small, readable, others] = await Promise.all([
     mainWithLater({ outdir, minifySyntax: true }),
     mainWithLater({ outdir: join(outdir, 'node') }),
-    bundleTransports(outdir),
+    bundleOthers(outdir),
   ]);
   const texts = [
     ...(await Promise.all(small.map(async ({ path, text }) => ({ path, text: isSmall ? await smaller(text) : text })))),
     ...readable,
-    ...transports.files,
+    ...others.files,
   ];
   for (const { path } of texts) await mkdir(dirname(path), { recursive: true });
   await Promise.all(texts.map(({ path, text }) => writeFile(path, text)));
-  return packagesOf(transports.inputs);
+  return packagesOf(others.inputs);
 }
 
 const COMMON = {
@@ -59,11 +59,11 @@ async function mainWithLater(options: BuildOptions): Promise<OutputFile[]> {
   return built.flatMap(({ outputFiles }) => outputFiles ?? []);
 }
 
-async function bundleTransports(outdir: string): Promise<{ files: OutputFile[]; inputs: string[] }> {
+async function bundleOthers(outdir: string): Promise<{ files: OutputFile[]; inputs: string[] }> {
   const { outputFiles, metafile } = await build({
     ...COMMON,
     outdir,
-    entryPoints: TRANSPORTS.map(sourceOf),
+    entryPoints: OTHERS.map(sourceOf),
     chunkNames: 'direct/[name]-[hash]',
     splitting: true,
     metafile: true,
@@ -71,7 +71,7 @@ async function bundleTransports(outdir: string): Promise<{ files: OutputFile[]; 
     plugins: [apart(IN_MAIN, () => manifest.name)],
   });
   const loaded = loadedBy(
-    TRANSPORTS.map((name) => join(outdir, `${name}.js`)),
+    OTHERS.map((name) => join(outdir, `${name}.js`)),
     metafile,
   );
   return {
@@ -101,7 +101,7 @@ async function smaller(text: string): Promise<string> {
 const apart = (names: string[], fileOf: (name: string) => string): Plugin => ({
   name: 'apart',
   setup: (setup) => {
-    setup.onResolve({ filter: /^\.\/\w+\.ts$/ }, ({ path, importer }) => {
+    setup.onResolve({ filter: /^\.\/[\w-]+\.ts$/ }, ({ path, importer }) => {
       const name = path.slice(2, -3);
       const ours = dirname(importer) === join(import.meta.dirname, 'src');
       return ours && names.includes(name) ? { path: fileOf(name), external: true } : undefined;

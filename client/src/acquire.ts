@@ -5,7 +5,8 @@ import { keep, type Lease, type LeaseOptions, type LinkedOptions } from './lease
 import { interruptible, type Moment, moment, since, sleep } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-export interface AcquireOptions extends LeaseOptions {
+/** The options of every lock, a lease or a permit. */
+export interface LockOptions extends LeaseOptions {
   /**
    * How long to wait for a lease that another caller holds, in milliseconds: 0 where it is not given, `Infinity` for as
    * long as it takes.
@@ -30,13 +31,31 @@ export interface AcquireOptions extends LeaseOptions {
    * still work. Needs `execution`.
    */
   graceSeconds?: number | undefined;
-  /** Asks for a permit of a pool: the caller may come in if all holders, with it, weigh at most so much. 1 to 200. */
-  limit?: number | undefined;
-  /** How much the permit weighs, at most `limit`: 1 where it is not given. Not with `mode: 'exclusive'`. */
-  weight?: number | undefined;
-  /** Asks for a permit: `shared`, beside others up to the `limit` (200 where it is not given), or `exclusive`, alone. */
-  mode?: 'shared' | 'exclusive' | undefined;
+  /**
+   * Called with what goes on after the call has failed: the withdrawal of a request that may still be granted. The promise never rejects. A platform
+   * that freezes the process between two calls must wait for that promise.
+   */
+  waitUntil?: ((rest: Promise<unknown>) => void) | undefined;
 }
+
+/** What asks for a permit of a pool. A permit of the mode `exclusive` takes the whole pool, so it has neither `limit` nor `weight`. */
+export type PermitOptions =
+  | {
+      /** Asks for a permit: `shared`, beside others up to the `limit`; the default limit is 200. */
+      mode?: 'shared' | undefined;
+      /** Asks for a permit: it is granted if all holders, with this one, weigh at most `limit`. 1 to 200. */
+      limit?: number | undefined;
+      /** How much the permit weighs, at most `limit`; the default is 1. */
+      weight?: number | undefined;
+    }
+  | {
+      /** Asks for a permit: `exclusive`, alone. */
+      mode: 'exclusive';
+      limit?: undefined;
+      weight?: undefined;
+    };
+
+export type AcquireOptions = LockOptions & PermitOptions;
 
 /** The longest wait inside one call of the service, in seconds. */
 const MAX_WAIT_SECONDS = 20;
@@ -63,13 +82,13 @@ export const acquire = (
 ): Promise<Lease> =>
   // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
-    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, ...asked } = options;
+    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, waitUntil, ...asked } = options;
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
     // V8 follows this chain for a stack trace, which so ends in the program of the caller.
-    ask(core, request, options)
-      .then((lease) => (signal?.aborted ? void lease.release() : resolve(lease)))
+    const asking = ask(core, request, options)
+      .then((lease): unknown => (signal?.aborted ? lease.release() : resolve(lease)))
       .then(resolve as () => void, reject);
-    return () => {};
+    return () => signal?.aborted && waitUntil?.(asking);
   });
 
 /** Asks until the lease is granted, the wait is over, or another request cannot help. @throws as `acquire` */
@@ -97,10 +116,11 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     const { key, holder } = request;
     // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
     const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
-    withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
+    const rest = withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
+    options.waitUntil?.(rest);
   };
-  // The pending request continues, because it may still bring a grant.
-  const leave = () => inLine && takeBack(0);
+  // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
+  const leave = () => (inLine || options.waitUntil) && takeBack(0);
 
   const askOnce = async (waitSeconds: number): Promise<Lease> => {
     const sentAt = moment(by);

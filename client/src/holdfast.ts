@@ -9,7 +9,8 @@ import type { Lease } from './lease.ts';
 import { paged } from './pages.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
-import { systemSurroundings } from './surroundings.ts';
+import type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
+import { type Surroundings, stayAlive, systemSurroundings } from './surroundings.ts';
 import { traced } from './tracing.ts';
 import { type AnswerOf, assertNamespace, type Operation, type RequestOf } from './transport.ts';
 
@@ -19,10 +20,12 @@ type ReadKey = Schemas['LeaseWithQueue'] | Schemas['Pool'];
 type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 
 /**
- * A client of one deployment. It keeps no connection and no timer of its own: only leases that are held have timers, and
- * those keep no process alive.
+ * A client of one deployment. The client has no connection and no timer of its own. The work of `withLease` and `lead` keeps the process alive
+ * until the work ends. The timers of a lease keep no process alive.
  */
 export class Holdfast {
+  /** @internal */
+  readonly surroundings: Surroundings;
   readonly #core: Core;
   readonly #holder: string;
   readonly #fetch: typeof fetch | undefined;
@@ -30,6 +33,7 @@ export class Holdfast {
   /** @throws TypeError if the endpoint is not a URL, the namespace is not valid, or credentials come without a region */
   constructor(options: HoldfastOptions) {
     const by = options.surroundings ?? systemSurroundings;
+    this.surroundings = by;
     const { namespace } = options;
     assertNamespace(namespace);
     const transport = 'transport' in options ? options.transport : httpTransport(options, by.wall);
@@ -57,7 +61,7 @@ export class Holdfast {
 
   /**
    * Runs some work under a lease, and gives the lease back however the work ends. The signal of the options ends the
-   * wait, and aborts `lease.signal`.
+   * wait, and aborts `lease.signal`. The process stays alive until the work ends.
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
    */
   withLease<T>(key: string, work: (lease: Lease) => T | Promise<T>): Promise<T>;
@@ -74,10 +78,43 @@ export class Holdfast {
   #withLease<T>(key: string, options: AcquireOptions, work: (lease: Lease) => Promise<T>): Promise<T> {
     return traced('withLease', { 'holdfast.key': key }, async () => {
       const lease = await this.#acquire(key, options, options.signal);
+      const end = stayAlive(this.#core.by);
       try {
         return await work(lease);
       } finally {
         await lease.release();
+        end();
+      }
+    });
+  }
+
+  /**
+   * Runs some work under several leases or permits, for example at most five of a tenant and twenty in total. They are acquired in one order for all
+   * callers, deeper paths first, kept by heartbeats, and released in the reverse order. `held.signal` aborts with the first loss.
+   * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after a loss; LeaseHeld with the `key` that was refused; InvalidRequest if
+   * two entries have one key; the errors of `acquire`
+   * @example
+   * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
+   * await holdfast.withLeases(entries, { waitMs: 60_000 }, (held) => ask(prompt, { signal: held.signal }));
+   */
+  withLeases<T>(entries: readonly LeaseEntry[], work: (held: Leases) => T | Promise<T>): Promise<T>;
+  withLeases<T>(
+    entries: readonly LeaseEntry[],
+    options: LeasesOptions,
+    work: (held: Leases) => T | Promise<T>,
+  ): Promise<T>;
+  withLeases<T>(entries: readonly LeaseEntry[], ...[first, second]: unknown[]): Promise<T> {
+    const work = (second ?? first) as (held: Leases) => T | Promise<T>;
+    return traced('withLeases', {}, async () => {
+      const { acquireAll } = await import('./several.ts'); // most callers never load it
+      const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
+      const held = await acquireAll({ by: this.surroundings, acquire }, entries, second ? (first as object) : {});
+      try {
+        const result = await work(held);
+        if (held.lost) throw held.lost;
+        return result;
+      } finally {
+        await held.release();
       }
     });
   }

@@ -1,4 +1,4 @@
-export type { AcquireOptions } from './acquire.ts';
+export type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
 export type { CallOptions } from './attempt.ts';
 export type { Content, Upload } from './content.ts';
 export type { components } from './contract.ts';
@@ -19,6 +19,7 @@ export * from './internal.ts';
 export type { LeadOptions } from './lead.ts';
 export type { Lease, LeaseOptions } from './lease.ts';
 export type { CommitRequest, HoldfastOptions } from './requests.ts';
+export type { LeaseEntry, Leases, LeasesOptions } from './several.ts';
 export type { Credentials } from './sigv4.ts';
 export type { Moment, Surroundings } from './surroundings.ts';
 export { type AnswerOf, type Operation, problemOf, type RequestOf, type Transport } from './transport.ts';

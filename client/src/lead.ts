@@ -1,14 +1,16 @@
-import type { AcquireOptions } from './acquire.ts';
+import type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
 import type { HoldfastError } from './errors.ts';
 import type { Lease } from './lease.ts';
 import { type Surroundings, sleep } from './surroundings.ts';
 
-export interface LeadOptions extends Omit<AcquireOptions, 'waitMs'> {
+interface TermOptions {
   /** The work of a leader, until `lease.signal` aborts. The next term begins only after its promise has settled. */
   onElected(lease: Lease): unknown;
   /** Called after each term that ended because the lease was lost. */
   onLost?: ((error: HoldfastError) => unknown) | undefined;
 }
+
+export type LeadOptions = Omit<LockOptions, 'waitMs'> & PermitOptions & TermOptions;
 
 type UnderLease = (options: AcquireOptions, work: (lease: Lease) => Promise<void>) => Promise<void>;
 

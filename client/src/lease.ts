@@ -8,8 +8,11 @@ import { watch } from './watched-signal.ts';
 export interface LeaseOptions {
   /** How long the lease lasts without a heartbeat, in seconds: 2 to 86,400; the default is 60. */
   ttlSeconds?: number | undefined;
-  /** After how long the lease counts as lost even if heartbeats succeed, in milliseconds. No limit by default. */
-  maxHoldMs?: number | undefined;
+  /**
+   * After how long the lease counts as lost even if heartbeats succeed, in milliseconds from the grant. No limit by default. A function is called when
+   * the grant has arrived, and answers how long from then, for example `() => context.getRemainingTimeInMillis() - 1000`.
+   */
+  maxHoldMs?: number | (() => number) | undefined;
   /** How long a release with its retries may take, in milliseconds; the default is 5,000. */
   releaseTimeoutMs?: number | undefined;
 }
@@ -52,9 +55,10 @@ export interface Lease extends AsyncDisposable {
   /**
    * Releases the lease, after a pending heartbeat. Best effort: it never throws. Call it when the work has stopped, also
    * after a loss: a lease that was broken is handed on by its release.
+   * @param timeoutMs how long the release with its retries may take, in milliseconds; the default is `releaseTimeoutMs`
    * @returns whether the service confirmed it; otherwise the lease was lost, or ends by itself
    */
-  release(): Promise<boolean>;
+  release(timeoutMs?: number): Promise<boolean>;
 }
 
 type Grant = AnswerOf<'heartbeat'>;
@@ -110,7 +114,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
 
   /** How much is left by this process's clocks, in milliseconds. */
   const leftMs = () => lastsMs - since(by, sentAt);
-  const holdLeftMs = () => waitedMs + maxHoldMs - since(by, acquiredAt);
+  const holdMs = typeof maxHoldMs === 'function' ? since(by, acquiredAt) + maxHoldMs() : waitedMs + maxHoldMs;
+  const holdLeftMs = () => holdMs - since(by, acquiredAt);
 
   const check = (): HoldfastError | undefined => {
     // An answer that is not a grant has no numbers, and extends nothing.
@@ -173,19 +178,19 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     emit({ type: 'beat', key, fence, expiresAt: grant.expiresAt, error });
   };
 
-  const release = async (): Promise<boolean> => {
+  const release = async (timeoutMs: number): Promise<boolean> => {
     if (!check()) end(leaseLost(key, 'released'));
     // If only the clocks of this process said that the lease is lost, there may be something to release.
     if (gone) return false;
     const startedAt = moment(by);
-    const halfMs = releaseTimeoutMs / 2;
+    const halfMs = timeoutMs / 2;
     const underWay = beating;
     if (underWay)
       await interruptible<void>(undefined, (resolve) => {
         underWay.then(resolve);
         return by.after(halfMs, resolve);
       });
-    return giveBack(core, { key, leaseId }, Math.max(halfMs, releaseTimeoutMs - since(by, startedAt)));
+    return giveBack(core, { key, leaseId }, Math.max(halfMs, timeoutMs - since(by, startedAt)));
   };
 
   extend(granted, acquiredAt, waitedMs);
@@ -221,8 +226,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
       const error = check();
       if (error) throw error;
     },
-    release() {
-      released ??= release();
+    release(timeoutMs = releaseTimeoutMs) {
+      released ??= release(timeoutMs);
       return released;
     },
     async [Symbol.asyncDispose]() {

@@ -46,10 +46,20 @@ export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
 export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
   interruptible(signal, (resolve) => by.after(ms, resolve));
 
+/** Keeps the process alive, as work does whose promise is awaited. @returns a function that ends that */
+export function stayAlive(by: Surroundings): () => void {
+  let cancel = () => {};
+  const arm = () => {
+    cancel = by.after(MAX_TIMER_MS, arm);
+  };
+  arm();
+  return () => cancel();
+}
+
 /** @param start begins something, and returns what to call when it is over or the signal aborts */
 export function interruptible<T>(
   signal: AbortSignal | undefined,
-  start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => void,
+  start: (resolve: (value: T) => void, reject: (reason: unknown) => void) => () => unknown,
 ): Promise<T> {
   let over = () => {};
   return new Promise<T>((resolve, reject) => {

@@ -428,3 +428,60 @@ describe('a wait that ends in doubt', () => {
     expect(service.of('withdraw')).toEqual([]);
   });
 });
+
+describe('The rest of an acquire', () => {
+  const setting = () => {
+    const rest: Promise<unknown>[] = [];
+    const isOver = () => Promise.race([Promise.all(rest).then(() => true), settled().then(() => false)]);
+    return { ...world(), rest, isOver, waitUntil: (one: Promise<unknown>) => void rest.push(one) };
+  };
+
+  it('does not exist for an acquire that is granted or refused', async () => {
+    const { by, plan, acquire, rest, waitUntil } = setting();
+    plan(heldBy('other'), grant);
+    const refused = acquire({ waitUntil });
+    await refused.done;
+    const granted = acquire({ waitUntil });
+    await granted.done;
+    await by.advance(10);
+    expect([refused.error, granted.lease?.held, rest]).toMatchObject([{ code: 'LeaseHeld' }, true, []]);
+  });
+
+  it('of an aborted wait is over when its withdrawal is answered, and its request too', async () => {
+    const { by, plan, acquire, service, rest, isOver, waitUntil } = setting();
+    const controller = new AbortController();
+    plan(heldBy('other'));
+    const outcome = acquire({ waitMs: 60_000, signal: controller.signal, waitUntil });
+    await by.advance(1000);
+    controller.abort('enough');
+    await outcome.done;
+    expect([outcome.error, rest.length, await isOver()]).toEqual(['enough', 2, false]);
+    service.of('withdraw')[0]?.answer({ key: 'k', cancelled: true });
+    expect(await isOver()).toBe(false);
+    service.of('acquire').at(-1)?.fail('LeaseLost', { reason: 'cancelled' });
+    expect(await isOver()).toBe(true);
+  });
+
+  it('of an acquire without an answer is over when its withdrawal is answered', async () => {
+    const { by, acquire, service, rest, isOver, waitUntil } = setting();
+    const outcome = acquire({ timeoutMs: 0, waitUntil });
+    await by.advance(11_000);
+    expect([outcome.error, rest.length, await isOver()]).toMatchObject([{ code: 'Unreachable' }, 1, false]);
+    service.of('withdraw')[0]?.answer({ key: 'k', cancelled: true });
+    expect(await isOver()).toBe(true);
+  });
+
+  it('of an aborted acquire that is granted all the same is over when the grant is released', async () => {
+    const { acquire, service, isOver, waitUntil } = setting();
+    const controller = new AbortController();
+    const outcome = acquire({ signal: controller.signal, waitUntil });
+    await settled();
+    controller.abort('enough');
+    await outcome.done;
+    service.of('withdraw')[0]?.answer({ key: 'k', cancelled: false });
+    service.of('acquire')[0]?.answer(grantOf({ key: 'k' }));
+    expect(await isOver()).toBe(false);
+    service.of('release')[0]?.answer({ key: 'k', released: true });
+    expect(await isOver()).toBe(true);
+  });
+});

@@ -136,6 +136,22 @@ describe('a lease is over', () => {
   });
 });
 
+it('A lease whose maxHoldMs is a function is lost that long after the grant has arrived, and the function is called once', async () => {
+  let asked = 0;
+  const { by, lease, service, normal } = await held({
+    maxHoldMs: () => {
+      asked++;
+      return 100_000;
+    },
+  });
+  service.reply = (sent) => normal(sent) ?? grantOf(sent.payload);
+  await by.advance(99_000);
+  expect(lease.held).toBe(true);
+  await by.advance(1000);
+  expect(reasonOf(lease.lost)).toBe('maxHold');
+  expect(asked).toBe(1);
+});
+
 describe('heartbeats', () => {
   it('come at a third of the ttl, jittered to less, and each extends the lease', async () => {
     const { by, lease, service, normal, events } = await held();
@@ -265,6 +281,25 @@ describe('a release', () => {
     await by.advance(2000);
     await expect(released).resolves.toBe(true);
     expect(service.of('release').length).toBe(1);
+  });
+
+  it('that is given a time of its own takes that time in place of releaseTimeoutMs', async () => {
+    for (const [timeoutMs, tries] of [
+      [200, 1],
+      [20_000, 4],
+    ] as const) {
+      const { by, lease, service } = await held({ releaseTimeoutMs: 3000 });
+      service.reply = (sent) => sent.fail('Unavailable');
+      const startedAt = by.monotonicMs;
+      let tookMs = 0;
+      const released = lease.release(timeoutMs).finally(() => {
+        tookMs = by.monotonicMs - startedAt;
+      });
+      await by.advance(30_000);
+      expect(await released).toBe(false);
+      expect(tookMs).toBeLessThanOrEqual(timeoutMs);
+      expect(service.of('release').length).toBeGreaterThanOrEqual(tries);
+    }
   });
 
   it('is sent once, however often it is asked for, and also by await using', async () => {

@@ -180,9 +180,11 @@ it('a lost answer takes no second permit, and a lost answer to a release gives b
 it.each<[field: string, AcquireOptions]>([
   ['limit', { limit: 0 }],
   ['limit', { limit: 201 }],
+  // @ts-expect-error The types refuse it before the service does.
   ['limit', { limit: 5, mode: 'exclusive' }],
   ['weight', { weight: 2 }],
   ['weight', { limit: 5, weight: 6 }],
+  // @ts-expect-error The types refuse it before the service does.
   ['weight', { weight: 2, mode: 'exclusive' }],
   ['mode', { mode: 'sharded' as 'shared' }],
   ['data', { limit: 5, data: 'x'.repeat(300) }],

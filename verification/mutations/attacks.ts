@@ -155,7 +155,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'a heartbeat under way leaves a release of the client no time',
-    changes: [change('const halfMs = releaseTimeoutMs / 2;', 'const halfMs = releaseTimeoutMs;')],
+    changes: [change('const halfMs = timeoutMs / 2;', 'const halfMs = timeoutMs;')],
     test: { file: 'test/client/hostile.test.ts', name: 'has half of its time left' },
   },
   {

@@ -1,3 +1,4 @@
+import type { PermitOptions } from '../../../client/src/acquire.ts';
 import { type ErrorFields, isHoldfastError } from '../../../client/src/errors.ts';
 import type { Lease } from '../../../client/src/lease.ts';
 import type { Arguments } from '../arguments.ts';
@@ -35,14 +36,14 @@ export function acquireOptions(args: Arguments) {
   };
 }
 
-function permitOptions(args: Arguments) {
+function permitOptions(args: Arguments): PermitOptions {
   const limit = args.number('limit', { least: 1, most: MOST_PERMITS, whole: true });
   const weight = args.number('weight', { least: 1, most: limit ?? MOST_PERMITS, whole: true });
   const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
   if (exclusive && (shared || limit || weight))
     throw misuse('--exclusive goes with none of --shared, --limit, --weight');
   if (weight && !limit && !shared) throw misuse('--weight needs --limit');
-  return { limit, weight, mode: exclusive ? ('exclusive' as const) : shared ? ('shared' as const) : undefined };
+  return exclusive ? { mode: 'exclusive' } : { limit, weight, mode: shared ? 'shared' : undefined };
 }
 
 function waitSeconds(args: Arguments): number {

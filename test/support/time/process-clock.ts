@@ -1,64 +1,7 @@
-import { HoldfastError, type Surroundings, type Transport } from '../../../client/src/index.ts';
-
-interface Timer {
-  at: number;
-  act: () => void;
-  idle: boolean;
-}
+import { HoldfastError, type Transport } from '../../../client/src/index.ts';
 
 /** Two clocks and the timers of a process, which a test moves by hand. Timers follow the monotonic clock, as on Linux. */
-export class ManualSurroundings implements Surroundings {
-  wallMs = Date.parse('2026-01-01T00:00:00Z');
-  monotonicMs = 1000;
-  timers: Timer[] = [];
-  chance = () => 0.5;
-  #ids = 0;
-
-  wall = () => this.wallMs;
-  monotonic = () => this.monotonicMs;
-  random = () => this.chance();
-  uuid = () => `id-${++this.#ids}`;
-
-  after = (ms: number, act: () => void, idle = false) => {
-    const timer = { at: this.monotonicMs + ms, act, idle };
-    this.timers.push(timer);
-    return () => {
-      this.timers = this.timers.filter((one) => one !== timer);
-    };
-  };
-
-  /** Lets time go by in a process that runs: timers fire, and what they began goes as far as it can. */
-  async advance(ms: number): Promise<void> {
-    await settled();
-    const until = this.monotonicMs + ms;
-    for (;;) {
-      const next = this.timers.filter(({ at }) => at <= until).sort((left, right) => left.at - right.at)[0];
-      if (!next) break;
-      this.timers = this.timers.filter((one) => one !== next);
-      this.block(Math.max(0, next.at - this.monotonicMs));
-      next.act();
-      await settled();
-    }
-    this.block(Math.max(0, until - this.monotonicMs));
-    await settled();
-  }
-
-  /** Lets time go by while the event loop is blocked, or the process is stopped. */
-  block(ms: number): void {
-    this.wallMs += ms;
-    this.monotonicMs += ms;
-  }
-
-  /** Lets the machine sleep: the monotonic clock stands still. */
-  suspend(ms: number): void {
-    this.wallMs += ms;
-  }
-}
-
-/** Waits until everything is done that needs no time. */
-export async function settled(): Promise<void> {
-  for (let turns = 0; turns < 3; turns++) await new Promise(setImmediate);
-}
+export { ManualClock as ManualSurroundings, settled } from '../../../client/src/manual-clock.ts';
 
 export interface Sent {
   operation: string;

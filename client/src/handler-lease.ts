@@ -1,0 +1,158 @@
+import type { LockOptions, PermitOptions } from './acquire.ts';
+import {
+  type ErrorFields,
+  type Holdfast,
+  HoldfastError,
+  isHoldfastError,
+  type Lease,
+  once,
+  stayAlive,
+} from './index.ts';
+
+/** What the wrappers use of the context of an invocation. */
+export interface LambdaContext {
+  getRemainingTimeInMillis(): number;
+}
+
+/** A text for all events, or a function of the event. */
+export type ByEvent<Event, Text extends string | undefined = string | undefined> = string | ((event: Event) => Text);
+
+/** How the wrappers acquire a lease or a permit: the options of `acquire`, without those that follow from the time of the invocation. */
+export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
+  LockOptions,
+  'signal' | 'maxHoldMs' | 'waitUntil' | 'execution'
+> &
+  PermitOptions & {
+    holdfast: Holdfast;
+    /** The key. If a function returns `undefined` for an event, the handler runs without a lease. */
+    key: ByEvent<Event, Key>;
+    /** The ARN of the Standard execution that called the function. Its end frees the lease. */
+    execution?: ByEvent<Event> | undefined;
+  };
+
+/** The lease that a handler gets: perhaps none if an event may have no key. */
+export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
+
+/**
+ * What a wrapper does if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler, which then resolves to
+ * `undefined`, or answer by a function.
+ */
+export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
+
+/** What a skipped handler resolves to. */
+export type Skipped<Hold> = Hold extends 'skip'
+  ? undefined
+  : Hold extends (...args: never[]) => infer Answer
+    ? Awaited<Answer>
+    : never;
+
+/** The LeaseHeld of the service, or of a wrapper that had too little time to ask: then `holder` is null. */
+export type HeldError = HoldfastError & ErrorFields['LeaseHeld'];
+
+/** With less time than this at the beginning, nothing is acquired, in milliseconds. */
+const LEAST_MS = 3000;
+
+/** How long before the end of the invocation the work is cut, in milliseconds. */
+const CUT_MS = 1000;
+
+/** How long before the end of the invocation an acquire without an answer is given up, in milliseconds: its withdrawal needs time too. */
+const GIVE_UP_MS = 1500;
+
+/** What is left for the answer of the handler itself, in milliseconds. */
+const ANSWER_MS = 200;
+
+/** How long a release may take if there is time, in milliseconds. */
+const RELEASE_MS = 5000;
+
+/** Whether the key was not granted, for another holder or for want of time. */
+export const isHeld = (error: unknown): error is HeldError => isHoldfastError(error, 'LeaseHeld');
+
+export const byEvent = (value: ByEvent<never> | undefined, event: unknown): string | undefined =>
+  typeof value === 'function' ? value(event as never) : value;
+
+/** A lease that is held for an invocation. */
+export interface Held {
+  lease: Lease;
+  /** Releases the lease within the time that is left. It never rejects. */
+  end(): Promise<void>;
+}
+
+interface Wanted {
+  key: string;
+  event: unknown;
+  context: LambdaContext;
+}
+
+/**
+ * Acquires a lease within the time of an invocation. When this rejects, nothing of the request is left, unless the service does not answer.
+ * @throws HoldfastError LeaseHeld if the key is not granted, or too little time is left; Unreachable if no answer comes in time; the errors of `acquire`
+ */
+export async function take(
+  options: HandlerLeaseOptions<never, string | undefined>,
+  { key, event, context }: Wanted,
+): Promise<Held> {
+  const left = () => context.getRemainingTimeInMillis();
+  const leftMs = left();
+  if (!(leftMs >= LEAST_MS)) throw tooLate(key, leftMs);
+  const {
+    holdfast,
+    key: _,
+    waitMs = 0,
+    timeoutMs = 30_000,
+    releaseTimeoutMs = RELEASE_MS,
+    execution,
+    ...asked
+  } = options;
+  const by = holdfast.surroundings;
+  const rest: Promise<unknown>[] = [];
+  let acquiring: Promise<Lease> | undefined;
+  const acquire = (signal: AbortSignal) => {
+    acquiring = holdfast.acquire(key, {
+      ttlSeconds: Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
+      ...asked,
+      execution: byEvent(execution, event),
+      waitMs: Math.min(waitMs, leftMs / 3),
+      timeoutMs: Math.min(timeoutMs, leftMs / 3),
+      maxHoldMs: () => left() - CUT_MS,
+      signal,
+      waitUntil: (one) => rest.push(one),
+    });
+    return acquiring;
+  };
+  try {
+    const lease = await once(by, { ms: leftMs - GIVE_UP_MS }, acquire);
+    const stop = stayAlive(by);
+    const end = async () => {
+      await lease.release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
+      stop();
+    };
+    return { lease, end };
+  } catch (error) {
+    // The process is frozen once the handler has answered, so what goes on must end before.
+    const over = () => Promise.allSettled([acquiring]).then(() => Promise.all(rest));
+    await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
+    throw error;
+  }
+}
+
+const tooLate = (key: string, leftMs: number): HoldfastError =>
+  new HoldfastError({
+    code: 'LeaseHeld',
+    detail: `too little time to acquire ${key}: ${leftMs} ms`,
+    ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
+  });
+
+/** @throws TypeError for the context of a durable function, whose suspensions no lease with heartbeats outlives */
+export function refuseDurable(context: object): void {
+  if ('executionContext' in context) throw new TypeError('a durable function cannot hold this lease');
+}
+
+/** What becomes of a handler whose key was not granted. @throws the error, unless it is LeaseHeld and `onHeld` says otherwise */
+export async function notGranted(
+  onHeld: OnHeld<never> | undefined,
+  error: unknown,
+  [event, context]: [unknown, LambdaContext],
+): Promise<unknown> {
+  if (!isHeld(error) || onHeld === undefined || onHeld === 'throw') throw error;
+  return onHeld === 'skip' ? undefined : onHeld(error, event as never, context as never);
+}

@@ -1,0 +1,87 @@
+import {
+  byEvent,
+  type HandlerLeaseOptions,
+  type Held,
+  type HeldError,
+  type LambdaContext,
+  type LeaseOf,
+  notGranted,
+  type OnHeld,
+  refuseDurable,
+  type Skipped,
+  take,
+} from './handler-lease.ts';
+
+export type {
+  ByEvent,
+  HandlerLeaseOptions,
+  HeldError,
+  LambdaContext,
+  LeaseOf,
+  OnHeld,
+  Skipped,
+} from './handler-lease.ts';
+export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
+export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
+
+/**
+ * Runs a Lambda handler under a lease or a permit, and gives that back before the handler answers.
+ *
+ * A second before the invocation ends, `lease.signal` aborts. If the handler then ends, the result is dropped and LeaseLost (`maxHold`) is thrown.
+ * A handler that goes on is ended by Lambda, and the lease by its ttl.
+ * @throws what the handler throws; HoldfastError LeaseHeld unless `onHeld` says otherwise; LeaseLost; the errors of `acquire`; TypeError in a
+ * durable function
+ * @example
+ * export const handler = leased({ holdfast, key: 'nightly-report', onHeld: 'skip' })(
+ *   async (event: ScheduledEvent, context: Context, lease) => buildReport({ signal: lease.signal, fence: lease.fence }),
+ * );
+ */
+export const leased =
+  <Event, Key extends string | undefined = string, Hold extends OnHeld<Event> = 'throw'>({
+    onHeld,
+    ...options
+  }: HandlerLeaseOptions<Event, Key> & { onHeld?: Hold | undefined }) =>
+  <Own extends Event, Context extends LambdaContext, Result>(
+    handler: (event: Own, context: Context, lease: LeaseOf<Key>) => Result | Promise<Result>,
+  ) =>
+  // Lambda refuses a handler with a third parameter: it would be the callback of former runtimes.
+  async (event: Own, context: Context): Promise<Result | Skipped<Hold>> => {
+    refuseDurable(context);
+    const key = byEvent(options.key, event);
+    if (key === undefined) return handler(event, context, undefined as LeaseOf<Key>);
+    let held: Held;
+    try {
+      held = await take(options, { key, event, context });
+    } catch (error) {
+      return (await notGranted(onHeld, error, [event, context])) as Skipped<Hold>;
+    }
+    try {
+      const result = await handler(event, context, held.lease as LeaseOf<Key>);
+      if (held.lease.lost) throw held.lease.lost;
+      return result;
+    } finally {
+      await held.end();
+    }
+  };
+
+interface ConflictResponse {
+  statusCode: 409;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/**
+ * For `onHeld` of an HTTP handler: 409 with `retry-after`, in seconds. The holder is not in the answer.
+ * @example
+ * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
+ */
+export const conflict =
+  () =>
+  ({ retryAfterMs = 0 }: HeldError): ConflictResponse => ({
+    statusCode: 409,
+    headers: {
+      'content-type': 'application/problem+json',
+      'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))),
+    },
+    body: JSON.stringify({ title: 'Conflict', status: 409 }),
+  });

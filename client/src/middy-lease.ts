@@ -1,0 +1,87 @@
+import {
+  byEvent,
+  type HandlerLeaseOptions,
+  type Held,
+  type LambdaContext,
+  notGranted,
+  type OnHeld,
+  refuseDurable,
+  take,
+} from './handler-lease.ts';
+import type { Lease } from './index.ts';
+
+// A type and no interface: middy wants an index signature.
+type Internal = { lease?: Lease | undefined };
+
+/** What the middleware uses of middy's request. The types of middy are not needed. */
+interface MiddyRequest<Event> {
+  event: Event;
+  context: object;
+  internal: Internal;
+  error?: unknown;
+  earlyResponse?: unknown;
+}
+
+/** A middleware of middy 6 and 7. */
+export interface MiddyLease<Event> {
+  before(request: MiddyRequest<Event>): Promise<void>;
+  after(request: MiddyRequest<Event>): Promise<void>;
+  onError(request: MiddyRequest<Event>): Promise<void>;
+}
+
+const leases = new WeakMap<object, Lease>();
+
+/** The lease that `middyLease` acquired for an invocation, by its context; undefined if the handler runs without a lease. */
+export const leaseOf = (context: object): Lease | undefined => leases.get(context);
+
+/**
+ * Acquires a lease or a permit before a handler of middy, and releases it after the handler, or after its error. The handler finds the lease by
+ * `leaseOf(context)`, a middleware in `request.internal.lease`.
+ *
+ * Register it behind the middlewares that parse the event or may answer early, and before those that must run under the lease: middy calls `after`
+ * and `onError` in the reverse order, and none of them after a middleware has answered early.
+ * @example
+ * export const handler = middy()
+ *   .use(httpJsonBodyParser())
+ *   .use(middyLease({ holdfast, key: (event: OrderEvent) => `order/${event.body.id}`, onHeld: conflict() }))
+ *   .handler(async (event, context) => ship(event.body, { signal: leaseOf(context)?.signal }));
+ */
+export function middyLease<Event>({
+  onHeld,
+  ...options
+}: HandlerLeaseOptions<Event, string | undefined> & { onHeld?: OnHeld<Event> | undefined }): MiddyLease<Event> {
+  const holding = new WeakMap<object, Held>();
+  return {
+    async before(request) {
+      const { event, internal } = request;
+      refuseDurable(request.context);
+      const context = request.context as LambdaContext;
+      const key = byEvent(options.key, event);
+      if (key === undefined) return;
+      try {
+        const held = await take(options, { key, event, context });
+        holding.set(request, held);
+        leases.set(context, held.lease);
+        internal.lease = held.lease;
+      } catch (error) {
+        // Its presence ends the chain, also if it is undefined.
+        request.earlyResponse = await notGranted(onHeld, error, [event, context]);
+      }
+    },
+    async after(request) {
+      const held = holding.get(request);
+      const lost = held?.lease.lost;
+      await held?.end();
+      if (lost) throw lost;
+    },
+    async onError(request) {
+      // At middy's own timeout the handler still runs, so the lease is left to its ttl.
+      if (!isMiddyTimeout(request.error)) await holding.get(request)?.end();
+    },
+  };
+}
+
+function isMiddyTimeout(error: unknown): boolean {
+  const { name, cause } = (error ?? {}) as { name?: string; cause?: { package?: string } };
+  return name === 'TimeoutError' && cause?.package === '@middy/core';
+}

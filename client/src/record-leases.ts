@@ -1,0 +1,175 @@
+import {
+  type ByEvent,
+  byEvent,
+  type HandlerLeaseOptions,
+  type Held,
+  isHeld,
+  type LambdaContext,
+  type LeaseOf,
+  refuseDurable,
+  take,
+} from './handler-lease.ts';
+
+/** What `leasedRecords` uses of a record of SQS. */
+export interface SqsRecord {
+  messageId: string;
+  receiptHandle: string;
+  body: string;
+  eventSourceARN: string;
+  attributes: { MessageGroupId?: string | undefined };
+}
+
+/** The records of a batch that come again. */
+export interface SqsBatchResponse {
+  batchItemFailures: { itemIdentifier: string }[];
+}
+
+export interface RecordOptions<Message> {
+  /** How many keys are worked on at once; the default is 1. */
+  concurrency?: number | undefined;
+  /** Called for each record whose key is held, to change its visibility. Without it the record comes again after the visibility timeout. */
+  defer?: ((record: Message, retryAfterMs: number) => unknown) | undefined;
+  /** Called once for each cause of a failure, with the records that fail by it; the default logs the error to stderr. */
+  onFailure?: ((error: unknown, records: Message[]) => unknown) | undefined;
+}
+
+/**
+ * Runs a handler for each record of an SQS batch, under the lease or permit of the record's key. The event source needs `ReportBatchItemFailures`.
+ *
+ * Records of one key share a lease, and are handled in their order. The keys follow one another, unless `concurrency` allows more. `waitMs` is for all
+ * keys together. The records of a key that is held, and each record whose handler fails, come again. In a FIFO queue, all later records of the
+ * same message group come again too.
+ * @throws what made the first record fail if every record of the batch failed
+ * @example
+ * export const handler = leasedRecords({ holdfast, key: (record: SQSRecord) => `account/${JSON.parse(record.body).account}` })(
+ *   async (record, context, lease) => book(JSON.parse(record.body), { signal: lease.signal, fence: lease.fence }),
+ * );
+ */
+export const leasedRecords =
+  <Message extends SqsRecord, Key extends string | undefined = string>({
+    concurrency = 1,
+    defer,
+    onFailure = logged,
+    ...options
+  }: HandlerLeaseOptions<Message, Key> & RecordOptions<Message>) =>
+  <Context extends LambdaContext>(handler: (record: Message, context: Context, lease: LeaseOf<Key>) => unknown) =>
+  async ({ Records }: { Records: Message[] }, context: Context): Promise<SqsBatchResponse> => {
+    refuseDurable(context);
+    const left = () => context.getRemainingTimeInMillis();
+    /** What is left of the invocation when all waits are over, in milliseconds. */
+    const waitedOutMs = left() - Math.min(options.waitMs ?? 0, left() / 3);
+    const failed = new Set<Entry<Message>>();
+    let cause: unknown;
+
+    const fail = async (error: unknown, entries: Entry<Message>[]): Promise<void> => {
+      if (failed.size === 0) cause = error;
+      for (const entry of entries) failed.add(entry);
+      await onFailure(
+        error,
+        entries.map(({ record }) => record),
+      );
+    };
+
+    /** Whether an earlier record of the message group has failed. The record then fails too, or the group would lose its order. */
+    const isBarred = (entry: Entry<Message>): boolean => {
+      const isBarred = [...failed].some(({ group }) => isSame(group, entry.group));
+      if (isBarred) failed.add(entry);
+      return isBarred;
+    };
+
+    /** Handles records of one key, in their order. */
+    const underKey = async (entries: Entry<Message>[]): Promise<void> => {
+      const open = entries.filter((entry) => !isBarred(entry));
+      const [first] = open;
+      let held: Held | undefined;
+      try {
+        if (first?.key !== undefined) {
+          const waitMs = Math.max(0, left() - waitedOutMs);
+          held = await take(
+            { ...options, waitMs },
+            {
+              key: first.key,
+              event: first.record,
+              context,
+            },
+          );
+        }
+      } catch (error) {
+        await fail(error, open);
+        if (isHeld(error)) await Promise.all(open.map(({ record }) => defer?.(record, error.retryAfterMs)));
+        return;
+      }
+      const lease = held?.lease;
+      try {
+        for (const [at, entry] of open.entries())
+          try {
+            if (lease?.lost) return await fail(lease.lost, open.slice(at));
+            if (isBarred(entry)) continue;
+            if ('fault' in entry) throw entry.fault;
+            await handler(entry.record, context, lease as LeaseOf<Key>);
+            if (lease?.lost) throw lease.lost;
+          } catch (error) {
+            await fail(error, [entry]);
+          }
+      } finally {
+        await held?.end();
+      }
+    };
+
+    const entries = Records.map((record) => entryOf(record, options.key));
+    const chains = chainsOf(entries).values();
+    const worker = async () => {
+      for (const chain of chains)
+        while (chain.length > 0) {
+          const end = chain.findIndex(({ key }) => key !== chain[0]?.key);
+          await underKey(chain.splice(0, end < 0 ? chain.length : end));
+        }
+    };
+    const workers = Array.from({ length: concurrency }, worker);
+    // If a hook throws, no other worker may hold a lease when the handler answers.
+    await Promise.allSettled(workers);
+    await Promise.all(workers);
+    // Without ReportBatchItemFailures, an answer counts as success of the whole batch.
+    if (failed.size > 0 && failed.size === entries.length) throw cause;
+    const again = entries.filter((entry) => failed.has(entry));
+    return { batchItemFailures: again.map(({ record }) => ({ itemIdentifier: record.messageId })) };
+  };
+
+interface Entry<Message> {
+  record: Message;
+  key?: string | undefined;
+  /** The message group of a FIFO queue. */
+  group: string | undefined;
+  /** What the function threw that was to name the key. */
+  fault?: unknown;
+}
+
+function entryOf<Message extends SqsRecord>(record: Message, key: ByEvent<Message>): Entry<Message> {
+  const group = record.eventSourceARN.endsWith('.fifo') ? record.attributes.MessageGroupId : undefined;
+  try {
+    return { record, group, key: byEvent(key, record) };
+  } catch (fault) {
+    return { record, group, fault };
+  }
+}
+
+const logged = (error: unknown, records: SqsRecord[]): void =>
+  console.error(`failed: ${records.map(({ messageId }) => messageId)}:`, error);
+
+const isSame = (one: unknown, other: unknown): boolean => one !== undefined && one === other;
+
+/**
+ * Splits a batch into chains that share neither a key nor a message group, so that no chain need wait for another. In a chain, records of one key or
+ * one group have the order of the batch.
+ */
+function chainsOf<Message>(entries: Entry<Message>[]): Entry<Message>[][] {
+  let chains: Entry<Message>[][] = [];
+  for (const entry of entries) {
+    const isLinked = (other: Entry<Message>) => isSame(entry.key, other.key) || isSame(entry.group, other.group);
+    const [first, ...others] = chains.filter((chain) => chain.some(isLinked));
+    if (first) first.push(...others.flat(), entry);
+    else chains.push([entry]);
+    chains = chains.filter((chain) => !others.includes(chain));
+  }
+  return chains;
+}

@@ -1,0 +1,128 @@
+import type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
+import { type HoldfastError, invalidRequest } from './errors.ts';
+import type { Lease } from './lease.ts';
+import { moment, type Surroundings, since, stayAlive } from './surroundings.ts';
+import { watch } from './watched-signal.ts';
+
+/** What of the options is for all entries together. */
+type Together = 'waitMs' | 'signal';
+
+/** One of several leases or permits, with what its options have other than those of all. */
+export type LeaseEntry = Omit<LockOptions, Together | 'timeoutMs' | 'waitUntil'> & PermitOptions & { key: string };
+
+/** The options of all entries. `waitMs` is for all of them together, and so is `signal`. */
+export type LeasesOptions = LockOptions;
+
+/** Several leases or permits that are held together, until the first of them is lost. */
+export interface Leases extends AsyncDisposable {
+  /** In the order of the entries. */
+  readonly leases: readonly Lease[];
+  /** The fencing token of each key. Pass to a store the fence of the key that guards the store. */
+  readonly fences: Readonly<Record<string, number>>;
+  /** Whether all are certainly held. */
+  readonly held: boolean;
+  /** How the first one was lost. */
+  readonly lost: HoldfastError | undefined;
+  /** How long all are certainly held if no heartbeat succeeds any more, in milliseconds. */
+  readonly remainingMs: number;
+  /** Aborts with the first loss, before that lease ends, and with the signal of the options. */
+  readonly signal: AbortSignal;
+  /** @throws HoldfastError LeaseLost of the first one that was lost */
+  assertHeld(): void;
+  /** Releases all in the reverse order. It never rejects. @returns whether the service confirmed each release */
+  release(): Promise<boolean>;
+}
+
+interface Tools {
+  by: Surroundings;
+  acquire(key: string, options: AcquireOptions): Promise<Lease>;
+}
+
+const depthOf = (key: string): number => key.split('/').length;
+
+/** The bytes of UTF-8, which texts of JavaScript do not compare by. */
+const bytesOf = (key: string): string => String.fromCharCode(...new TextEncoder().encode(key));
+
+/**
+ * The one order in which every caller acquires: deeper paths first, then by bytes. So no two callers wait for each other, and who waits for the wide key
+ * of a path holds only what keeps its own narrow key back.
+ */
+export const inOrder = <Entry extends { key: string }>(entries: readonly Entry[]): Entry[] =>
+  [...entries].sort(
+    (one, other) => depthOf(other.key) - depthOf(one.key) || (bytesOf(one.key) < bytesOf(other.key) ? -1 : 1),
+  );
+
+/**
+ * Acquires several leases or permits one after the other, in one order for all callers, and keeps them all.
+ * @throws HoldfastError InvalidRequest if two entries have one key; LeaseHeld with the `key` that was refused; LeaseLost if one is lost during the wait for
+ * another; the errors of `acquire`. What was acquired has then been released
+ */
+export async function acquireAll(
+  { by, acquire }: Tools,
+  entries: readonly LeaseEntry[],
+  { waitMs = 0, signal, ...common }: LeasesOptions,
+): Promise<Leases> {
+  for (const [at, { key }] of entries.entries())
+    if (entries.findIndex((one) => one.key === key) < at) throw invalidRequest('key', `${key} is in two entries`);
+  const startedAt = moment(by);
+  const controller = new AbortController();
+  const acquired: Lease[] = [];
+  const abort = () => controller.abort(signal?.reason);
+  /** Reads the clocks of all, and passes on the first loss. */
+  const look = () => {
+    for (const { signal: own } of acquired) if (own.aborted) controller.abort(own.reason);
+  };
+  const stop = stayAlive(by);
+  const releaseAll = async () => {
+    signal?.removeEventListener('abort', abort);
+    let confirmed = true;
+    for (const lease of acquired.toReversed()) confirmed = (await lease.release()) && confirmed;
+    stop();
+    return confirmed;
+  };
+  let released: Promise<boolean> | undefined;
+  const release = () => {
+    released ??= releaseAll();
+    return released;
+  };
+  watch(controller.signal, look);
+  signal?.addEventListener('abort', abort);
+  if (signal?.aborted) abort();
+  try {
+    for (const { key, ...entry } of inOrder(entries)) {
+      const leftMs = Math.max(0, waitMs - since(by, startedAt));
+      const options = { ...common, ...entry, waitMs: leftMs, signal: controller.signal };
+      const lease = await acquire(key, options as AcquireOptions);
+      acquired.push(lease);
+      lease.signal.addEventListener('abort', look);
+    }
+    controller.signal.throwIfAborted();
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  return {
+    leases: entries.map(({ key }) => acquired.find((lease) => lease.key === key) as Lease),
+    fences: Object.fromEntries(acquired.map(({ key, fence }) => [key, fence])),
+    get held() {
+      return acquired.every(({ held }) => held);
+    },
+    get lost() {
+      return acquired.find(({ lost }) => lost)?.lost;
+    },
+    get remainingMs() {
+      return Math.min(...acquired.map(({ remainingMs }) => remainingMs));
+    },
+    get signal() {
+      look();
+      return controller.signal;
+    },
+    assertHeld() {
+      for (const lease of acquired) lease.assertHeld();
+    },
+    release,
+    async [Symbol.asyncDispose]() {
+      await release();
+    },
+  };
+}

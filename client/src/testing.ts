@@ -1,0 +1,108 @@
+import { HoldfastError, invalidRequest, type Transport } from './index.ts';
+import { type AcquireRequest, MemoryKey, YEAR_SECONDS } from './memory-key.ts';
+import { type Surroundings, systemSurroundings } from './surroundings.ts';
+import type { AnswerOf, Operation, RequestOf } from './transport.ts';
+
+export { ManualClock } from './manual-clock.ts';
+
+/** How another holder has a key, in a test. */
+export interface HoldOptions extends Pick<AcquireRequest, 'limit' | 'weight' | 'mode' | 'data'> {
+  /** The default is `another`. */
+  holder?: string | undefined;
+  /** When the grant expires, in seconds. Without it the grant stays for a year. */
+  ttlSeconds?: number | undefined;
+}
+
+type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) => Promise<AnswerOf<O>> | AnswerOf<O> };
+
+/**
+ * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
+ *
+ * It has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease` and `readLeases`. Each other call is `Refused`.
+ * It does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the input, lost answers and
+ * clocks that differ. To test those, use `npm start`.
+ * @example
+ * const service = new MemoryService();
+ * const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
+ * service.hold('nightly', { holder: 'other' });
+ * await expect(runNightly(holdfast)).rejects.toMatchObject({ code: 'LeaseHeld', holder: 'other' });
+ */
+export class MemoryService {
+  readonly #by: Surroundings;
+  readonly #keys = new Map<string, MemoryKey>();
+
+  /** @param options `surroundings` are the clock of the service, and must be those of the client; the default is the system's */
+  constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
+    this.#by = surroundings;
+  }
+
+  /** For `new Holdfast({ transport })`. */
+  readonly transport: Transport = async (operation, payload, signal) => {
+    const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
+    if (!call || 'taskToken' in payload)
+      throw new HoldfastError({ code: 'Refused', detail: `${operation} is not a call of the service in memory` });
+    // As over the wire: neither side can change what the other has.
+    const answer = await call(JSON.parse(JSON.stringify(payload)), signal);
+    return JSON.parse(JSON.stringify(answer));
+  };
+
+  /**
+   * Gives a key to another holder.
+   * @returns a function that releases the grant
+   * @throws HoldfastError LeaseHeld or WrongKind if the key cannot be granted now
+   */
+  hold(key: string, { holder = 'another', ttlSeconds = YEAR_SECONDS, ...asked }: HoldOptions = {}): () => void {
+    const one = this.#key(key);
+    const { leaseId } = one.acquire({ ...asked, key, holder, ttlSeconds, requestId: this.#by.uuid() });
+    return () => one.release(leaseId);
+  }
+
+  /**
+   * Ends every grant of a key, so that the next heartbeat of each holder fails.
+   * @param reason of the LeaseLost that the holders get; `taken` gives the key to another holder
+   */
+  lose(key: string, reason: 'taken' | 'broken' | 'unknown' = 'taken'): void {
+    this.#key(key).lose(reason);
+  }
+
+  #key(key: string): MemoryKey {
+    const one = this.#keys.get(key) ?? new MemoryKey(key, this.#by);
+    this.#keys.set(key, one);
+    return one;
+  }
+
+  readonly #calls: Calls = {
+    acquire: (request, signal) => {
+      if (!request.key) throw invalidRequest('key', 'must not be empty');
+      const one = this.#key(request.key);
+      return request.waitSeconds ? one.wait(request, signal) : one.acquire(request);
+    },
+    heartbeat: ({ key, leaseId, ttlSeconds }) => this.#key(key).heartbeat(leaseId, ttlSeconds),
+    release: ({ key, leaseId }) => this.#key(key).release(leaseId),
+    withdraw: (request) => this.#key(request.key).withdraw(request),
+    breakLease: (request) => this.#key(request.key).break(request),
+    readLeases: (request) => (request.key === undefined ? this.#page(request) : this.#key(request.key).view()),
+  };
+
+  #page({
+    prefix = '',
+    holder,
+    state,
+    kind,
+    limit = 100,
+    cursor = '',
+  }: RequestOf<'readLeases'>): AnswerOf<'readLeases'> {
+    const rows = [...this.#keys.values()]
+      .filter(({ key }) => key.startsWith(prefix) && key > cursor)
+      .sort((left, right) => (left.key < right.key ? -1 : 1))
+      .map((one) => one.row())
+      .filter((row) => row.fence !== null)
+      .filter(
+        (row) =>
+          [holder ?? row.holder, state ?? row.state, kind ?? row.kind].join() ===
+          [row.holder, row.state, row.kind].join(),
+      );
+    const leases = rows.slice(0, limit);
+    return { leases, nextCursor: rows.length > limit ? (leases.at(-1)?.key ?? null) : null };
+  }
+}

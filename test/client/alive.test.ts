@@ -1,0 +1,79 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { startApi } from '../support/stack/api.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+
+let world: Awaited<ReturnType<typeof leaseWorld>>;
+let api: Awaited<ReturnType<typeof startApi>>;
+
+beforeAll(async () => {
+  world = await leaseWorld({ clock: systemClock });
+  api = await startApi(world.handlers);
+});
+afterAll(() => api.stop());
+
+const CLIENT = pathToFileURL(join(import.meta.dirname, '../../client/src/index.ts')).href;
+
+/** Runs a program in a process of its own. @returns what the program prints; a process that does not end in time is killed, and fails the test */
+async function outputOf(program: string): Promise<string> {
+  const source = `
+    import { Holdfast } from '${CLIENT}';
+    const holdfast = new Holdfast({ endpoint: '${api.url}', holder: 'program' });
+    const untilAborted = (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
+    ${program}`;
+  const args = ['--input-type=module', '--eval', source];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 60_000 });
+  return stdout.trim();
+}
+
+it('A process whose work waits for the signal of its lease alone runs until the signal aborts, and releases the lease', async () => {
+  const output = await outputOf(`
+    const options = { ttlSeconds: 60, maxHoldMs: 1500 };
+    const error = await holdfast.withLease('waits', options, (lease) => untilAborted(lease.signal)).catch((reason) => reason);
+    console.log(error.code, error.reason);`);
+  expect(output).toBe('LeaseLost maxHold');
+  expect(await world.rawItem('waits')).not.toHaveProperty('lease_version');
+});
+
+it('A process whose work goes on after the loss of its lease, on timers that keep no process alive, runs until the work ends', async () => {
+  const output = await outputOf(`
+    const work = async (lease) => {
+      await untilAborted(lease.signal);
+      await new Promise((resolve) => setTimeout(resolve, 500).unref());
+      console.log('the work has ended');
+    };
+    const error = await holdfast.withLease('goes on', { ttlSeconds: 60, maxHoldMs: 500 }, work).catch((reason) => reason);
+    console.log(error.reason);`);
+  expect(output).toBe('the work has ended\nmaxHold');
+  expect(await world.rawItem('goes on')).not.toHaveProperty('lease_version');
+});
+
+it('A process whose work waits for the signal of several leases alone runs until the signal aborts', async () => {
+  const output = await outputOf(`
+    const entries = [{ key: 'one', maxHoldMs: 1500 }, { key: 'two' }];
+    const error = await holdfast.withLeases(entries, ({ signal }) => untilAborted(signal)).catch((reason) => reason);
+    console.log(error.key, error.reason);`);
+  expect(output).toBe('one maxHold');
+  expect(await world.rawItem('two')).not.toHaveProperty('lease_version');
+});
+
+it('A process whose leader waits for the signal of its term alone runs until the leader stops', async () => {
+  const output = await outputOf(`
+    const signal = AbortSignal.timeout(1500);
+    await holdfast.lead('leads', { signal, onElected: (lease) => untilAborted(lease.signal) });
+    console.log('nobody leads');`);
+  expect(output).toBe('nobody leads');
+  expect(await world.rawItem('leads')).not.toHaveProperty('lease_version');
+});
+
+it('A process that holds a lease by acquire, and does nothing else, ends', async () => {
+  const output = await outputOf(`
+    await holdfast.acquire('held', { ttlSeconds: 60 });
+    console.log('held');`);
+  expect(output).toBe('held');
+  expect(await world.rawItem('held')).toHaveProperty('lease_version');
+});

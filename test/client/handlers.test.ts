@@ -1,0 +1,413 @@
+import middy7 from '@middy/core';
+import middy6 from 'middy-6';
+import { describe, expect, it } from 'vitest';
+import { conflict, leased, leaseOf, middyLease, type OnHeld } from '../../client/src/handlers.ts';
+import type { Lease } from '../../client/src/index.ts';
+import { FakeLambda, type Fault, type LambdaContext, untilAborted } from './fake-lambda.ts';
+
+type Work = (event: Event, context: LambdaContext, lease: Lease | undefined) => unknown;
+interface Event {
+  id?: string;
+}
+interface Options {
+  key?: string | ((event: Event) => string | undefined);
+  onHeld?: OnHeld<Event>;
+  waitMs?: number;
+  ttlSeconds?: number;
+  timeoutMs?: number;
+  limit?: number;
+  execution?: (event: Event) => string | undefined;
+}
+
+/** Each way to run a handler under a lease, which all behave alike. */
+const WAYS: Record<
+  string,
+  (lambda: FakeLambda, options: Options, work: Work) => (event: Event, context: LambdaContext) => unknown
+> = {
+  leased: ({ holdfast }, options, work) =>
+    leased({ key: 'nightly', ...options, holdfast })((event: Event, context: LambdaContext, lease) =>
+      work(event, context, lease),
+    ),
+  'middyLease of middy 6': ({ holdfast }, options, work) =>
+    middy6<Event>()
+      .use(middyLease<Event>({ key: 'nightly', ...options, holdfast }))
+      .handler(async (event, context) => work(event, context, leaseOf(context))) as never,
+  'middyLease of middy 7': ({ holdfast }, options, work) =>
+    middy7<Event>()
+      .use(middyLease<Event>({ key: 'nightly', ...options, holdfast }))
+      .handler(async (event, context) => work(event, context, leaseOf(context))) as never,
+};
+
+describe.each(Object.entries(WAYS))('%s', (_, way) => {
+  it('runs the handler under the lease, and releases the lease before the handler answers', async () => {
+    const lambda = new FakeLambda();
+    const seen: unknown[] = [];
+    const handler = way(lambda, {}, async (event, context, lease) => {
+      seen.push(event, context.functionName, lease?.key, lease?.held, lease?.fence, await lambda.holds('nightly'));
+      return 'done';
+    });
+    expect(await lambda.invoke(handler, { id: 'a' })).toEqual({ value: 'done' });
+    expect(seen).toEqual([{ id: 'a' }, 'test', 'nightly', true, 1, true]);
+    expect(await lambda.holds('nightly')).toBe(false);
+    expect(lambda.operations).toEqual(['acquire', 'release']);
+    expect(lambda.clock.timers).toEqual([]);
+  });
+
+  it('takes the key from the event, and runs without a lease if there is none', async () => {
+    const lambda = new FakeLambda();
+    const handler = way(
+      lambda,
+      { key: ({ id }) => id && `order/${id}` },
+      (_event, _context, lease) => `under ${lease?.key}`,
+    );
+    expect(await lambda.invoke(handler, { id: '7' })).toEqual({ value: 'under order/7' });
+    lambda.sent.length = 0;
+    expect(await lambda.invoke(handler, {})).toEqual({ value: 'under undefined' });
+    expect(lambda.sent).toEqual([]);
+  });
+
+  it('names a new request in each invocation, and keeps the name in its retries', async () => {
+    const lambda = new FakeLambda();
+    lambda.faultOf = (at) => (at < 2 ? 'answer lost' : undefined);
+    const handler = way(lambda, {}, () => 'done');
+    expect(await lambda.invoke(handler, {})).toEqual({ value: 'done' });
+    expect(await lambda.invoke(handler, {})).toEqual({ value: 'done' });
+    const ids = lambda.sent.filter(({ operation }) => operation === 'acquire').map(({ payload }) => payload.requestId);
+    expect(ids.length).toBe(4);
+    expect(new Set(ids.slice(0, 3)).size).toBe(1);
+    expect(ids[3]).not.toBe(ids[0]);
+  });
+
+  it.each([
+    [60_000, 30_000, 10_000],
+    [5000, 30_000, 5000],
+    [0, 30_000, 0],
+    [60_000, 900_000, 60_000],
+  ])(
+    'waits for %d ms at most, and never longer than a third of the invocation: of %d ms it waits %d',
+    async (waitMs, timeoutMs, waited) => {
+      const lambda = new FakeLambda();
+      lambda.service.hold('nightly', { holder: 'other' });
+      const startedAt = lambda.clock.monotonicMs;
+      const outcome = await lambda.invoke(
+        way(lambda, { waitMs }, () => 'never'),
+        {},
+        timeoutMs,
+      );
+      expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
+      expect(lambda.clock.monotonicMs - startedAt).toBe(waited);
+    },
+  );
+
+  it.each([
+    [900_000, 60],
+    [60_000, 59],
+    [30_000, 29],
+    [5000, 10],
+  ])('acquires in an invocation of %d ms a lease of %d seconds', async (timeoutMs, ttlSeconds) => {
+    const lambda = new FakeLambda();
+    await lambda.invoke(
+      way(lambda, {}, () => 'done'),
+      {},
+      timeoutMs,
+    );
+    expect(lambda.sent[0]?.payload).toMatchObject({ ttlSeconds });
+  });
+
+  it('passes on the other options of an acquire, and the execution of the event', async () => {
+    const lambda = new FakeLambda();
+    const options = { ttlSeconds: 20, limit: 5, execution: ({ id }: Event) => id };
+    await lambda.invoke(
+      way(lambda, options, () => 'done'),
+      { id: 'arn' },
+    );
+    expect(lambda.sent[0]?.payload).toEqual({
+      ...{ key: 'nightly', holder: 'lambda', ttlSeconds: 20, limit: 5, execution: 'arn', waitSeconds: 0 },
+      requestId: expect.any(String),
+    });
+  });
+
+  it('keeps the lease by heartbeats while the handler works', async () => {
+    const lambda = new FakeLambda();
+    const handler = way(lambda, {}, async (_event, _context, lease) => {
+      await lambda.sleep(200_000);
+      return lease?.held;
+    });
+    expect(await lambda.invoke(handler, {}, 300_000)).toEqual({ value: true });
+    expect(lambda.operations.filter((operation) => operation === 'heartbeat').length).toBeGreaterThan(9);
+  });
+
+  it.each([0, 8000])(
+    'cuts the work a second before the invocation ends, after a wait of %d ms, and releases the lease in that second',
+    async (heldMs) => {
+      const lambda = new FakeLambda();
+      const release = heldMs ? lambda.service.hold('nightly') : () => {};
+      lambda.clock.after(heldMs, release);
+      let abortedWith = 0;
+      const handler = way(lambda, { waitMs: 20_000 }, async (_event, context, lease) => {
+        await untilAborted(lease?.signal as AbortSignal).catch(() => {});
+        abortedWith = context.getRemainingTimeInMillis();
+        return 'late';
+      });
+      const outcome = await lambda.invoke(handler, {}, 30_000);
+      expect(outcome).toMatchObject({ error: { code: 'LeaseLost', reason: 'maxHold', key: 'nightly' } });
+      expect(abortedWith).toBeGreaterThan(900);
+      expect(abortedWith).toBeLessThanOrEqual(1000);
+      expect(await lambda.holds('nightly')).toBe(false);
+    },
+  );
+
+  it('leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
+    const lambda = new FakeLambda();
+    const handler = way(lambda, { ttlSeconds: 20 }, () => new Promise(() => {}));
+    const outcome = await lambda.invoke(handler, {}, 30_000);
+    // Middy answers by itself, five milliseconds before.
+    if (!('killed' in outcome)) expect(outcome).toMatchObject({ error: { name: 'TimeoutError' } });
+    expect(lambda.operations).not.toContain('release');
+    expect(await lambda.holds('nightly')).toBe(true);
+    lambda.clock.block(20_000);
+    expect(await lambda.holds('nightly')).toBe(false);
+  });
+
+  it('finds the lease lost in a process that was frozen while its handler ran, and thawed', async () => {
+    const lambda = new FakeLambda();
+    const handler = way(lambda, {}, async (_event, _context, lease) => {
+      lambda.clock.block(120_000);
+      return [lease?.held, lease?.signal.aborted];
+    });
+    expect(await lambda.invoke(handler, {}, 900_000)).toMatchObject({
+      error: { code: 'LeaseLost', reason: 'deadline' },
+    });
+  });
+
+  it('releases the lease if the handler fails, and throws its error', async () => {
+    const lambda = new FakeLambda();
+    const mine = new Error('mine');
+    const outcome = await lambda.invoke(
+      way(lambda, {}, () => Promise.reject(mine)),
+      {},
+    );
+    expect(outcome).toEqual({ error: mine });
+    expect(await lambda.holds('nightly')).toBe(false);
+  });
+
+  it('throws a LeaseHeld of the handler itself, whatever onHeld says', async () => {
+    const lambda = new FakeLambda();
+    lambda.service.hold('other', { holder: 'someone' });
+    const handler = way(lambda, { onHeld: 'skip' }, () => lambda.holdfast.acquire('other'));
+    expect(await lambda.invoke(handler, {})).toMatchObject({ error: { code: 'LeaseHeld', key: 'other' } });
+    expect(await lambda.holds('nightly')).toBe(false);
+  });
+
+  it.each(['taken', 'broken'] as const)(
+    'aborts the signal if the lease is lost (%s), drops the result, and throws LeaseLost',
+    async (reason) => {
+      const lambda = new FakeLambda();
+      const handler = way(lambda, {}, async (_event, _context, lease) => {
+        lambda.service.lose('nightly', reason);
+        await untilAborted(lease?.signal as AbortSignal).catch(() => {});
+        return 'late';
+      });
+      expect(await lambda.invoke(handler, {})).toMatchObject({ error: { code: 'LeaseLost', reason } });
+      expect(await lambda.holds('nightly')).toBe(false);
+    },
+  );
+
+  describe('if the key is held', () => {
+    const held = () => {
+      const lambda = new FakeLambda();
+      lambda.service.hold('nightly', { holder: 'other', ttlSeconds: 42 });
+      return lambda;
+    };
+
+    it('throws LeaseHeld by default, at the cost of one call', async () => {
+      for (const onHeld of [{}, { onHeld: 'throw' as const }]) {
+        const lambda = held();
+        const outcome = await lambda.invoke(
+          way(lambda, onHeld, () => 'never'),
+          {},
+        );
+        expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', holder: 'other' } });
+        expect(lambda.operations).toEqual(['acquire']);
+      }
+    });
+
+    it('skips the handler with onHeld skip, at the cost of one call', async () => {
+      const lambda = held();
+      expect(
+        await lambda.invoke(
+          way(lambda, { onHeld: 'skip' }, () => 'never'),
+          {},
+        ),
+      ).toEqual({ value: undefined });
+      expect(lambda.operations).toEqual(['acquire']);
+      expect(lambda.clock.timers).toEqual([]);
+    });
+
+    it('answers by the function onHeld', async () => {
+      const lambda = held();
+      const onHeld: OnHeld<Event> = async ({ key, holder }, event, context: LambdaContext) => [
+        key,
+        holder,
+        event,
+        context.functionName,
+      ];
+      const outcome = await lambda.invoke(
+        way(lambda, { onHeld }, () => 'never'),
+        { id: 'a' },
+      );
+      expect(outcome).toEqual({ value: ['nightly', 'other', { id: 'a' }, 'test'] });
+    });
+
+    it('answers 409 with retry-after in seconds by conflict(), without the name of the holder', async () => {
+      const lambda = held();
+      const outcome = await lambda.invoke(
+        way(lambda, { onHeld: conflict() }, () => 'never'),
+        {},
+      );
+      expect(outcome).toEqual({
+        value: {
+          statusCode: 409,
+          headers: { 'content-type': 'application/problem+json', 'retry-after': '42' },
+          body: '{"title":"Conflict","status":409}',
+        },
+      });
+    });
+  });
+
+  it('acquires nothing in an invocation with less than three seconds left, and asks onHeld', async () => {
+    const lambda = new FakeLambda();
+    const thrown = await lambda.invoke(
+      way(lambda, {}, () => 'never'),
+      {},
+      2999,
+    );
+    expect(thrown).toMatchObject({
+      error: {
+        code: 'LeaseHeld',
+        key: 'nightly',
+        holder: null,
+        message: 'too little time to acquire nightly: 2999 ms',
+      },
+    });
+    expect(
+      await lambda.invoke(
+        way(lambda, { onHeld: 'skip' }, () => 'never'),
+        {},
+        2999,
+      ),
+    ).toEqual({ value: undefined });
+    const answered = await lambda.invoke(
+      way(lambda, { onHeld: conflict() }, () => 'never'),
+      {},
+      2999,
+    );
+    expect(answered).toMatchObject({ value: { statusCode: 409, headers: { 'retry-after': '1' } } });
+    expect(lambda.sent).toEqual([]);
+    expect(
+      await lambda.invoke(
+        way(lambda, {}, () => 'done'),
+        {},
+        3000,
+      ),
+    ).toEqual({ value: 'done' });
+  });
+
+  it('throws the other errors of an acquire, whatever onHeld says', async () => {
+    const lambda = new FakeLambda();
+    lambda.service.hold('nightly', { limit: 5 });
+    const outcome = await lambda.invoke(
+      way(lambda, { onHeld: 'skip' }, () => 'never'),
+      {},
+    );
+    expect(outcome).toMatchObject({ error: { code: 'WrongKind' } });
+  });
+
+  it('gives up an acquire without an answer in time to withdraw its request', async () => {
+    const lambda = new FakeLambda();
+    lambda.faultOf = (at) => (at === 0 ? 'hangs' : undefined);
+    const outcome = await lambda.invoke(
+      way(lambda, {}, () => 'never'),
+      {},
+      6000,
+    );
+    expect(outcome).toMatchObject({ error: { code: 'Unreachable' } });
+    expect(lambda.operations).toEqual(['acquire', 'withdraw']);
+    expect(await lambda.holds('nightly')).toBe(false);
+  });
+
+  it('refuses a durable function, whose suspensions no heartbeat outlives', async () => {
+    const lambda = new FakeLambda();
+    const handler = way(lambda, {}, () => 'never');
+    const durable = (event: Event, context: LambdaContext) =>
+      handler(event, Object.assign(context, { executionContext: {} }));
+    expect(await lambda.invoke(async (event, context) => durable(event, context), {})).toMatchObject({
+      error: expect.any(TypeError),
+    });
+    expect(lambda.sent).toEqual([]);
+  });
+
+  const FAULTS: Fault[] = ['refused', 'answer lost', 'hangs'];
+  it.each(FAULTS)(
+    'holds no lease after the handler has answered, whichever request meets a fault: %s',
+    async (fault) => {
+      let most = 0;
+      for (const onHeld of ['throw', 'skip'] as const)
+        for (const heldMs of [0, 5000, 30_000])
+          for (const timeoutMs of [4000, 15_000, 60_000])
+            for (let at = 0; at <= most; at++) {
+              const lambda = new FakeLambda();
+              if (heldMs) lambda.clock.after(heldMs, lambda.service.hold('nightly'));
+              lambda.faultOf = (number) => (number === at ? fault : undefined);
+              const work: Work = (_event, _context, lease) =>
+                Promise.race([lambda.sleep(30_000), untilAborted(lease?.signal as AbortSignal)]);
+              const outcome = await lambda.invoke(way(lambda, { onHeld, waitMs: 10_000 }, work), {}, timeoutMs);
+              const told = { fault, at, heldMs, timeoutMs, outcome, sent: lambda.operations };
+              expect('killed' in outcome, JSON.stringify(told)).toBe(false);
+              expect(await lambda.holds('nightly'), JSON.stringify(told)).toBe(false);
+              most = Math.max(most, lambda.sent.length - 1);
+            }
+      expect(most).toBeGreaterThan(3);
+    },
+  );
+
+  it('answers in time if the service is gone from some request on, and leaves the lease to its ttl at most', async () => {
+    for (const fault of FAULTS)
+      for (let from = 0; from < 6; from++) {
+        const lambda = new FakeLambda();
+        lambda.faultOf = (at) => (at >= from ? fault : undefined);
+        const work: Work = (_event, _context, lease) =>
+          Promise.race([lambda.sleep(30_000), untilAborted(lease?.signal as AbortSignal)]);
+        const outcome = await lambda.invoke(way(lambda, {}, work), {});
+        expect('killed' in outcome).toBe(false);
+        lambda.clock.block(60_000);
+        expect(await lambda.holds('nightly')).toBe(false);
+      }
+  });
+});
+
+it('The types of leased give the handler a lease if every event has a key, and perhaps none otherwise', () => {
+  const { holdfast } = new FakeLambda();
+  const context: LambdaContext = { functionName: '', awsRequestId: '', getRemainingTimeInMillis: () => 0 };
+  const fences = [
+    () => leased({ holdfast, key: 'a' })((event: Event, _: LambdaContext, lease) => [event.id, lease.fence]),
+    () =>
+      leased({ holdfast, key: ({ id }: { id: string }) => id })(
+        (_event, _context: LambdaContext, lease) => lease.fence,
+      ),
+    // @ts-expect-error An event may have no key, and its handler no lease.
+    () => leased({ holdfast, key: ({ id }: Event) => id })((_event, _context: LambdaContext, lease) => lease.fence),
+    // @ts-expect-error The handler takes other events than the function of the key.
+    () => leased({ holdfast, key: ({ id }: { id: string }) => id })((event: Date) => event.getTime()),
+    // @ts-expect-error A permit of the mode exclusive has no limit.
+    () => leased({ holdfast, key: 'a', limit: 5, mode: 'exclusive' })(() => {}),
+  ];
+  const results = [
+    (): Promise<string> => leased({ holdfast, key: 'a' })(() => 'x')({}, context),
+    (): Promise<string | undefined> => leased({ holdfast, key: 'a', onHeld: 'skip' })(() => 'x')({}, context),
+    (): Promise<string | number> => leased({ holdfast, key: 'a', onHeld: async () => 5 })(() => 'x')({}, context),
+    // @ts-expect-error A skipped handler resolves to undefined.
+    (): Promise<string> => leased({ holdfast, key: 'a', onHeld: 'skip' })(() => 'x')({}, context),
+  ];
+  expect([fences.length, results.length]).toEqual([5, 4]);
+});

@@ -1,0 +1,206 @@
+import { describe, expect, it, vi } from 'vitest';
+import {
+  Holdfast,
+  type HoldfastOptions,
+  isHoldfastError,
+  type Transport,
+  unreachable,
+} from '../../client/src/index.ts';
+import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { undocumented } from '../../contract/conformance.ts';
+import { scenario } from './scenario.ts';
+
+/** The transport, with each answer compared with the contract. */
+const documented =
+  (transport: Transport): Transport =>
+  async (operation, ...rest) => {
+    const body = await transport(operation, ...rest).catch((error: unknown) => {
+      if (isHoldfastError(error) && !['InvalidRequest', 'Refused'].includes(error.code)) {
+        const { name, ...body } = { ...error };
+        const fault = undocumented(operation, { body });
+        if (fault) throw new Error(fault);
+      }
+      throw error;
+    });
+    const fault = undocumented(operation, { body });
+    if (fault) throw new Error(fault);
+    return body;
+  };
+
+/** A service in memory, clients of it by name, and the clock of both. */
+function setting(more: Partial<HoldfastOptions> = {}) {
+  const clock = new ManualClock();
+  const service = new MemoryService({ surroundings: clock });
+  const transport = documented(service.transport);
+  const client = (holder = 'test') =>
+    new Holdfast({ ...more, transport, surroundings: clock, holder } as HoldfastOptions);
+  return { clock, service, client, holdfast: client() };
+}
+
+const errorOf = (act: Promise<unknown>) =>
+  act.then(
+    (value) => ({ value }),
+    (error: unknown) => error,
+  );
+
+it('The service in memory plays the scenario that every transport plays', async () => {
+  const service = new MemoryService();
+  const transport = documented(service.transport);
+  const party = (holder: string) => new Holdfast({ transport, holder });
+  const parties = { holdfast: party('scenario'), other: party('other'), isHoldfastError };
+  expect((await scenario({ ...parties, everything: false })).length).toBe(8);
+});
+
+describe('The service in memory', () => {
+  it('grants a lease with a fence that rises, and frees the lease at its release', async () => {
+    const { holdfast } = setting();
+    const first = await holdfast.withLease('nightly', ({ fence }) => fence);
+    const second = await holdfast.withLease('nightly', ({ fence, previous }) => ({ fence, previous }));
+    expect(second).toMatchObject({ fence: first + 1, previous: { holder: 'test', ended: 'released' } });
+  });
+
+  it('refuses a key that a test gives to another holder, until the test releases the key', async () => {
+    const { service, holdfast } = setting();
+    const release = service.hold('nightly', { holder: 'other', ttlSeconds: 30 });
+    const refusal = { code: 'LeaseHeld', key: 'nightly', holder: 'other', retryAfterMs: 30_000 };
+    expect(await errorOf(holdfast.withLease('nightly', () => 'never'))).toMatchObject(refusal);
+    release();
+    expect(await holdfast.withLease('nightly', () => 'done')).toBe('done');
+  });
+
+  it('grants a lease to those that wait in the order of their arrival', async () => {
+    const { clock, service, client } = setting();
+    const release = service.hold('nightly');
+    const order: string[] = [];
+    const waiting = ['a', 'b', 'c'].map(async (holder) => {
+      await client(holder).withLease('nightly', { waitMs: 60_000 }, () => order.push(holder));
+    });
+    await clock.advance(30_000);
+    expect(order).toEqual([]);
+    release();
+    await clock.advance(10);
+    await Promise.all(waiting);
+    expect(order).toEqual(['a', 'b', 'c']);
+  });
+
+  it('grants a lease to a waiter when the lease of a holder without heartbeats expires', async () => {
+    const { clock, service, holdfast } = setting();
+    service.hold('nightly', { ttlSeconds: 5 });
+    const waiting = holdfast.acquire('nightly', { waitMs: 60_000 });
+    await clock.advance(4000);
+    expect(await Promise.race([waiting, 'not yet'])).toBe('not yet');
+    await clock.advance(2000);
+    expect((await waiting).previous).toMatchObject({ holder: 'another', ended: 'expired' });
+  });
+
+  it.each(['taken', 'broken', 'unknown'] as const)(
+    'lets a holder lose its lease at the next heartbeat: %s',
+    async (reason) => {
+      const { clock, service, holdfast } = setting();
+      const lease = await holdfast.acquire('nightly', { ttlSeconds: 60 });
+      service.lose('nightly', reason);
+      expect(lease.signal.aborted).toBe(false);
+      await clock.advance(20_000);
+      expect(lease.signal.reason).toMatchObject({ code: 'LeaseLost', reason });
+      const next = await errorOf(holdfast.acquire('nightly'));
+      expect(next).toMatchObject(
+        reason === 'taken' ? { code: 'LeaseHeld', holder: 'another' } : { value: { fence: 2 } },
+      );
+    },
+  );
+
+  it('takes a lost lease from those in line too', async () => {
+    const { clock, service, holdfast, client } = setting();
+    await holdfast.acquire('nightly');
+    const waiting = errorOf(client('waiter').acquire('nightly', { waitMs: 5000 }));
+    await clock.advance(100);
+    service.lose('nightly');
+    await clock.advance(10_000);
+    expect(await waiting).toMatchObject({ code: 'LeaseHeld', holder: 'another' });
+  });
+
+  it('ends the lease of a process whose clock has run past the ttl', async () => {
+    const { clock, holdfast } = setting();
+    const outcome = errorOf(holdfast.withLease('nightly', { ttlSeconds: 5 }, () => clock.block(6000)));
+    expect(await outcome).toMatchObject({ code: 'LeaseLost', reason: 'deadline' });
+  });
+
+  it('keeps the limit of a pool, and says who is in', async () => {
+    const { holdfast, service } = setting();
+    service.hold('pool', { limit: 3, weight: 2, holder: 'other' });
+    const permit = await holdfast.acquire('pool', { limit: 3 });
+    const refused = await errorOf(holdfast.acquire('pool', { limit: 3 }));
+    expect(refused).toMatchObject({
+      code: 'LeaseHeld',
+      used: 3,
+      limit: 3,
+      holders: [{ holder: 'test' }, { weight: 2 }],
+    });
+    await permit.release();
+    service.lose('pool');
+    expect(await errorOf(holdfast.acquire('pool', { limit: 3 }))).toMatchObject({
+      code: 'LeaseHeld',
+      holder: 'another',
+    });
+    expect(await errorOf(holdfast.acquire('pool'))).toMatchObject({ code: 'WrongKind', kind: 'pool' });
+  });
+
+  it('says that callers of a pool disagree on its limit', async () => {
+    const { client } = setting();
+    await client('one').acquire('pool', { limit: 3 });
+    expect((await client('two').acquire('pool', { limit: 5 })).limitChanged).toEqual({ from: 3, to: 5 });
+  });
+
+  it('repeats the grant of a request whose answer was lost', async () => {
+    const { clock, service } = setting();
+    let isLost = false;
+    const losing: Transport = async (operation, ...rest) => {
+      const answer = await service.transport(operation, ...rest);
+      if (isLost || operation !== 'acquire') return answer;
+      isLost = true;
+      throw unreachable('the connection was cut');
+    };
+    const holdfast = new Holdfast({ transport: losing, surroundings: clock, holder: 'test' });
+    const acquiring = holdfast.acquire('nightly');
+    await clock.advance(1000);
+    expect((await acquiring).fence).toBe(1);
+  });
+
+  it('withdraws an aborted wait', async () => {
+    const { clock, service, holdfast } = setting();
+    const release = service.hold('nightly');
+    const controller = new AbortController();
+    const waiting = errorOf(holdfast.acquire('nightly', { waitMs: 60_000, signal: controller.signal }));
+    await clock.advance(1000);
+    expect(await holdfast.readLease('nightly')).toMatchObject({ waiting: 1 });
+    controller.abort('enough');
+    expect(await waiting).toBe('enough');
+    await clock.advance(10);
+    expect(await holdfast.readLease('nightly')).toMatchObject({ waiting: 0 });
+    release();
+    expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', holder: 'another' });
+  });
+
+  it('refuses the calls that it does not have, by their names', async () => {
+    const { holdfast } = setting();
+    const refusal = { code: 'Refused', message: 'readNames is not a call of the service in memory' };
+    expect(await errorOf(holdfast.readName('a'))).toMatchObject(refusal);
+    expect(await errorOf(holdfast.park({ key: 'a', taskToken: 'b' }))).toMatchObject({ code: 'Refused' });
+  });
+
+  it('runs on the fake timers of a test runner', async () => {
+    vi.useFakeTimers();
+    try {
+      const service = new MemoryService();
+      const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
+      const lease = await holdfast.acquire('nightly');
+      await vi.advanceTimersByTimeAsync(300_000);
+      expect(lease.held).toBe(true);
+      service.lose('nightly', 'broken');
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(lease.lost).toMatchObject({ reason: 'broken' });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
