@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, inject, it } from 'vitest';
 import { unitCounter } from '../support/emulators/aws.ts';
 import { failure, leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -68,16 +68,22 @@ describe('request units of a line', () => {
     expect(await lineUnits(() => line.release(line.grantOf(second.task)))).toEqual([1, 1, 1]);
   });
 
-  it('storing an execution costs a write unit more, and the end of an execution without leases two reads', async () => {
-    expect(await lineUnits(() => line.acquire({ key: 'executed', execution }))).toEqual([2]);
-    expect(await lineUnits(() => line.executionEnded(`${execution}-unknown`))).toEqual([0.5, 0.5]); // and again 90 seconds later
-  });
+  it.runIf(inject('countsUnits'))(
+    'storing an execution costs a write unit more, and the end of an execution without leases two reads',
+    async () => {
+      expect(await lineUnits(() => line.acquire({ key: 'executed', execution }))).toEqual([2]);
+      expect(await lineUnits(() => line.executionEnded(`${execution}-unknown`))).toEqual([0.5, 0.5]); // and again 90 seconds later
+    },
+  );
 
-  it('a run of the schedule costs one read unit, and less than three more for a key with a line', async () => {
-    expect(await otherUnits(other.repair)).toEqual([0.5, 0.5]);
-    await other.acquire({ key: 'repaired' });
-    await other.park({ key: 'repaired' });
-    // Anywhere in the table it starts, so in which order is left open.
-    expect((await otherUnits(other.repair)).toSorted()).toEqual([0.5, 0.5, 0.5, 1, 1]);
-  });
+  it.runIf(inject('countsUnits'))(
+    'a run of the schedule costs one read unit, and less than three more for a key with a line',
+    async () => {
+      expect(await otherUnits(other.repair)).toEqual([0.5, 0.5]);
+      await other.acquire({ key: 'repaired' });
+      await other.park({ key: 'repaired' });
+      // Anywhere in the table it starts, so in which order is left open.
+      expect((await otherUnits(other.repair)).toSorted()).toEqual([0.5, 0.5, 0.5, 1, 1]);
+    },
+  );
 });

@@ -38,7 +38,9 @@ describe('over HTTP', () => {
       const refused = answers.filter((answer) => answer !== granted);
       for (const { status, body } of refused) {
         expect(status).toBe(409);
-        expect(body).toMatchObject({ code: 'LeaseHeld', holder, fence });
+        expect(body).toMatchObject({ code: 'LeaseHeld', holder });
+        // Others may have seen the fence of a late grant before it was raised.
+        expect(body.fence).toBeLessThanOrEqual(fence);
       }
       expect((await post('/v1/leases/release', { key: 'contended', leaseId })).body.released).toBe(true);
     }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { unitCounter } from '../support/emulators/aws.ts';
 import { nameserviceWorld } from '../support/worlds/nameservice.ts';
 
@@ -9,26 +9,33 @@ const { publish, repair, lookUp, list } = world;
 const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {
-  it('one for each publish and compare-and-set, two where the index is written as well', async () => {
-    const alias = 'inventory';
-    const pointer = { address: 's3://ledgers/inventory/commit/2.json', t: 2 };
-    expect(await unitsOf(() => publish({ op: 'initLedger', alias }))).toEqual([11]);
-    const ops = [
-      { op: 'publishCommit', ...pointer },
-      { op: 'publishIndex', ...pointer },
-      { op: 'publishIndex', ...pointer, t: 3, allowEqual: true },
-      { op: 'fastForwardCommit', ...pointer, t: 3 },
-      { op: 'compareAndSetRef', ref: 'commit', expected: { ...pointer, t: 3 }, next: { ...pointer, t: 4 } },
-      { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'indexing', v: 2, extra: { queued: 3 } } },
-      { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { defaultContextAddress: 'ctx' } } },
-    ];
-    for (const op of ops) expect(await unitsOf(() => publish({ alias, ...op })), op.op).toEqual([1]);
-    expect(await unitsOf(() => publish({ op: 'retract', alias }))).toEqual([2]);
-    const create = { op: 'compareAndSetRef', alias: 'created', ref: 'commit', expected: null, next: pointer };
-    expect(await unitsOf(() => publish(create))).toEqual([11]);
-  });
+  it.runIf(inject('countsUnits'))(
+    'one for each publish and compare-and-set, two where the index is written as well',
+    async () => {
+      const alias = 'inventory';
+      const pointer = { address: 's3://ledgers/inventory/commit/2.json', t: 2 };
+      expect(await unitsOf(() => publish({ op: 'initLedger', alias }))).toEqual([11]);
+      const ops = [
+        { op: 'publishCommit', ...pointer },
+        { op: 'publishIndex', ...pointer },
+        { op: 'publishIndex', ...pointer, t: 3, allowEqual: true },
+        { op: 'fastForwardCommit', ...pointer, t: 3 },
+        { op: 'compareAndSetRef', ref: 'commit', expected: { ...pointer, t: 3 }, next: { ...pointer, t: 4 } },
+        {
+          op: 'pushStatus',
+          expected: { state: 'ready', v: 1 },
+          next: { state: 'indexing', v: 2, extra: { queued: 3 } },
+        },
+        { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { defaultContextAddress: 'ctx' } } },
+      ];
+      for (const op of ops) expect(await unitsOf(() => publish({ alias, ...op })), op.op).toEqual([1]);
+      expect(await unitsOf(() => publish({ op: 'retract', alias }))).toEqual([2]);
+      const create = { op: 'compareAndSetRef', alias: 'created', ref: 'commit', expected: null, next: pointer };
+      expect(await unitsOf(() => publish(create))).toEqual([11]);
+    },
+  );
 
-  it('of a repair', async () => {
+  it.runIf(inject('countsUnits'))('of a repair', async () => {
     const alias = 'repaired';
     await publish({ op: 'initLedger', alias });
     await publish({ op: 'retract', alias });
@@ -46,7 +53,7 @@ describe('request units', () => {
     expect(await unitsOf(() => repair({ alias, op: 'purge', expected }))).toEqual([11]);
   });
 
-  it('nine for a graph source', async () => {
+  it.runIf(inject('countsUnits'))('nine for a graph source', async () => {
     const source = { op: 'publishGraphSource', alias: 'search', sourceType: 'x', config: {}, dependencies: [] };
     expect(await unitsOf(() => publish(source))).toEqual([9]);
   });

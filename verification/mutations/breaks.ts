@@ -51,6 +51,26 @@ export const BREAKS: Mutation[] = [
     change('if (isEnding(record)) {', 'if (isEnding(record) && call.timeLeftMs() < 0) {'),
   ),
   shown(
+    'the operator of a break stays on the next grant in line',
+    ['locks/breakers', 'is named to the next in line, and to each reader, after a break that waits for the holder'],
+    change("  'broken_by',\n", ''),
+  ),
+  shown(
+    'the operator of an earlier break is named for a holder that was not broken',
+    ['locks/breakers', 'is not named for the holder after that'],
+    change("? ', prev_by' : ''", "? '' : ''"),
+  ),
+  shown(
+    'the holder that releases a broken lease is named as its operator',
+    ['locks/breakers', 'is not known if nothing authenticated the operator'],
+    change("ended: 'broken', at: now, by: brokenBy };", "ended: 'broken', at: now, by: brokenBy ?? by };"),
+  ),
+  shown(
+    'a list by age shows the permit that ends first',
+    ['locks/listed', 'can be sorted by who has held a key for the longest time'],
+    change("by === 'age' ? byAge : byEnd", "by === 'age' ? byEnd : byEnd"),
+  ),
+  shown(
     'the next holder is told that a broken lease was released',
     ['leases/break', 'names the holder as broken to the next task'],
     change('hasNoEndMark, isUsable', 'isUsable'),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { readService } from '../../../infrastructure/read.ts';
 import { startDynamodb } from '../../../local/dynamodb.ts';
+import { dynamodbCommand } from '../../../local/dynamodb-command.ts';
 import { givenOr } from '../../../local/emulator.ts';
 import { freePort } from '../../../local/ports.ts';
 import { startS3 } from '../../../local/s3.ts';
@@ -12,6 +13,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** One for each worker: each table makes the next one of its emulator slower to make. */
     dynamodbEndpoints: string[];
+    /** Whether the emulator counts the units of transactions and empty reads as AWS does. DynamoDB Local does not. */
+    countsUnits: boolean;
     /** AWS_ENDPOINT_URL_S3 if it is set, else an emulator. */
     s3Endpoint: string;
     s3IsEmulator: boolean;
@@ -29,8 +32,10 @@ let running: ReturnType<typeof start> | undefined;
 /** The emulators and one record of commands for the whole run, whatever the number of projects. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   running ??= start(project.vitest.config.maxWorkers as number);
-  const { dynamodbEndpoints, s3Endpoint, s3IsEmulator, seenCommands, onceFolder, environment, stop } = await running;
+  const { dynamodbEndpoints, countsUnits, s3Endpoint, s3IsEmulator, ...more } = await running;
+  const { seenCommands, onceFolder, environment, stop } = more;
   project.provide('dynamodbEndpoints', dynamodbEndpoints);
+  project.provide('countsUnits', countsUnits);
   project.provide('s3Endpoint', s3Endpoint);
   project.provide('s3IsEmulator', s3IsEmulator);
   project.provide('seenCommands', seenCommands);
@@ -47,6 +52,8 @@ export async function start(workers = 1) {
   process.env.AWS_SECRET_ACCESS_KEY ??= 'test';
   const ports = await Promise.all(Array.from({ length: workers }, freePort));
   const emulators = await Promise.all(ports.map((port) => startDynamodb(port)));
+  const { file } = await dynamodbCommand({ host: '127.0.0.1', port: 0, dataDir: undefined });
+  const isDynoxide = /dynoxide(\.exe)?$/.test(file);
   const s3 = await givenOr('AWS_ENDPOINT_URL_S3', async () => startS3(await freePort()));
   const { environment } = await readService('test');
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-test-'));
@@ -57,6 +64,7 @@ export async function start(workers = 1) {
   for (const made of [seenCommands, onceFolder]) await mkdir(made);
   return {
     dynamodbEndpoints: emulators.map(({ endpoint }) => endpoint),
+    countsUnits: isDynoxide,
     s3Endpoint: s3.endpoint,
     s3IsEmulator: !process.env.AWS_ENDPOINT_URL_S3,
     seenCommands,
