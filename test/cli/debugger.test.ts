@@ -10,7 +10,7 @@ const OPENED = 'Debugger listening';
 
 it('a signal that would open the debugger of Node ends a verb that does not pass it on', async () => {
   const { child, exited, stdout } = cli.start(['watch', 'debug/watched'], { env });
-  await expect.poll(stdout).toContain('debug/watched is free');
+  await expect.poll(stdout).toContain('debug/watched: no record');
   child.kill('SIGUSR1');
   const { code, stderr } = await exited;
   expect([code, stderr]).toEqual([138, '']);

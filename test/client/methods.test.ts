@@ -41,6 +41,8 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
         'constructor',
         'acquire',
         'withLease',
+        'withLeases',
+        'acquireAll',
         'lead',
         'call',
         'leases',
