@@ -98,7 +98,7 @@ describe.runIf(executablePath)('the page', () => {
       const detail = page.getByRole('region', { name: 'render' });
       await detail.getByText('3 of 5 in use.').waitFor();
       await detail
-        .getByText(/^shared, weight 1, fence \d+, since /)
+        .getByText(/^shared, weight 1, fence \d+$/)
         .nth(2)
         .waitFor();
       await detail.getByRole('button', { name: 'Break… the permit of two' }).click();
