@@ -39,7 +39,7 @@ it.runIf(await hasJava())(
       const grant = await acquire({ key: 'k' });
       expect((await failure(acquire({ key: 'k', holder: 'other' }))).code).toBe('LeaseHeld');
       await heartbeat(grant);
-      expect(await read({ state: 'held' })).toMatchObject({ leases: [{ key: 'k', waiting: false }] });
+      expect(await read({ state: 'held' })).toMatchObject({ leases: [{ key: 'k', waiting: 0 }] });
       expect(await release(grant)).toMatchObject({ released: true });
       expect((await acquire({ key: 'k' })).fence).toBeGreaterThan(grant.fence);
       const commits = await commitWorld({ dynamodb, table: tableOf('commits') });
