@@ -109,11 +109,6 @@ describe('The entry point of the image', () => {
     },
   );
 
-  it.runIf(canChangeRoot)('runs a job without a shell, with nothing but the files of the image', async () => {
-    const ran = await inRoot('run', 'image', '--', 'node', '-p', 'process.env.HOLDFAST_KEY');
-    expect(ran, ran.output).toMatchObject({ exitCode: 0, stdout: 'image\n' });
-  });
-
   it.runIf(canChangeRoot)('acquires and releases a lease, with nothing but the files of the image', async () => {
     const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
     expect(acquired.exitCode, acquired.output).toBe(0);
