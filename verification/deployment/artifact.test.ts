@@ -35,7 +35,7 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
     await expect
       .poll(
         async () => {
-          const { output } = await run('sh', ['-c', `HOLDFAST_ENDPOINT='${endpoint}' ${command} status --json`], shell);
+          const { output } = await run('sh', ['-c', `HOLDFAST_ENDPOINT='${endpoint}' ${command} status --all --json`], shell);
           return JSON.parse(output);
         },
         { timeout: 300_000, interval: 1000 },
@@ -87,7 +87,7 @@ it('signs with the keys of a profile of the AWS tools, and may do what IAM says,
   try {
     const ran = await holdfast('run', 'signed', ...PATIENT, '--', 'sh', '-c', 'echo "fence $HOLDFAST_FENCE"');
     expect(ran).toEqual({ exitCode: 0, output: expect.stringMatching(/^fence \d+\n$/) });
-    const listed = await holdfast('status', 'signed', '--json');
+    const listed = await holdfast('status', 'signed', '--all', '--json');
     expect(JSON.parse(listed.output)).toMatchObject({ key: 'signed', holder: expect.any(String) });
     const refused = await holdfast('break', 'signed', '--fence', '1');
     expect(refused.exitCode, refused.output).toBe(77);
@@ -121,7 +121,7 @@ it('is let into one namespace by IAM, and into no other and not into the deploym
       'echo "$HOLDFAST_NAMESPACE"',
     );
     expect(own).toEqual({ exitCode: 0, output: 'team-a\n' });
-    const listed = await holdfast('status', '--namespace', 'team-a', '--json');
+    const listed = await holdfast('status', '--namespace', 'team-a', '--all', '--json');
     expect(JSON.parse(listed.output)).toMatchObject({ key: 'nightly' });
     for (const elsewhere of [['--namespace', 'team-b'], []]) {
       const refused = await holdfast('status', ...elsewhere);
