@@ -35,7 +35,11 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
     await expect
       .poll(
         async () => {
-          const { output } = await run('sh', ['-c', `HOLDFAST_ENDPOINT='${endpoint}' ${command} status --all --json`], shell);
+          const { output } = await run(
+            'sh',
+            ['-c', `HOLDFAST_ENDPOINT='${endpoint}' ${command} status --all --json`],
+            shell,
+          );
           return JSON.parse(output);
         },
         { timeout: 300_000, interval: 1000 },
