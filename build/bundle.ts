@@ -24,12 +24,13 @@ export function bundle(source: string, folder: string): Promise<BuildResult<{ me
 }
 
 /**
- * Bundles `holdfast deploy` and `holdfast lift-fences` with what they need of the AWS SDK into one file, for every Node that the command supports.
+ * Bundles a program with all that it needs into one file, for every Node that the command supports.
+ * @param source absolute, or from the root of the repository
  * @returns the npm packages that have code in it
  */
-export async function bundleDeployment(outfile: string): Promise<BundledPackage[]> {
+export async function bundleProgram(source: string, outfile: string): Promise<BundledPackage[]> {
   const { metafile } = await build({
-    entryPoints: ['deployment/commands.ts'],
+    entryPoints: [source],
     outfile,
     bundle: true,
     platform: 'node',

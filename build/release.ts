@@ -9,7 +9,7 @@ import { SEARCH_FILE } from '../cli/src/aws/file.ts';
 import { packagingOptions, parameterized, zipName } from '../infrastructure/parameterized.ts';
 import { readService } from '../infrastructure/read.ts';
 import manifest from '../package.json' with { type: 'json' };
-import { bundleDeployment } from './bundle.ts';
+import { bundleProgram } from './bundle.ts';
 import { type BundledPackage, licencesText } from './licences.ts';
 import { sbom } from './sbom.ts';
 
@@ -55,7 +55,7 @@ async function write(): Promise<void> {
   const ofFiles = {
     'holdfast.mjs': await bundleCommand(resolve(folder, 'holdfast.mjs')),
     [SEARCH_FILE]: await bundleSearch(resolve(folder)),
-    'deploy.mjs': await bundleDeployment(join(folder, 'deploy.mjs')),
+    'deploy.mjs': await bundleProgram('deployment/commands.ts', join(folder, 'deploy.mjs')),
   };
   await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, { function: ofFunctions, file: ofFiles }));
   await copyFile('LICENSE', join(folder, 'LICENSE'));

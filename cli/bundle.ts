@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
 import { build, type Plugin } from 'esbuild';
 import { type MinifyOptions, minify } from 'terser';
+import { bundleProgram } from '../build/bundle.ts';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import { bundlePage, QUICK } from '../console/bundle.ts';
 import { SEARCH_FILE } from './src/aws/file.ts';
@@ -13,23 +14,8 @@ import { SEARCH_FILE } from './src/aws/file.ts';
  * are not in its environment.
  * @returns the packages of npm that have code in it
  */
-export async function bundleSearch(folder: string): Promise<BundledPackage[]> {
-  const { metafile } = await build({
-    absWorkingDir: import.meta.dirname,
-    entryPoints: ['src/aws/main.ts'],
-    outfile: join(folder, SEARCH_FILE),
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    mainFields: ['module', 'main'],
-    minify: true,
-    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
-    metafile: true,
-    logLevel: 'warning',
-  });
-  return packagesOf(Object.keys(metafile.inputs).map((file) => join(import.meta.dirname, file)));
-}
+export const bundleSearch = (folder: string): Promise<BundledPackage[]> =>
+  bundleProgram(join(import.meta.dirname, 'src/aws/main.ts'), join(folder, SEARCH_FILE));
 
 /**
  * Writes the command as one file that runs without any package. The code and the page are in it as one Brotli stream, which takes a

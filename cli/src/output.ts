@@ -19,7 +19,7 @@ export class Output {
     this.#color = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb';
   }
 
-  /** Clears the screen for a new picture. @returns false away from a terminal, where nothing is cleared */
+  /** Clears the screen of a terminal for a new picture. @returns false if the output is no terminal */
   startScreen(): boolean {
     const isTerminal = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
     if (isTerminal) process.stdout.write('\u001b[H\u001b[2J');

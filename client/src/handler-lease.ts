@@ -85,7 +85,7 @@ interface Wanted {
 
 /**
  * Acquires a lease within the time of an invocation. When this rejects, nothing of the request is left, unless the service does not answer.
- * @throws HoldfastError LeaseHeld if the key is not granted, or too little time is left; Unreachable if no answer comes in time; the errors of `acquire`
+ * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; all errors of `acquire`
  */
 export async function take(
   options: HandlerLeaseOptions<never, string | undefined>,

@@ -18,7 +18,7 @@ export interface HttpOptions {
   fetch?: typeof fetch | undefined;
 }
 
-/** True if a URL is on this machine, where nobody can read along. */
+/** True if a URL is on this machine, so that no other machine can read the request. */
 export const isLoopback = ({ hostname }: URL): boolean => /^(127\.[\d.]+|\[::1]|(.+\.)?localhost)$/.test(hostname);
 
 /**

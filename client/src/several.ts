@@ -44,8 +44,8 @@ const depthOf = (key: string): number => key.split('/').length;
 const bytesOf = (key: string): string => String.fromCharCode(...new TextEncoder().encode(key));
 
 /**
- * The one order in which every caller acquires: deeper paths first, then by bytes. So no two callers wait for each other, and who waits for the wide key
- * of a path holds only what keeps its own narrow key back.
+ * The one order in which every caller acquires: deeper paths first, then by bytes. So no two callers wait for each other, and a caller that waits for the wide key
+ * `openai` holds only its narrow key `openai/tenant-a`, which no caller of another tenant needs.
  */
 export const inOrder = <Entry extends { key: string }>(entries: readonly Entry[]): Entry[] =>
   [...entries].sort(

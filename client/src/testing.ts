@@ -41,7 +41,7 @@ export class MemoryService {
     const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
     if (!call || 'taskToken' in payload)
       throw new HoldfastError({ code: 'Refused', detail: `${operation} is not a call of the service in memory` });
-    // As over the wire: neither side can change what the other has.
+    // A copy, as over the wire: the caller and the service cannot change each other's objects.
     const answer = await call(JSON.parse(JSON.stringify(payload)), signal);
     return JSON.parse(JSON.stringify(answer));
   };

@@ -108,20 +108,21 @@ describe('holdfast status', () => {
     await until(table.stdout).toMatch(/^\S+Z\nKEY .*\n\n$/);
     await until(json.stdout).toMatch(/^\{"at":"\S+Z","leases":\[\]\}\n$/);
     const lease = await holdfast.acquire('watched/1', { ttlSeconds: 600 });
+    const counts = () =>
+      json
+        .stdout()
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).leases.length);
     await until(table.stdout).toMatch(/\n\n\S+Z\nKEY .*\nwatched\/1 +lease +held .*\n\n$/);
+    await until(counts).toEqual([0, 1]);
     await holdfast.heartbeat({ key: lease.key, leaseId: lease.leaseId });
     proxy.cut('breaks');
     await until(table.stderr).toMatch(/^(holdfast: .*\n)+$/);
     proxy.mend();
     await lease.release();
     await until(table.stdout).toMatch(/\n\n\S+Z\nKEY .*\n\n$/);
-    await until(() =>
-      json
-        .stdout()
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line).leases.length),
-    ).toEqual([0, 1, 0]);
+    await until(counts).toEqual([0, 1, 0]);
     for (const { child } of [table, json]) child.kill('SIGTERM');
     expect((await table.exited).stdout.match(/^KEY/gm)).toHaveLength(3);
     expect(await call('status', '--interval', '1')).toMatchObject({ code: 64 });

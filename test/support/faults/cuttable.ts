@@ -17,6 +17,8 @@ export async function cuttable(url: string) {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(outgoing);
     });
+    // The service is gone, as it is to a caller whose connection breaks.
+    forwarded.on('error', () => incoming.socket.destroy());
     incoming.pipe(forwarded);
   };
   const proxy = await listen(pass);

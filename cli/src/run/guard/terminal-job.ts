@@ -4,7 +4,7 @@
  * on descriptor 4, and goes on once it is answered: `fg` with the terminal, or `bg` without.
  *
  * The job ignores the signals of the terminal, and the guard stops it when the command has stopped. A status from 145 to 150 is that of
- * a stopped job, on every system. The terminal must be descriptor 2, where Bash looks for it.
+ * a stopped job, on every system. The terminal must be descriptor 2, because Bash takes descriptor 2 for the terminal.
  */
 export const TERMINAL_JOB = `exec 6>&2 2>/dev/tty
 set -m
