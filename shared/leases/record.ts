@@ -36,7 +36,7 @@ export interface LeaseRecord {
   heartbeatAt?: number | undefined;
   /** Whether an operator has marked the grant as ending (`ending_at`): no call extends it, and it stays until its holder releases it or its ttl ends. */
   hasEndMark?: boolean;
-  /** When that was. */
+  /** When an operator broke the grant with `wait`. */
   endingAt?: number | undefined;
   /** The authenticated operator that broke the grant first. */
   brokenBy?: string | undefined;

@@ -23,9 +23,9 @@ export interface LeaseView {
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;
-  /** When an operator broke it, or the last lease of a key without a holder. Null if none did, or the record does not say, like the next field. */
+  /** When an operator broke the lease, or the last lease of a key without a holder. Null if no operator did, or if the record does not say. */
   brokenAt: string | null;
-  /** The authenticated operator: an IAM ARN, or the subject of a JWT. */
+  /** The authenticated operator that broke the lease: an IAM ARN, or the subject of a JWT. Null as for `brokenAt`. */
   brokenBy: string | null;
   data: Json;
 }

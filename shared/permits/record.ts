@@ -36,13 +36,13 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
-  /** Of a grant from the line: when a call was answered with it, or a task of its request was passed it. */
+  /** When a call was answered with a grant from the line, or a task of the request received the grant. */
   answeredAt?: number | undefined;
   /** Of a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;
   /** Whether an operator has marked it as ending: no call extends it, and it stays until its holder releases it or its ttl ends. */
   isEnding?: boolean;
-  /** When that was, and which authenticated operator did it. */
+  /** When an operator broke the permit with `wait`, and which authenticated operator. */
   endingAt?: number | undefined;
   brokenBy?: string | undefined;
 }

@@ -33,7 +33,7 @@ export interface PermitView extends HolderView {
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
   ending: boolean;
-  /** When that was, and the authenticated operator: an IAM ARN, or the subject of a JWT. Null if the record does not say. */
+  /** When an operator broke the permit, and the authenticated operator: an IAM ARN, or the subject of a JWT. Null if the record does not say. */
   brokenAt: string | null;
   brokenBy: string | null;
   data: Json;
