@@ -173,7 +173,7 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'work that waits for the signal of its lease alone ends its process',
     changes: [change('const end = stayAlive(this.#core.by);', 'const end = () => {};')],
-    test: { file: 'test/client/alive.test.ts', name: 'waits for the signal of its lease alone' },
+    test: { file: 'test/client/alive.test.ts', name: 'A process whose work waits for the signal of its lease alone' },
   },
   {
     name: 'a later record of a message group is handled after the failure of an earlier one',
