@@ -41,6 +41,7 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
         'constructor',
         'acquire',
         'withLease',
+        'withLeases',
         'lead',
         'call',
         'leases',
