@@ -5,6 +5,7 @@ import type { components } from '../../client/src/contract.ts';
 import { type Emit, emitter } from '../../client/src/events.ts';
 import type { Lease } from '../../client/src/lease.ts';
 import { paged } from '../../client/src/pages.ts';
+import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../client/src/several.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from '../../client/src/transport.ts';
 
@@ -40,6 +41,12 @@ export class Service {
   /** @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
   acquire(key: string, options: AcquireOptions): Promise<Lease> {
     return acquire(this.#core, key, this.#holder, { ...this.#limits, ...options });
+  }
+
+  /** Several leases or permits, in one order for all callers. @throws HoldfastError as `acquire`, with the key that was refused */
+  acquireAll(entries: LeaseEntry[], options: LeasesOptions): Promise<Leases> {
+    const acquire = (key: string, own: AcquireOptions) => this.acquire(key, own);
+    return acquireAll({ by: this.#core.by, acquire }, entries, options);
   }
 
   /** @throws HoldfastError */

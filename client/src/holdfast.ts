@@ -46,6 +46,8 @@ export class Holdfast {
    * Acquires a lease and keeps it by heartbeats, until it is released or lost.
    * @throws HoldfastError LeaseHeld if another caller holds it until the wait is over; WrongKind, at once, if other callers use the key as the
    * other kind; and the errors of every call
+   * @example
+   * await using lease = await holdfast.acquire('nightly', { ttlSeconds: 60, waitMs: 10_000 });
    */
   acquire(key: string, options: AcquireOptions = {}): Promise<Lease> {
     return this.#acquire(key, options);
@@ -63,6 +65,8 @@ export class Holdfast {
    * Runs some work under a lease, and gives the lease back however the work ends. The signal of the options ends the
    * wait, and aborts `lease.signal`. The process stays alive until the work ends.
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
+   * @example
+   * await holdfast.withLease('nightly', { waitMs: 600_000 }, (lease) => buildReport({ signal: lease.signal, fence: lease.fence }));
    */
   withLease<T>(key: string, work: (lease: Lease) => T | Promise<T>): Promise<T>;
   withLease<T>(key: string, options: AcquireOptions, work: (lease: Lease) => T | Promise<T>): Promise<T>;
@@ -122,6 +126,8 @@ export class Holdfast {
   /**
    * Leads whenever it holds the lease, until the signal aborts: waits, calls `onElected`, and waits again after a loss.
    * @throws what `onElected` and `onLost` throw; HoldfastError if no wait can succeed
+   * @example
+   * await holdfast.lead('scheduler', { signal, onElected: (lease) => schedule(lease.signal) });
    */
   lead(key: string, options: LeadOptions): Promise<void> {
     return lead(this.#core.by, (own, work) => this.#withLease(key, own, work), options);

@@ -36,6 +36,62 @@ function job(key: string, ...options: string[]) {
   };
 }
 
+describe.concurrent('holdfast run --also', () => {
+  it('holds a permit of each key while the command runs, and tells the command all fences', async () => {
+    const key = freshKey();
+    const script = 'echo "$HOLDFAST_KEY $HOLDFAST_FENCES"';
+    const also = ['--limit', '5', '--also', 'sum=20', '--also', `${key}=b=3`];
+    const working = job(key, ...also);
+    await working.begun();
+    for (const [one, limit] of [
+      [key, 5],
+      ['sum', 20],
+      [`${key}=b`, 3],
+    ] as const)
+      expect(await pool(one)).toMatchObject({ used: 1, limit, holders: [{ holder: expect.stringMatching(/^job-/) }] });
+    await working.finish();
+    const { code, stdout } = await run(key, ...also, '--', 'sh', '-c', script);
+    const fences = JSON.parse(stdout.slice(stdout.indexOf('{')));
+    expect([code, stdout.startsWith(`${key} {`)]).toEqual([0, true]);
+    expect(Object.keys(fences).sort()).toEqual([key, `${key}=b`, 'sum'].sort());
+    expect(fences[key]).toBe(working.fence() + 1);
+    for (const one of [key, 'sum', `${key}=b`]) expect((await pool(one)).used).toBe(0);
+  });
+
+  it('names the key that is held, and gives back the others', async () => {
+    const [key, total] = [`${freshKey()}/tenant`, freshKey()];
+    const other = job(total, '--limit', '1');
+    await other.begun();
+    const { code, stderr } = await run(key, '--limit', '2', '--also', `${total}=1`, '--', 'echo', 'never');
+    expect([code, stderr]).toEqual([75, expect.stringMatching(new RegExp(`^holdfast: ${total} is held by job-`))]);
+    expect((await pool(key)).used).toBe(0);
+    await other.finish();
+  });
+
+  it('ends the command when the permit of any key is lost, and gives back the others', async () => {
+    const [key, total] = [`${freshKey()}/tenant`, freshKey()];
+    const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
+    await working.begun();
+    const [holder] = (await pool(total)).holders;
+    expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
+    const { code, stderr } = await working.exited;
+    expect(code).toBe(76);
+    expect(stderr).toContain(`the lease of ${total} is lost (broken), and so the command is ended`);
+    expect((await pool(key)).used).toBe(0);
+  });
+
+  it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('refuses --also %s', async (also) => {
+    const { code, stderr } = await run(freshKey(), '--also', also, '--', 'echo', 'never');
+    expect([code, stderr]).toEqual([64, expect.stringContaining('--also must be a key and a limit from 1 to 200')]);
+  });
+
+  it('refuses a key that is named twice', async () => {
+    const key = freshKey();
+    const { code, stderr } = await run(key, '--limit', '5', '--also', `${key}=20`, '--', 'echo', 'never');
+    expect([code, stderr]).toEqual([64, expect.stringContaining(`${key} is in two entries`)]);
+  });
+});
+
 describe.concurrent('holdfast run --limit', () => {
   it('runs so many at once, tells the next who is in, and gives each permit back', async () => {
     const key = freshKey();

@@ -1,8 +1,8 @@
 import { Holdfast, type HoldfastEvent, type Operation, type Transport, unreachable } from '../../client/src/index.ts';
 import { ManualClock, MemoryService } from '../../client/src/testing.ts';
 
-/** What happens to one request: it is refused, its answer is lost, or it lands and no answer ever comes. */
-export type Fault = 'refused' | 'answer lost' | 'hangs' | undefined;
+/** What happens to one request: it is refused, its answer is lost, it lands and no answer ever comes, or it lands after 300 ms. */
+export type Fault = 'refused' | 'answer lost' | 'hangs' | 'late' | undefined;
 
 interface Sent {
   operation: Operation;
@@ -40,6 +40,7 @@ export class FakeLambda {
     const fault = this.faultOf(this.sent.length, operation);
     this.sent.push({ operation, payload: payload as Record<string, unknown> });
     if (fault === 'refused') throw unreachable('refused');
+    if (fault === 'late') await this.sleep(300);
     const answer = await this.service.transport(operation, payload, signal, ...more);
     if (fault === 'answer lost') throw unreachable('lost');
     return fault === 'hangs' ? new Promise(() => {}) : answer;

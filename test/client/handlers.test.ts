@@ -325,7 +325,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
 
   it('gives up an acquire without an answer in time to withdraw its request', async () => {
     const lambda = new FakeLambda();
-    lambda.faultOf = (at) => (at === 0 ? 'hangs' : undefined);
+    lambda.faultOf = (at) => (at === 0 ? 'hangs' : 'late');
     const outcome = await lambda.invoke(
       way(lambda, {}, () => 'never'),
       {},
@@ -347,7 +347,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(lambda.sent).toEqual([]);
   });
 
-  const FAULTS: Fault[] = ['refused', 'answer lost', 'hangs'];
+  const FAULTS: Fault[] = ['refused', 'answer lost', 'hangs', 'late'];
   it.each(FAULTS)(
     'holds no lease after the handler has answered, whichever request meets a fault: %s',
     async (fault) => {

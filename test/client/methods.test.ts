@@ -42,7 +42,6 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
         'acquire',
         'withLease',
         'withLeases',
-        'acquireAll',
         'lead',
         'call',
         'leases',

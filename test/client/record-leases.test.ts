@@ -226,7 +226,7 @@ describe('leasedRecords', () => {
     expect(new Set(acquires.map(({ payload }) => payload.requestId)).size).toBe(2);
   });
 
-  it.each<Fault>(['refused', 'answer lost', 'hangs'])(
+  it.each<Fault>(['refused', 'answer lost', 'hangs', 'late'])(
     'holds no lease after the handler has answered, whichever request meets a fault: %s',
     async (fault) => {
       for (let at = 0, most = 0; at <= most; at++) {

@@ -215,8 +215,12 @@ describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
 describe('the wrapper exclusive', () => {
   async function wrapped(more: object = {}, limitSecondMs?: number) {
     const world = await fastWorld(limitSecondMs);
-    const run = (input: object, name?: string, key = 'k') =>
-      states.start(world.exclusive, { key, ttlSeconds: 600, stateMachineArn: world.target, input, ...more }, name);
+    const run = (input: object, name?: string, key = 'k', fields: object = {}) =>
+      states.start(
+        world.exclusive,
+        { key, ttlSeconds: 600, stateMachineArn: world.target, input, ...more, ...fields },
+        name,
+      );
     return { ...world, run };
   }
 
@@ -362,7 +366,12 @@ describe('the wrapper exclusive', () => {
     const keyless = await states.ended(
       await states.start(exclusive, { ttlSeconds: 60, stateMachineArn: 'a:b:c:d:e:f:g' }),
     );
-    expect(keyless).toMatchObject({ status: 'FAILED', cause: expect.stringContaining('$.request.key') });
+    expect(keyless).toMatchObject({ status: 'FAILED', error: 'InvalidRequest', cause: 'key: is missing' });
+    const misspelt = await states.ended(await run({}, undefined, 'k', { limt: 5, ttlSeconds: undefined }));
+    expect(misspelt).toMatchObject({
+      error: 'InvalidRequest',
+      cause: 'limt: is not a known field; ttlSeconds: is missing',
+    });
     expect(running).toHaveLength(0);
   });
 

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { StatesError } from '../../local/step-functions/errors.ts';
 import { type Definition, interpret, type State } from '../../local/step-functions/interpreter.ts';
@@ -41,10 +42,13 @@ async function play(machine: Machine, { failing = {}, input = {}, startAt, redri
   const timeouts: Record<string, number | undefined> = {};
   const { result } = interpret({
     definition: { ...states, ...(startAt && { StartAt: startAt }) } as unknown as Definition,
-    input: {
-      ...{ key: 'k', ttlSeconds: 600, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:t' },
-      ...{ input: {}, ...input },
-    },
+    // Without the fields that a test leaves out.
+    input: JSON.parse(
+      JSON.stringify({
+        ...{ key: 'k', ttlSeconds: 600, stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:t' },
+        ...{ input: {}, ...input },
+      }),
+    ),
     context: {
       Execution: { Id: 'arn:aws:states:us-east-1:000000000000:execution:m:one', RedriveCount: redriveCount },
     },
@@ -59,11 +63,11 @@ async function play(machine: Machine, { failing = {}, input = {}, startAt, redri
     secondMs: 1,
     now: () => new Date('2020-01-01T00:00:00.000Z'),
   });
-  const error = await result.then(
+  const failure = await result.then(
     () => undefined,
-    (thrown: Error) => ((thrown.cause ?? thrown) as Error).name,
+    (thrown: Error) => (thrown.cause ?? thrown) as Error,
   );
-  return { visited, asked, timeouts, error };
+  return { visited, asked, timeouts, error: failure?.name, cause: failure?.message };
 }
 
 describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
@@ -114,6 +118,33 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
 });
 
 describe('the wrapper exclusive', () => {
+  it.each<[given: object, cause: string]>([
+    [{ limt: 5 }, 'limt: is not a known field'],
+    [{ limt: 5, weigth: 4 }, 'limt: is not a known field; weigth: is not a known field'],
+    [{ ttlSeconds: undefined }, 'ttlSeconds: is missing'],
+    [{ ttlSeconds: undefined, limit: 5 }, 'ttlSeconds: is missing'],
+    [{ ttlSeconds: undefined, ttlSecond: 60 }, 'ttlSecond: is not a known field; ttlSeconds: is missing'],
+    [{ key: undefined }, 'key: is missing'],
+  ])('The wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
+    const { visited, asked, error, cause: told } = await play('exclusive', { input: given });
+    expect({ asked, error, told }).toEqual({ asked: {}, error: 'InvalidRequest', told: cause });
+    expect(visited).toEqual(['Defaults', 'Request', 'Prepare', 'Optional fields?', 'Rethrow', 'Failed']);
+  });
+
+  it('The wrapper accepts each field that its page names, and the id that a state machine adds', async () => {
+    const page = await readFile('docs/step-functions.md', 'utf8');
+    const [, table = ''] = /^\| field \| default \| meaning \|\n([\s\S]*?)\n\n/m.exec(page) ?? [];
+    const fields = [...table.matchAll(/^\| (`.*?) \|/gm)].flatMap(([, cell = '']) => cell.match(/\w+/g) ?? []);
+    expect(fields.length).toBeGreaterThan(9);
+    const given = { ttlSeconds: 600, parkSeconds: 60, passFence: false, graceSeconds: 0, input: {} };
+    const all: Record<string, unknown> = Object.fromEntries(
+      [...fields, 'AWS_STEP_FUNCTIONS_STARTED_BY_EXECUTION_ID'].map((field) => [field, 'x']),
+    );
+    const stateMachineArn = 'arn:aws:states:us-east-1:000000000000:stateMachine:t';
+    const { error } = await play('exclusive', { input: { ...all, ...given, stateMachineArn } });
+    expect(error).toBeUndefined();
+  });
+
   const absent = { 'Stop the target': 'Sfn.ExecutionDoesNotExistException' };
 
   it.each([

@@ -164,6 +164,26 @@ export const ATTACKS: Mutation[] = [
     test: { file: 'test/client/hostile.test.ts', name: 'waits again where the work ends by the loss' },
   },
   {
+    name: 'the client acquires several keys in the order of the caller, and two callers wait for each other',
+    changes: [change('of inOrder(entries)) {', 'of entries) {')],
+    test: { file: 'test/client/several.test.ts', name: 'lets no two callers wait for each other' },
+  },
+  {
+    name: 'work that waits for the signal of its lease alone ends its process',
+    changes: [change('const end = stayAlive(this.#core.by);', 'const end = () => {};')],
+    test: { file: 'test/client/alive.test.ts', name: 'A process whose work waits for the signal of its lease alone' },
+  },
+  {
+    name: 'a later record of a message group is handled after the failure of an earlier one',
+    changes: [change('if (isBarred) failed.add(entry);', 'return false;')],
+    test: { file: 'test/client/record-leases.test.ts', name: 'No random batch breaks' },
+  },
+  {
+    name: 'a handler answers while its request is withdrawn',
+    changes: [change('await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});', 'void over;')],
+    test: { file: 'test/client/handlers.test.ts', name: 'gives up an acquire without an answer' },
+  },
+  {
     name: 'the client follows redirects',
     changes: [change("redirect: 'manual', ", '')],
     test: { file: 'test/client/http.test.ts', name: 'follows no redirect' },

@@ -1,7 +1,7 @@
-import type { Lease } from '../../../client/src/lease.ts';
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
+import { acquireWithAlso, alsoEntries, type CommandLease } from '../run/also.ts';
 import { Command } from '../run/command.ts';
 import { discard, startGuard, terminalShell } from '../run/guard/start.ts';
 import { assertExecutable } from '../run/lookup.ts';
@@ -25,9 +25,15 @@ export const run: Verb = {
       value: 'DURATION',
       help: 'how long the command may take to end after SIGTERM (5s, at most a third of the ttl)',
     },
+    also: {
+      value: 'KEY=LIMIT',
+      help: 'a permit of this key too, such as the total of all tenants; may be repeated',
+      multiple: true,
+    },
     'fence-env': { value: 'NAME', help: 'a variable of the command that has the fence too' },
   },
-  notes: `The command sees HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_HOLDER, and HOLDFAST_NAMESPACE where there is one.
+  notes: `The command sees HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_HOLDER, and HOLDFAST_NAMESPACE where there is one. With --also
+it sees HOLDFAST_FENCES, the fence of each key as JSON.
 
 It exits with what the command exits with (128 and its number for a signal), or with 64 misuse, 69 no answer,
 75 held by another, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
@@ -40,6 +46,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const key = args.word(0);
   const options = acquireOptions(args);
   const graceMs = graceSeconds(args, options.ttlSeconds) * 1000;
+  const also = alsoEntries(args);
   const heldExit = heldExitCode(args) ?? EXIT.held;
   const fenceName = args.text('fence-env');
   if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
@@ -47,7 +54,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   assertExecutable(args.command[0] ?? '', process.env.PATH);
   const signals = new Signals();
   const waiting = output.progress;
-  let lease: Lease | undefined;
+  let lease: CommandLease | undefined;
   const service = connect({
     onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
     // Of a heartbeat without an answer it is said if it costs the lease.
@@ -56,7 +63,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   // It starts while the lease is acquired. At a terminal it would take the terminal away.
   const guard = terminalShell() ? undefined : startGuard();
   try {
-    lease = await service.acquire(key, { ...options, signal: signals.waiting });
+    lease = await acquireWithAlso(service, { key, ...options, signal: signals.waiting }, also);
   } catch (error) {
     if (guard) discard(guard);
     if (signals.exitCode !== undefined) return signals.exitCode;
@@ -67,7 +74,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   } finally {
     waiting.end();
   }
-  noteLimit(output, lease);
+  for (const one of lease.all) noteLimit(output, one);
 
   const mayGoOn = () => lease.held;
   const env = environment(lease, settings().namespace, fenceName);
@@ -76,13 +83,16 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     signals.forwardTo(command, mayGoOn);
     return await supervise(lease, command, {
       graceMs,
-      onLost: (reason) => output.note(`the lease of ${key} is lost (${reason}), and so the command is ended`),
+      onLost: (reason) =>
+        output.note(`the lease of ${lostKey(lease) ?? key} is lost (${reason}), and so the command is ended`),
     });
   } finally {
     // After its end there is nothing to release, and if no answer came before, none would come now.
-    if (lease.remainingMs > 0) await lease.release();
+    if (lease.all.some(({ remainingMs }) => remainingMs > 0)) await lease.release();
   }
 }
+
+const lostKey = ({ all }: CommandLease): string | undefined => all.find(({ lost }) => lost)?.key;
 
 function graceSeconds(args: Arguments, ttlSeconds: number): number {
   const most = ttlSeconds / 3;
@@ -91,7 +101,7 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
 
 /** Without the lease id, which is the holder's proof: any process that the command starts could pass it on. */
 function environment(
-  { key, fence, holder }: Lease,
+  { key, fence, holder, all }: CommandLease,
   namespace: string | undefined,
   fenceName: string | undefined,
 ): NodeJS.ProcessEnv {
@@ -100,6 +110,9 @@ function environment(
     HOLDFAST_KEY: key,
     HOLDFAST_FENCE: String(fence),
     HOLDFAST_HOLDER: holder,
+    ...(all.length > 1 && {
+      HOLDFAST_FENCES: JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))),
+    }),
     // Without it `holdfast commit --fenced` would name the fence of another lease of that key.
     ...(namespace !== undefined && { HOLDFAST_NAMESPACE: namespace }),
     ...(fenceName && { [fenceName]: String(fence) }),

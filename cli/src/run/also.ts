@@ -1,0 +1,65 @@
+import type { AcquireOptions } from '../../../client/src/acquire.ts';
+import type { Lease } from '../../../client/src/lease.ts';
+import type { LeaseEntry, Leases } from '../../../client/src/several.ts';
+import type { Arguments } from '../arguments.ts';
+import { misuse } from '../failure.ts';
+import type { Service } from '../service.ts';
+
+/** The most that the holders of a pool may weigh. */
+const MOST_PERMITS = 200;
+
+/** The keys of --also, each with its limit. @throws Failure that names the wrong value */
+export const alsoEntries = (args: Arguments): LeaseEntry[] =>
+  args.all('also').map((text) => {
+    // A key may contain the sign too.
+    const [, key = '', limit = ''] = /^(.+)=(\d+)$/s.exec(text) ?? [];
+    if (Number(limit) >= 1 && Number(limit) <= MOST_PERMITS) return { key, limit: Number(limit) };
+    throw misuse(`--also must be a key and a limit from 1 to ${MOST_PERMITS}, such as total=20, not '${text}'`);
+  });
+
+/** The lease of a command, which is held for as long as all of its leases are. */
+export interface CommandLease extends Lease {
+  /** All leases, with that of the command's own key. */
+  all: readonly Lease[];
+}
+
+/** @throws HoldfastError as `acquire`, with the key that was refused */
+export async function acquireWithAlso(
+  service: Service,
+  { key, ...options }: AcquireOptions & { key: string },
+  also: LeaseEntry[],
+): Promise<CommandLease> {
+  if (also.length === 0) {
+    const lease = await service.acquire(key, options);
+    return Object.assign(lease, { all: [lease] });
+  }
+  const { waitMs, signal, ttlSeconds, holder } = options;
+  return asOne(await service.acquireAll([{ key, ...options }, ...also], { waitMs, signal, ttlSeconds, holder }));
+}
+
+function asOne(held: Leases): CommandLease {
+  const [first] = held.leases as readonly [Lease];
+  return {
+    ...first,
+    all: held.leases,
+    /** That of the lease that ends first. */
+    get expiresAt() {
+      return held.leases.map(({ expiresAt }) => expiresAt).sort()[0] ?? first.expiresAt;
+    },
+    get remainingMs() {
+      return held.remainingMs;
+    },
+    get held() {
+      return held.held;
+    },
+    get lost() {
+      return held.lost;
+    },
+    get signal() {
+      return held.signal;
+    },
+    assertHeld: () => held.assertHeld(),
+    release: () => held.release(),
+    [Symbol.asyncDispose]: () => held[Symbol.asyncDispose](),
+  };
+}

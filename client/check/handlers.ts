@@ -1,0 +1,35 @@
+import { Holdfast } from 'holdfast-client';
+import { conflict, leased, leasedRecords, leaseOf, middyLease, type SqsRecord } from 'holdfast-client/handlers';
+import { ManualClock, MemoryService } from 'holdfast-client/testing';
+
+/** Compiles without the types of Lambda, of middy and of Node. */
+const clock = new ManualClock();
+const service = new MemoryService({ surroundings: clock });
+const holdfast = new Holdfast({ transport: service.transport, surroundings: clock, holder: 'consumer' });
+const context = { getRemainingTimeInMillis: () => 60_000, functionName: 'f' };
+
+interface Order {
+  id: string;
+}
+
+export const order: (event: Order, own: typeof context) => Promise<{ statusCode: number } | string> = leased({
+  holdfast,
+  key: ({ id }: Order) => `order/${id}`,
+  onHeld: conflict(),
+})(({ id }, { functionName }, lease) => `${id} ${functionName} ${lease.fence}`);
+
+export const queue: (event: { Records: SqsRecord[] }, own: typeof context) => Promise<{ batchItemFailures: object[] }> =
+  leasedRecords({
+    holdfast,
+    key: ({ body }: SqsRecord) => body || undefined,
+    defer: (record, ms) => [record.body, ms],
+  })(({ messageId }, _context: typeof context, lease) => lease?.assertHeld() ?? messageId);
+
+export const middleware = middyLease({ holdfast, key: ({ id }: Order) => id, limit: 5, onHeld: 'skip' });
+export const fence: number | undefined = leaseOf(context)?.fence;
+
+export const several: Promise<number | undefined> = holdfast.withLeases(
+  [{ key: 'a', limit: 5 }, { key: 'b' }],
+  { waitMs: 1000 },
+  ({ fences, signal }) => (signal.aborted ? undefined : fences.a),
+);
