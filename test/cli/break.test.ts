@@ -86,6 +86,10 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
     const actual = { holder: 'the other', fence: lease.fence, expiresAt: lease.expiresAt };
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ key, actual: noun === 'lease' ? actual : [actual] });
+    if (noun === 'lease') {
+      const { remainingMs, waiters, ...read } = JSON.parse((await call('queue', key, '--json')).stdout);
+      expect(JSON.parse(stdout).actual).toMatchObject(read);
+    }
     expect((await call('break', ...ending.split(' '))).code).toBe(0);
     const gone = await broken(key, lease.fence - 1);
     expect(gone.stderr).toContain(`no caller holds ${key}`);

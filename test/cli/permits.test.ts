@@ -214,7 +214,7 @@ it('shows the line of a pool, and takes one out of it', async () => {
   await until(async () => (await pool(key)).waiting).toBe(1);
   const { stdout } = await call('queue', key);
   const [facts = '', permits = '', line = ''] = stdout.split('\n\n');
-  expect(facts).toMatch(/^kind +pool\nused +1 of 1\nlimit by +job-\d+\nwaiting +1$/m);
+  expect(facts).toMatch(/^kind +pool\nused +1 of 1\nlimit named by +job-\d+\nwaiting +1$/m);
   expect(permits).toMatch(/^HOLDER +STATE +FENCE .*\njob-\d+ +held +\d+ /);
   const ticket = /^PLACE +KIND .*\n +1 +caller +job-\d+ .* (\S+)\n$/.exec(line)?.[1] ?? '';
   expect((await call('cancel', key, ticket)).code).toBe(0);
@@ -229,7 +229,7 @@ it.each(
     [['--limit', '0'], "--limit must be a whole number from 1 to 200, not '0'"],
     [['--limit', '201'], "--limit must be a whole number from 1 to 200, not '201'"],
     [['--limit', '5', '--weight', '6'], "--weight must be a whole number from 1 to 5, not '6'"],
-    [['--weight', '2'], '--weight needs --limit'],
+    [['--weight', '2'], '--weight needs --limit or --shared'],
     [['--exclusive', '--shared'], '--exclusive goes with none of --shared, --limit, --weight'],
     [['--exclusive', '--limit', '5'], '--exclusive goes with none of --shared, --limit, --weight'],
     [['--exclusive', '--weight', '2'], '--exclusive goes with none of --shared, --limit, --weight'],

@@ -81,15 +81,14 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
-/** The holders of the key, from the error or from a new read. Undefined if the read fails. */
+/** The holders of the key by a new read, which has every field. If the read fails, the lease that the error names. */
 async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
-  if (isHoldfastError(error, 'Conflict')) return error.actual as Schemas['Lease'];
   try {
     const read = await connect({}).readKey(args.word(0), {}, { timeoutMs: LOOK_MS });
     return read.kind === 'pool' ? read.holders : read;
   } catch (reason) {
-    if (isHoldfastError(reason) || reason instanceof Failure) return undefined;
-    throw reason;
+    if (!isHoldfastError(reason) && !(reason instanceof Failure)) throw reason;
+    return isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['Lease']) : undefined;
   }
 }
 

@@ -42,7 +42,7 @@ function permitOptions(args: Arguments): PermitOptions {
   const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
   if (exclusive && (shared || limit || weight))
     throw misuse('--exclusive goes with none of --shared, --limit, --weight');
-  if (weight && !limit && !shared) throw misuse('--weight needs --limit');
+  if (weight && !limit && !shared) throw misuse('--weight needs --limit or --shared');
   return exclusive ? { mode: 'exclusive' } : { limit, weight, mode: shared ? 'shared' : undefined };
 }
 

@@ -54,7 +54,7 @@ const previousText = ({ holder, ended, at, by }: Schemas['PreviousHolder']): str
 
 function pool(read: Schemas['Pool'], output: Output): void {
   const { kind, key, limitBy, holders, waiting } = read;
-  output.fields({ key, kind, used: usedText(read), 'limit by': limitBy, waiting });
+  output.fields({ key, kind, used: usedText(read), 'limit named by': limitBy, waiting });
   if (holders.length === 0) return;
   output.line('');
   output.table(
