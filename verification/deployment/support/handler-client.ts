@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { Holdfast } from 'holdfast-client';
+import { Holdfast } from '../../../client/src/index.ts';
 
 const required = (name: string): string => {
   const value = process.env[name];
