@@ -29,7 +29,7 @@ const KEYS_AT_ONCE = 8;
 
 /**
  * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and takes the leases of holders
- * that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
+ * that disappeared (docs/protocols/tasks.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
  * mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
