@@ -8,13 +8,13 @@ type Schemas = components['schemas'];
 export type AcquireRequest = RequestOf<'acquire'>;
 type Acquired = Schemas['AcquiredGrant'];
 
-/** What an exclusive permit weighs. No limit allows another permit beside it. */
+/** The weight of an exclusive permit. No limit allows another permit at the same time. */
 const EXCLUSIVE_WEIGHT = 1_000_000;
 
 /** The limit of a request that names a mode and no limit. */
 const MOST_PERMITS = 200;
 
-/** How long a grant lasts that a test gives to another holder, in seconds. */
+/** The ttl of a grant that a test gives to another holder, in seconds. */
 export const YEAR_SECONDS = 365 * 86_400;
 
 interface Grant {
@@ -79,7 +79,7 @@ export class MemoryKey {
     return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
   }
 
-  /** Acquires, or waits in line for up to `waitSeconds`. @throws as `acquire` */
+  /** Acquires, or waits in line for up to `waitSeconds`. @throws the errors of `acquire` */
   async wait(request: AcquireRequest, signal: AbortSignal): Promise<Acquired> {
     const first = request.ticket !== undefined && this.#line.every(({ ticket }) => ticket > (request.ticket ?? ''));
     if (first && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
@@ -152,7 +152,7 @@ export class MemoryKey {
     };
   }
 
-  /** Ends every grant. With `taken`, another holder has the key afterwards, whoever is in line. */
+  /** Ends every grant. With `taken`, another holder then has the key, even if waiters are in line. */
   lose(reason: 'taken' | 'broken' | 'unknown'): void {
     for (const grant of this.#grants) this.#note(grant, reason);
     this.#grants = [];
@@ -161,7 +161,7 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** What `readLeases` answers for the key. */
+  /** The response of `readLeases` for the key. */
   view(): Schemas['LeaseWithQueue'] | Schemas['Pool'] {
     const { key } = this;
     const waiting = this.#line.length;
@@ -264,7 +264,7 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** Grants to those in line, in their order, and looks again when the next grant expires. */
+  /** Grants to the waiters in order, and sets a timer for the expiry of the next grant. */
   #serve(): void {
     for (let next = this.#line[0]; next && this.#hasRoom(next.request); next = this.#line[0]) {
       this.#line.shift();
@@ -280,7 +280,7 @@ export class MemoryKey {
     this.#cancelTimer = this.#by.after(Math.min(...ends) - this.#now, () => this.#serve(), true);
   }
 
-  /** @throws HoldfastError WrongKind if a grant or a waiter keeps the key what it is */
+  /** @throws HoldfastError WrongKind if the key has a grant or a waiter */
   #changeKind(request: AcquireRequest): void {
     const { key, kind } = this;
     if (this.#live.length > 0 || this.#line.length > 0) {
@@ -303,7 +303,7 @@ export class MemoryKey {
     });
   }
 
-  /** The grant that ends first, and what a refused caller learns of a pool. */
+  /** The fields of a refusal: the grant that ends first, and for a pool its use and its holders. */
   #refusalOf() {
     const live = this.#live.sort((one, other) => one.endsAt - other.endsAt);
     const [first] = live;
@@ -331,7 +331,7 @@ export class MemoryKey {
     return { holder: request.holder, fence, mode, weight, expiresAt: instant(endsAt) };
   }
 
-  /** What every reader may see of a grant. */
+  /** The fields of a grant that every reader may see. */
   #viewOf({ request, fence, acquiredAt, endsAt, ending }: Grant) {
     const { holder, ttlSeconds = 60, data = null } = request;
     const state = endsAt > this.#now ? ('held' as const) : ('expired' as const);

@@ -154,9 +154,6 @@ describe.concurrent('after holdfast break', () => {
     expect((await next.exited).code).toBe(0);
     expect(lines(await readFile(log, 'utf8'))).toEqual(['old has ended', 'next has begun']);
     const { code, stderr } = await old.exited;
-    expect([code, stderr]).toEqual([
-      76,
-      `holdfast: the lease of ${key} is lost (broken), and so the command is ended\n`,
-    ]);
+    expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (broken): the command is ended\n`]);
   });
 });

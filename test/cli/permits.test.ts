@@ -76,7 +76,7 @@ describe.concurrent('holdfast run --also', () => {
     expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
     const { code, stderr } = await working.exited;
     expect(code).toBe(76);
-    expect(stderr).toContain(`the lease of ${total} is lost (broken), and so the command is ended`);
+    expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
     expect((await pool(key)).used).toBe(0);
   });
 
@@ -164,7 +164,7 @@ describe.concurrent('holdfast run --limit', () => {
     expect((await call('break', key, '--fence', String(one.fence()))).code).toBe(0);
     const { code, stderr } = await one.exited;
     expect(code).toBe(76);
-    expect(stderr).toContain(`the lease of ${key} is lost (broken), and so the command is ended`);
+    expect(stderr).toContain(`the lease of ${key} is lost (broken): the command is ended`);
     expect(await living(other.child.pid ?? 0)).toBe(true);
     expect((await other.finish()).code).toBe(0);
   });
@@ -230,9 +230,9 @@ it.each(
     [['--limit', '201'], "--limit must be a whole number from 1 to 200, not '201'"],
     [['--limit', '5', '--weight', '6'], "--weight must be a whole number from 1 to 5, not '6'"],
     [['--weight', '2'], '--weight needs --limit or --shared'],
-    [['--exclusive', '--shared'], '--exclusive goes with none of --shared, --limit, --weight'],
-    [['--exclusive', '--limit', '5'], '--exclusive goes with none of --shared, --limit, --weight'],
-    [['--exclusive', '--weight', '2'], '--exclusive goes with none of --shared, --limit, --weight'],
+    [['--exclusive', '--shared'], '--exclusive excludes --shared, --limit and --weight'],
+    [['--exclusive', '--limit', '5'], '--exclusive excludes --shared, --limit and --weight'],
+    [['--exclusive', '--weight', '2'], '--exclusive excludes --shared, --limit and --weight'],
     [['--limit', '5', '--data', JSON.stringify('x'.repeat(300))], 'data: must be at most 256 bytes'],
   ]),
 )('run and acquire refuse %j with 64, and acquire nothing', async (options, message) => {
