@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import type { Whoami } from '../../shared/callers/whoami.ts';
 import { type Health, healthAnswer, whoamiAnswer } from '../answers/callers.ts';
+import { examplesOf } from '../examples.ts';
 import { request } from '../requests/request.ts';
 import { jsonObject } from '../schema.ts';
 import { route } from './route.ts';
@@ -16,7 +17,7 @@ export const CONTRACT_ROUTES = [
     request: request(z.strictObject({}), { id: 'ReadContractRequest', description: 'It takes no fields.', fields: {} }),
     success: { 200: { description: 'This document.', answer: jsonObject<Record<string, unknown>>('OpenAPI 3.1.') } },
     errors: [],
-    examples: [{ name: 'document', summary: 'Its beginning', request: {}, status: 200, answer: { openapi: '3.1.0' } }],
+    examples: examplesOf('readContract'),
   }),
   route<Health>({
     function: 'readHealth',
@@ -29,9 +30,7 @@ export const CONTRACT_ROUTES = [
     request: request(z.strictObject({}), { id: 'ReadHealthRequest', description: 'It takes no fields.', fields: {} }),
     success: { 200: { description: 'It answers.', answer: healthAnswer } },
     errors: [],
-    examples: [
-      { name: 'ok', summary: 'It answers', request: {}, status: 200, answer: { status: 'ok', version: '0.1.0' } },
-    ],
+    examples: examplesOf('readHealth'),
   }),
   route<Whoami>({
     function: 'whoami',
@@ -44,27 +43,6 @@ export const CONTRACT_ROUTES = [
     request: request(z.strictObject({}), { id: 'WhoamiRequest', description: 'It takes no fields.', fields: {} }),
     success: { 200: { description: 'The caller.', answer: whoamiAnswer } },
     errors: [],
-    examples: [
-      {
-        name: 'iam',
-        summary: 'A role (the list of calls is cut)',
-        request: {},
-        status: 200,
-        answer: {
-          version: '0.1.0',
-          principal: 'arn:aws:sts::123456789012:assumed-role/operator/ann',
-          authorizedBy: 'iam',
-          namespaces: null,
-          calls: [
-            {
-              operation: 'breakLease',
-              route: 'POST /v1/leases/break',
-              allowed: null,
-              permission: 'execute-api:Invoke on <api>/*/POST/v1/leases/break',
-            },
-          ],
-        },
-      },
-    ],
+    examples: examplesOf('whoami'),
   }),
 ];

@@ -1,11 +1,9 @@
 import type { cancelWaiter, withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
+import { examplesOf } from '../examples.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
-
-const key = 'nightly-report';
-const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
 export const QUEUE_ROUTES = [
   route<AnswerOf<typeof cancelWaiter>>({
@@ -20,15 +18,7 @@ export const QUEUE_ROUTES = [
     success: { 200: { description: 'Whether it waited.', answer: cancelled } },
     errors: ['OutcomeUnknown'],
     scope: 'breakScope',
-    examples: [
-      {
-        name: 'cancelled',
-        summary: 'A task that no longer waits',
-        request: { key, ticket },
-        status: 200,
-        answer: { key, ticket, cancelled: true },
-      },
-    ],
+    examples: examplesOf('cancelWaiter'),
   }),
   route<AnswerOf<typeof withdrawOwnRequest>>({
     function: 'withdraw',
@@ -41,21 +31,6 @@ export const QUEUE_ROUTES = [
     request: withdrawRequest,
     success: { 200: { description: 'Whether there was something to withdraw.', answer: withdrawn } },
     errors: ['OutcomeUnknown'],
-    examples: [
-      {
-        name: 'withdrawn',
-        summary: 'A call that no longer waits',
-        request: { key, requestId: 'run-43', holder: 'worker-2', ticket },
-        status: 200,
-        answer: { key, requestId: 'run-43', cancelled: true },
-      },
-      {
-        name: 'notWithdrawn',
-        summary: 'Nothing to withdraw',
-        request: { key, requestId: 'run-44', holder: 'worker-2' },
-        status: 200,
-        answer: { key, requestId: 'run-44', cancelled: false, reason: 'unknown' },
-      },
-    ],
+    examples: examplesOf('withdraw'),
   }),
 ];

@@ -6,21 +6,15 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
-import { systemClock } from '../../shared/surroundings/clock.ts';
 import { runExamples } from '../support/programs/examples.ts';
-import { startApi } from '../support/stack/api.ts';
-import { allWorlds } from '../support/worlds/client-worlds.ts';
+import { wholeApi } from '../support/worlds/whole-api.ts';
 
 let stop = async () => {};
 afterEach(() => stop());
 
-/** The document on expired records says that so much time has passed. */
-const twoHoursOn = { ...systemClock, now: () => systemClock.now() + 7_200_000 };
-
 /** Everything that a fresh `npm start` serves. */
 async function freshApi(): Promise<string> {
-  const { handlers } = await allWorlds(twoHoursOn);
-  const api = await startApi(handlers);
+  const api = await wholeApi();
   stop = api.stop;
   return api.url;
 }
