@@ -2942,7 +2942,7 @@ export interface operations {
             query: {
                 /**
                  * @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/.
-                 * @example log/00042.json
+                 * @example data/part-0
                  */
                 path: string;
             };
@@ -3415,7 +3415,10 @@ export interface operations {
                 sort?: "key" | "expiry" | "held" | "waiting";
                 /** @description Only keys in this state. A pool is held while at least one permit has time left. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free" | "active";
-                /** @description With `key`: whether to list the tasks and callers in line for it, the oldest first. */
+                /**
+                 * @description With `key`: whether to list the tasks and callers in line for it, the oldest first.
+                 * @example true
+                 */
                 waiters?: boolean;
             };
             header?: never;
