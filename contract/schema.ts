@@ -43,7 +43,7 @@ export type AnswerOf<UseCase> = UseCase extends (...dependencies: any[]) => (...
   ? Answer
   : never;
 
-const described = <S extends z.ZodMiniType>(schema: S, documentation: Documentation): S => {
+export const described = <S extends z.ZodMiniType>(schema: S, documentation: Documentation): S => {
   answers.add(schema, documentation);
   return schema;
 };

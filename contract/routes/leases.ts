@@ -23,21 +23,27 @@ export const LEASE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/acquire',
     tag: 'Leases',
-    summary: 'Take a lease, or learn who holds it',
+    summary: 'Acquire a lease or a permit',
     description:
-      'Takes the lease of a key. If another caller holds the lease, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the line of the key. With `limit` or `mode`, takes a permit of a pool in the same way: several callers hold permits of a pool at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.',
+      'Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken`, a task of Step Functions waits in place of the call.',
     request: acquireRequest,
     success: {
       201: {
-        description: 'The caller holds the lease, or its task is parked.',
+        description: 'The caller has its grant, or its task is parked.',
         answer: z.union([acquired, parked]),
       },
       200: {
-        description: 'The caller holds the lease by an earlier try of this request.',
+        description: 'The request had its grant before.',
         answer: acquired,
       },
     },
     errors: ['LeaseHeld', 'WrongKind', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
+    when: {
+      LeaseHeld:
+        'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task fails with this code after `parkSeconds`.',
+      LeaseLost:
+        'The grant of the `requestId` was released or has another holder. An operator broke it, or cancelled the ticket. Or the request was withdrawn. A parked task fails with this code in the same cases.',
+    },
     examples: examplesOf('acquire'),
   }),
   route<AnswerOf<typeof extendLease>>({
@@ -45,11 +51,16 @@ export const LEASE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/heartbeat',
     tag: 'Leases',
-    summary: 'Extend a lease',
-    description: 'Extends a lease that the caller holds, or one of its own that expired and that nobody took.',
+    summary: 'Extend a lease or a permit',
+    description:
+      'A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken the key or the room.',
     request: heartbeatRequest,
-    success: { 200: { description: 'The caller still holds the lease.', answer: grant } },
+    success: { 200: { description: 'The caller still holds the lease or the permit.', answer: grant } },
     errors: ['LeaseLost', 'OutcomeUnknown'],
+    when: {
+      LeaseLost:
+        'The caller does not hold the grant, or an operator broke it. Stop the work, and with the reason `broken` call `release` when the work has stopped: the next caller may wait for that release.',
+    },
     examples: examplesOf('heartbeat'),
   }),
   route<AnswerOf<typeof releaseLease>>({
@@ -57,10 +68,11 @@ export const LEASE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/release',
     tag: 'Leases',
-    summary: 'Give a lease back',
-    description: 'Gives a lease back; the first in line gets it. A release by anybody but the holder is no error.',
+    summary: 'Release a lease or a permit',
+    description:
+      'Ends the grant, and hands the key to the next waiter. A release by another caller than the holder is no error.',
     request: releaseRequest,
-    success: { 200: { description: 'Whether the caller held the lease.', answer: released } },
+    success: { 200: { description: 'Whether the caller held the lease or the permit.', answer: released } },
     errors: ['OutcomeUnknown'],
     examples: examplesOf('release'),
   }),
@@ -69,12 +81,16 @@ export const LEASE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/break',
     tag: 'Leases',
-    summary: 'End the lease or the permit that an operator saw',
+    summary: 'Break a lease or a permit',
     description:
-      'Ends a lease or a permit, named by its fence: at once, or with `wait` when the holder releases the grant or the ttl ends. Only the fence stops later writes of the holder.',
+      'For an operator: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next heartbeat of the holder, and a retry of its acquire, fail with `LeaseLost` (`broken`). Only the fence stops what the holder writes later.',
     request: breakRequest,
-    success: { 200: { description: 'The lease or the permit has ended, or is ending.', answer: broken } },
+    success: { 200: { description: 'The grant has ended, or is ending.', answer: broken } },
     errors: ['NotFound', 'Conflict', 'OutcomeUnknown'],
+    when: {
+      NotFound: 'No caller holds the key.',
+      Conflict: 'The grant of the key has another fence. `actual` is the lease that the key has now.',
+    },
     scope: 'breakScope',
     examples: examplesOf('breakLease'),
   }),
@@ -83,9 +99,9 @@ export const LEASE_ROUTES = [
     method: 'GET',
     path: '/v1/leases',
     tag: 'Leases',
-    summary: 'Read one key, or a page of keys',
+    summary: 'Read a key, or list keys',
     description:
-      'With `key`, reads the lease or the pool of that key, and counts the waiters in line. Without `key`, lists all keys page by page.',
+      'With `key`, reads the lease or the pool of that key, with its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.',
     request: readLeasesRequest,
     success: {
       200: { description: 'The lease, the pool, or the page.', answer: z.union([leaseWithQueue, keyPage, pool]) },
