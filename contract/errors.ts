@@ -5,7 +5,7 @@ import { lease } from './answers/leases.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
 import { holder } from './answers/pools.ts';
 import { MEANING, orNull } from './meanings.ts';
-import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
+import { always, answers, count, described, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
 interface ErrorContract {
   /** Whether the same call may succeed later, as docs/api/errors.md says it. */
@@ -33,7 +33,10 @@ const issue = z.strictObject({
 });
 answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
 
-const actual = () => z.nullable(z.union([lease, pointer, status, ledgerConfig, seenRecord, retraction]));
+const actual = () =>
+  described(z.nullable(z.union([lease, pointer, status, ledgerConfig, seenRecord, retraction])), {
+    description: 'What the record is now: the lease of a key, or the value of an alias. Null if there is none.',
+  });
 
 /** Every error with its fields: the one place where they are written. Code, status and title are in shared/errors.ts. */
 export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
@@ -143,7 +146,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     fields: {
       path: path(),
       etag: nullable(text('The ETag of the object at the path. Null if there is no object.')),
-      fence: z.exactOptional(z.nullable(fence)),
+      fence: z.exactOptional(nullable(fence)),
     },
   },
   FenceRejected: {

@@ -63,7 +63,7 @@ export const acquired = component<Acquired>()(
   z.strictObject({
     ...grantFields(),
     waitedMs: count(
-      'From the arrival of the call to its answer, in milliseconds; for a task, from its parking to the message with its grant. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller, where `sentAt` is before the call was sent.',
+      'From the arrival of the call to its answer, in milliseconds; for a task, from its parking to the message with its grant. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller. `sentAt` is a moment before the call was sent.',
     ),
     repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
     previous: nullable(previous),
@@ -89,14 +89,14 @@ export const parked = component<Parked>()(
 const wasReleased = component<Extract<Released, { released: true }>>()(
   'Released',
   'The lease or the permit has ended, and the next waiter has its grant.',
-  z.strictObject({ key: key(), released: always(true) }),
+  z.strictObject({ key: key(), released: always(true, 'The caller held it.') }),
 );
 const wasNotReleased = component<Extract<Released, { released: false }>>()(
   'NotReleased',
   'The caller did not hold the lease or the permit. That is no error, because programs release when they clean up.',
   z.strictObject({
     key: key(),
-    released: always(false),
+    released: always(false, 'The caller did not hold it.'),
     reason: oneOf(
       ['taken', 'broken', 'unknown'],
       'Another caller has the key, an operator broke the grant, or the record does not show the grant.',
@@ -110,7 +110,7 @@ export const broken = component<Broken>()(
   'The lease or the permit that an operator has broken.',
   z.strictObject({
     key: key(),
-    broken: always(true),
+    broken: always(true, 'The grant has ended, or is ending.'),
     fence: count('The fence of the grant that was broken.'),
     holder: nullable(text(orNull(MEANING.holder))),
     ended: flag(
@@ -130,7 +130,7 @@ export const broken = component<Broken>()(
 const wasCancelled = component<Extract<Cancelled, { cancelled: true }>>()(
   'Cancelled',
   'The task or the call is out of the line, and fails with `LeaseLost`.',
-  z.strictObject({ key: key(), ticket: ticket(), cancelled: always(true) }),
+  z.strictObject({ key: key(), ticket: ticket(), cancelled: always(true, 'The waiter is out of the line.') }),
 );
 const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
   'NotCancelled',
@@ -138,7 +138,7 @@ const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
   z.strictObject({
     key: key(),
     ticket: ticket(),
-    cancelled: always(false),
+    cancelled: always(false, 'The waiter was not in line.'),
     reason: oneOf(
       ['granted', 'gone', 'unknown'],
       'The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.',
@@ -150,7 +150,7 @@ export const cancelled = z.union([wasCancelled, wasNotCancelled]);
 const wasWithdrawn = component<Extract<Withdrawn, { cancelled: true }>>()(
   'Withdrawn',
   'No call of the request is in line, and no call that was in line holds the key.',
-  z.strictObject({ key: key(), requestId: requestId(), cancelled: always(true) }),
+  z.strictObject({ key: key(), requestId: requestId(), cancelled: always(true, 'The request is withdrawn.') }),
 );
 const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
   'NotWithdrawn',
@@ -158,7 +158,7 @@ const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
   z.strictObject({
     key: key(),
     requestId: requestId(),
-    cancelled: always(false),
+    cancelled: always(false, 'There was nothing to withdraw.'),
     reason: oneOf(['unknown'], 'No call of the request waits, and the request has no grant, or no longer.'),
   }),
 );

@@ -84,7 +84,7 @@ const requestTable = (fields: Field[]) =>
       `\`${name}\``,
       typeOf(schema),
       isRequired ? 'required' : 'default' in schema ? `\`${JSON.stringify(schema.default)}\`` : '',
-      meaning(schema),
+      meaning(schema, {}),
     ]),
   );
 
@@ -93,7 +93,10 @@ function answerTables({ success }: Route, { components, objects }: Page): string
   const names = answersOf({ success });
   const tables = names.flatMap((name) => {
     if (objects.has(name)) return [`Fields: [${name}](#${name.toLowerCase()}).\n`];
-    return [...(names.length > 1 ? [`${components[name]?.description}\n`] : []), objectTable(components[name] ?? {})];
+    return [
+      ...(names.length > 1 ? [`${components[name]?.description}\n`] : []),
+      objectTable(components[name] ?? {}, components),
+    ];
   });
   return [`**Answer**: ${statuses.join(' ')}\n`, ...tables];
 }
@@ -105,18 +108,20 @@ export function answersOf({ success }: Pick<Route, 'success'>): string[] {
 }
 
 /** The fields of an answer, or of an object in it. */
-export function objectTable(schema: JsonSchema): string {
+export function objectTable(schema: JsonSchema, components: Components): string {
   return table(
     ['field', 'type', 'meaning'],
     fieldsOf(schema).map(({ name, schema: field, isRequired }) => [
       `\`${name}\``,
       `${typeOf(field)}${isRequired ? '' : ', optional'}`,
-      meaning(field),
+      meaning(field, components),
     ]),
   );
 }
 
-const meaning = ({ description }: JsonSchema) => String(description ?? '');
+/** A field that is a component may leave the description to it. */
+const meaning = (schema: JsonSchema, components: Components) =>
+  String(schema.description ?? components[referredName(schema) ?? '']?.description ?? '');
 
 function errorTable({ errors, when = {} }: Route): string {
   const rows = errors.map((error) => [

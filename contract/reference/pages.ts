@@ -94,7 +94,7 @@ function errorPage(components: Components): string {
     ERROR_CONTRACTS[error].retry,
   ]);
   const isCommon = (error: ErrorCode) => COMMON_ERRORS.includes(error as never);
-  const section = (error: ErrorCode) => errorSection(error, ownFields(error, components));
+  const section = (error: ErrorCode) => errorSection(error, components);
   return [
     `${WRITTEN}# Errors\n`,
     '[The API](../api.md#errors) says what all errors have in common. Each call names its errors.\n',
@@ -120,7 +120,7 @@ function ownFields(error: ErrorCode, components: Components): JsonSchema {
   return { properties: own, required };
 }
 
-function errorSection(error: ErrorCode, fields: JsonSchema): string {
+function errorSection(error: ErrorCode, components: Components): string {
   const { retry, when } = ERROR_CONTRACTS[error];
   const shown = ROUTES.flatMap((route) =>
     route.examples.filter(({ answer }) => answer.code === error).map((one) => example(route, one)),
@@ -129,7 +129,7 @@ function errorSection(error: ErrorCode, fields: JsonSchema): string {
     `### ${error}\n`,
     `\`${ERRORS[error].status}\`. Retry: ${retry}.\n`,
     `${when}\n`,
-    objectTable(fields),
+    objectTable(ownFields(error, components), components),
     ...shown.slice(0, 1),
   ].join('\n');
 }
@@ -139,7 +139,7 @@ function objectSections(names: Set<string>, components: Components): string[] {
     const { description, ...schema } = components[name] ?? {};
     const choices = notNull(schema).flatMap((choice) => referredName(choice) ?? []);
     const links = choices.map((choice) => `[${choice}](#${choice.toLowerCase()})`);
-    const fields = links.length > 0 ? `${links.join(' or ')}.\n` : objectTable(schema);
+    const fields = links.length > 0 ? `${links.join(' or ')}.\n` : objectTable(schema, components);
     return `### ${name}\n\n${description}\n\n${fields}`;
   });
   return sections.length > 0 ? ['## Objects\n', ...sections] : [];
