@@ -8,7 +8,7 @@ import type { ReportPage } from '../../shared/expiry/read.ts';
 import type { Report } from '../../shared/expiry/report.ts';
 import type { HeldLeases, Tallies, Tally } from '../../shared/expiry/summary.ts';
 import { MEANING } from '../meanings.ts';
-import { component, count, flag, instant, list, nullable, number, oneOf, someOf, text, texts } from '../schema.ts';
+import { component, count, countsOf, flag, instant, list, nullable, number, oneOf, text, texts } from '../schema.ts';
 
 const kind = () => oneOf(KINDS, 'The kind of the record.');
 const nextCursor = () => nullable(text(MEANING.nextCursor));
@@ -127,7 +127,7 @@ const deleted = component<Cleaned['deleted']>()(
   'The records that were deleted, or would be.',
   z.strictObject({
     count: count('The number of records.'),
-    by: someOf(KINDS, count('The number of records of this kind.')),
+    by: countsOf(KINDS, 'The number of records, by kind.'),
     records: list(treated, 'The first 100 records.'),
   }),
 );
@@ -137,7 +137,7 @@ const spared = component<Cleaned['spared']>()(
   'The records that were spared.',
   z.strictObject({
     count: count('The number of records.'),
-    by: someOf(SPARED, count('The number of records that were spared for this reason.')),
+    by: countsOf(SPARED, 'The number of records, by the reason for sparing them.'),
     records: list(treated, 'The first 100 records.'),
   }),
 );

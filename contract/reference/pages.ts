@@ -24,9 +24,14 @@ const PAGES: Record<string, Page> = {
   },
   keys: {
     title: 'Keys and their lines',
+    about: 'The call that shows who has a key, and who waits.',
+    calls: ['readLeases'],
+  },
+  operators: {
+    title: 'Operators of leases and permits',
     about:
-      'The calls that show who has a key and who waits, and that let an [operator](../operations.md#a-holder-is-stuck) end a lease, a permit or a wait.',
-    calls: ['readLeases', 'breakLease', 'cancelWaiter'],
+      'The calls by which an operator ends a lease, a permit or a wait. The guide is [A holder is stuck](../operations.md#a-holder-is-stuck).',
+    calls: ['breakLease', 'cancelWaiter'],
   },
   commits: {
     title: 'Commits',

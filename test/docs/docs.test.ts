@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readService } from '../../infrastructure/read.ts';
 import { publishInput } from '../../shared/nameservice/inputs.ts';
 import { runExamples } from '../support/programs/examples.ts';
 import { wholeApi } from '../support/worlds/whole-api.ts';
@@ -19,13 +18,12 @@ async function freshApi(): Promise<string> {
   return api.url;
 }
 
-const [api, configuration, nameserviceGuide] = await Promise.all(
-  ['docs/api.md', 'docs/configuration.md', 'docs/nameservice.md'].map((file) => readFile(file, 'utf8')),
+const [configuration, nameserviceGuide] = await Promise.all(
+  ['docs/configuration.md', 'docs/nameservice.md'].map((file) => readFile(file, 'utf8')),
 );
 
 describe('the commands give the answers that are written below them in', () => {
   it.each([
-    ['docs/api.md', 11],
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
     ['docs/expiry.md', 6],
@@ -130,24 +128,6 @@ const anchorsOf = (markdown: string) =>
       .replace(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
   );
-
-describe('docs/api.md', () => {
-  it('names every error that the code knows, with its status', async () => {
-    const source = await readFile('shared/errors.ts', 'utf8');
-    const pairs = (text: string, pattern: RegExp) =>
-      [...text.matchAll(pattern)].map(([, code, status]) => `${code} ${status}`).sort();
-    const known = pairs(source, /^ {2}(\w+): \{ status: (\d+),/gm);
-    expect(known.length).toBeGreaterThan(0);
-    expect(pairs(api ?? '', /^\| `([A-Z]\w+)` \| (\d{3}) \|/gm)).toEqual(known);
-  });
-
-  it('names every route', async () => {
-    const { functions } = await readService('test');
-    for (const { routes } of functions)
-      for (const { method, path } of routes.filter(({ path }) => !path.startsWith('/v1/ns/')))
-        expect(api).toContain(`| \`${method} ${path}`);
-  });
-});
 
 it('docs/configuration.md names every parameter', async () => {
   const stack = (await promisify(execFile)('git', ['ls-files', 'serverless.yml', 'infrastructure'])).stdout
