@@ -800,13 +800,13 @@ export interface components {
         CommitRequest: {
             /** @description The content, up to 1 MiB: text, or base64 with padding if `encoding` says so. For more, stage an upload. */
             body?: string;
-            /** @description The Cache-Control header to store with the object. */
+            /** @description The Cache-Control header to store with the object. A header of the upload is dropped. */
             cacheControl?: string;
-            /** @description The id of one commit: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`. */
+            /** @description The id of one commit, with its path, precondition and content: a retry with the same id receives the outcome of the first try. Without it, the service makes one. Up to 64 printable ASCII characters without spaces and `=?`. */
             commitId?: string;
-            /** @description The Content-Disposition header to store with the object. */
+            /** @description The Content-Disposition header to store with the object. A header of the upload is dropped. */
             contentDisposition?: string;
-            /** @description The Content-Encoding header to store with the object. Not aws-chunked, which S3 takes for its own. */
+            /** @description The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. A header of the upload is dropped. */
             contentEncoding?: string;
             /** @description The media type. Without it, that of the upload, or application/octet-stream. */
             contentType?: string;
@@ -832,7 +832,7 @@ export interface components {
              * @enum {string}
              */
             ifNoneMatch?: "*";
-            /** @description The metadata of the object: at most 32 names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`. */
+            /** @description The metadata of the object: at most 32 lower-case names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`. */
             metadata?: {
                 [key: string]: string;
             };
@@ -908,50 +908,51 @@ export interface components {
         };
         /** @description The records that were deleted, or would be. */
         Deleted: {
+            /** @description The number of records, by kind. */
             by: {
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 abandonedLease?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 abandonedPermit?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 commit?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 emptyPool?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 firstSight?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 nameserviceRow?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 releasedLease?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 upload?: number;
                 /**
                  * Format: int64
-                 * @description The number of records of this kind.
+                 * @description The number of records, by kind.
                  */
                 waiter?: number;
             };
@@ -1161,7 +1162,7 @@ export interface components {
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description A foreign client made the record larger than an answer can be: long texts are cut, and the rest is left out.
+             * @description A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
@@ -1481,7 +1482,7 @@ export interface components {
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description A foreign client made the record larger than an answer can be: long texts are cut, and the rest is left out.
+             * @description A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
@@ -2550,50 +2551,51 @@ export interface components {
         };
         /** @description The records that were spared. */
         Spared: {
+            /** @description The number of records, by the reason for sparing them. */
             by: {
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 ageUnknown?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 changed?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 fenceAhead?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 gone?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 leftToQueue?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 neverDeletable?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 partOfRecord?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 tooYoung?: number;
                 /**
                  * Format: int64
-                 * @description The number of records that were spared for this reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 unrecognisable?: number;
             };

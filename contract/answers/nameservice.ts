@@ -90,7 +90,7 @@ const commonFields = () => ({
   oversized: z.exactOptional(
     always(
       true,
-      'A foreign client made the record larger than an answer can be: long texts are cut, and the rest is left out.',
+      'A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.',
     ),
   ),
 });

@@ -32,14 +32,19 @@ export const commitRequest = request(commitInput(), {
       pattern: STRONG_ETAG,
     },
     contentType: contentType('The media type. Without it, that of the upload, or application/octet-stream.'),
-    cacheControl: { description: 'The Cache-Control header to store with the object.' },
-    contentDisposition: { description: 'The Content-Disposition header to store with the object.' },
+    cacheControl: {
+      description: 'The Cache-Control header to store with the object. A header of the upload is dropped.',
+    },
+    contentDisposition: {
+      description: 'The Content-Disposition header to store with the object. A header of the upload is dropped.',
+    },
     contentEncoding: {
-      description: 'The Content-Encoding header to store with the object. Not aws-chunked, which S3 takes for its own.',
+      description:
+        'The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. A header of the upload is dropped.',
     },
     metadata: {
       description:
-        'The metadata of the object: at most 32 names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`.',
+        'The metadata of the object: at most 32 lower-case names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`.',
       type: 'object',
       maxProperties: 32,
       propertyNames: { pattern: '^(?!holdfast-)[a-z0-9][a-z0-9._-]*$' },
@@ -47,7 +52,7 @@ export const commitRequest = request(commitInput(), {
     },
     commitId: {
       description:
-        'The id of one commit: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`.',
+        'The id of one commit, with its path, precondition and content: a retry with the same id receives the outcome of the first try. Without it, the service makes one. Up to 64 printable ASCII characters without spaces and `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',
     },
     fence: {

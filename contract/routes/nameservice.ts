@@ -25,7 +25,11 @@ export const NAMESERVICE_ROUTES = [
     errors: ['NotFound', 'Conflict', 'AlreadyExists', 'OutcomeUnknown'],
     when: {
       NotFound: 'The alias does not exist, or has another kind than the operation needs.',
-      Conflict: 'A compare-and-set lost. `actual` is the value that the alias has now.',
+      Conflict:
+        'A compare-and-set lost, or `t` or `v` does not rise. `actual` is the value that the alias has now, or null.',
+      AlreadyExists: 'The alias to create exists. Without `kind`, items that make no record are in the way.',
+      OutcomeUnknown:
+        'A write was sent, and its response was lost. Send the same call with the fields of `retryWith` added. Also if a compare-and-set, or a reindex at the same `t`, may have won before another caller wrote over it: `actual` is the value now.',
     },
     examples: examplesOf('publish'),
   }),

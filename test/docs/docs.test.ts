@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { publishInput } from '../../shared/nameservice/inputs.ts';
 import { runExamples } from '../support/programs/examples.ts';
 import { wholeApi } from '../support/worlds/whole-api.ts';
 
@@ -18,9 +17,7 @@ async function freshApi(): Promise<string> {
   return api.url;
 }
 
-const [configuration, nameserviceGuide] = await Promise.all(
-  ['docs/configuration.md', 'docs/nameservice.md'].map((file) => readFile(file, 'utf8')),
-);
+const configuration = await readFile('docs/configuration.md', 'utf8');
 
 describe('the commands give the answers that are written below them in', () => {
   it.each([
@@ -137,18 +134,4 @@ it('docs/configuration.md names every parameter', async () => {
   const names = new Set([...text.matchAll(/\$\{param:(\w+)/g)].map(([, name]) => name));
   expect(names.size).toBeGreaterThan(10);
   for (const name of names) expect(configuration).toContain(`\`${name}\``);
-});
-
-describe('docs/nameservice.md', () => {
-  it('lists every operation with its fields', () => {
-    const told = [...(nameserviceGuide ?? '').matchAll(/^\| `(\w+)` \|([^|]*)\|/gm)].map(([, op, fields = '']) => [
-      op,
-      [...fields.replace(/\([^)]*\)/g, '').matchAll(/`(\w+)`/g)].map(([, field]) => field).sort(),
-    ]);
-    for (const { def } of publishInput().def.options) {
-      const { op, alias, requestId, ...fields } = def.shape;
-      expect(told).toContainEqual([op.def.values[0], Object.keys(fields).sort()]);
-      expect([alias, requestId]).not.toContain(undefined);
-    }
-  });
 });
