@@ -530,7 +530,7 @@ export interface components {
         AcquireRequest: {
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
-            /** @description The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. */
+            /** @description The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`. */
             execution?: string;
             /**
              * @description If false, the call polls outside the line, and competes with every other caller: for short waits among few callers. A wait in line costs six requests more, and keeps the order of arrival.
@@ -1917,7 +1917,7 @@ export interface components {
             /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say. */
             by?: string;
             /**
-             * @description How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended.
+             * @description How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended. `expired` also if an operator broke it with `wait` and the holder did not release it.
              * @enum {string}
              */
             ended: "released" | "expired" | "broken" | "executionEnded";

@@ -46,7 +46,7 @@ const previous = component<Previous>()(
     fence: count(MEANING.fence),
     ended: oneOf(
       ENDINGS,
-      'How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended.',
+      'How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended. `expired` also if an operator broke it with `wait` and the holder did not release it.',
     ),
     at: instant('When that grant ended.'),
     by: z.exactOptional(

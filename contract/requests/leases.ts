@@ -41,7 +41,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     data: json(`${MEANING.data} Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes.`),
     execution: arn(
-      'The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line.',
+      'The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`.',
     ),
     target: arn(
       'The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`.',
