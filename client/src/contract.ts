@@ -3455,25 +3455,25 @@ export interface operations {
                 cursor?: string;
                 /** @description Only keys of this holder. The row of a pool shows a permit of this holder. Not with `key`. */
                 holder?: string;
-                /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. Without a key, the answer is a page of keys. */
+                /**
+                 * @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. Without a key, the answer is a page of keys.
+                 * @example nightly-report
+                 */
                 key?: string;
                 /** @description Only keys of this kind. Not with `key`. */
                 kind?: "lease" | "pool";
-                /**
-                 * @description The number of rows to list. Without it, 100. With `key`, the number of waiters to list, and only with `waiters`.
-                 * @example 10
-                 */
+                /** @description The number of rows to list. Without it, 100. With `key`, the number of waiters to list, and only with `waiters`. */
                 limit?: number;
                 /** @description Only keys that begin with this text. Not with `key`. */
                 prefix?: string;
                 /** @description The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`. */
                 sort?: "key" | "expiry" | "held" | "waiting";
-                /**
-                 * @description Only keys in this state. A pool is held if at least one permit has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`.
-                 * @example held
-                 */
+                /** @description Only keys in this state. A pool is held if at least one permit has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free" | "active";
-                /** @description True to list the tasks and calls in line, the oldest first. Needs `key`. */
+                /**
+                 * @description True to list the tasks and calls in line, the oldest first. Needs `key`.
+                 * @example true
+                 */
                 waiters?: boolean;
             };
             header?: never;
