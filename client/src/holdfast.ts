@@ -135,7 +135,7 @@ export class Holdfast {
 
   /**
    * Any call of the API, with the retries of all the others.
-   * @throws HoldfastError as docs/api.md lists, and Unreachable or Refused; the reason of the signal
+   * @throws HoldfastError as docs/api/errors.md lists, and Unreachable or Refused; the reason of the signal
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
     return traced(operation, {}, () => insist(this.#core, operation, request, options));
