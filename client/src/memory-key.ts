@@ -154,15 +154,8 @@ export class MemoryKey {
     const { holder } = grant.request;
     if (wait) grant.ending = true;
     else this.#end(grant, 'broken');
-    return {
-      key,
-      fence,
-      holder,
-      broken: true,
-      ended: !wait,
-      holderUntil: instant(grant.endsAt),
-      lastHeartbeatAt: null,
-    };
+    const holderUntil = instant(grant.endsAt);
+    return { key, fence, holder, broken: true, ended: !wait, holderUntil, lastHeartbeatAt: null };
   }
 
   /** Ends every grant. With `taken`, another holder then has the key, even if waiters are in line. */
@@ -208,16 +201,8 @@ export class MemoryKey {
     };
     if (grant) return { ...this.#viewOf(grant), ...common, ...pool };
     const { holder: before = null, fence = null } = (kind === 'lease' && this.#previous) || {};
-    const empty = {
-      acquiredAt: null,
-      expiresAt: null,
-      remainingMs: null,
-      ttlSeconds: null,
-      execution: null,
-      data: null,
-      brokenAt: null,
-      brokenBy: null,
-    };
+    const never = { acquiredAt: null, expiresAt: null, remainingMs: null, ttlSeconds: null };
+    const empty = { ...never, execution: null, data: null, brokenAt: null, brokenBy: null };
     return {
       ...empty,
       ...common,
@@ -352,17 +337,21 @@ export class MemoryKey {
     return { holder: request.holder, fence, mode, weight, expiresAt: instant(endsAt) };
   }
 
-  /** The fields of a grant that every reader may see. */
-  #viewOf({ request, fence, acquiredAt, endsAt, ending }: Grant) {
-    const { holder, ttlSeconds = 60, data = null } = request;
-    const state = endsAt > this.#now ? ('held' as const) : ('expired' as const);
-    const times = {
+  #timesOf({ acquiredAt, endsAt }: Grant) {
+    return {
       acquiredAt: instant(acquiredAt),
       expiresAt: instant(endsAt),
       remainingMs: Math.max(0, endsAt - this.#now),
     };
+  }
+
+  /** The fields of a grant that every reader may see. */
+  #viewOf(grant: Grant) {
+    const { request, fence, ending } = grant;
+    const { holder, ttlSeconds = 60, data = null } = request;
+    const state = grant.endsAt > this.#now ? ('held' as const) : ('expired' as const);
     return {
-      ...times,
+      ...this.#timesOf(grant),
       holder,
       fence,
       ttlSeconds,
@@ -376,14 +365,18 @@ export class MemoryKey {
     };
   }
 
-  #bare({ request, leaseId, version, fence, acquiredAt, endsAt }: Grant): Schemas['Grant'] {
-    const { holder, data } = request;
-    const times = {
-      acquiredAt: instant(acquiredAt),
-      expiresAt: instant(endsAt),
-      remainingMs: Math.max(0, endsAt - this.#now),
+  #bare(grant: Grant): Schemas['Grant'] {
+    const { leaseId, version, fence } = grant;
+    const { holder, data } = grant.request;
+    return {
+      key: this.key,
+      holder,
+      leaseId,
+      version,
+      fence,
+      ...this.#timesOf(grant),
+      ...(data !== undefined && { data }),
     };
-    return { key: this.key, holder, leaseId, version, fence, ...times, ...(data !== undefined && { data }) };
   }
 
   #answer(grant: Grant, how: { repeated: boolean; waitedMs: number }): Acquired {
