@@ -10,13 +10,14 @@ import {
   sub,
   type TemplateResource,
 } from './cloudformation.ts';
-import { dashboard, functionName } from './dashboard.ts';
+import { dashboard } from './dashboard.ts';
 
 /** Adds the demands of a platform team as parameters that are off, or safe, by default. */
 export function platform(template: CloudFormationTemplate): void {
   Object.assign(template.Conditions, CONDITIONS);
   Object.assign(template.Resources, RESOURCES, { Dashboard: dashboard(template) });
   for (const resource of Object.values(template.Resources)) demand(resource);
+  logOperators(template);
   throttleLists(template);
   template.Outputs.ApiUrl = {
     Description: 'Where callers send their requests',
@@ -34,6 +35,7 @@ const CONDITIONS: Record<string, Json> = {
   HasDashboard: equals('dashboard', 'true'),
   NotifyOk: isGiven('alarmOkTopicArn'),
   HasDomain: isGiven('domainName'),
+  ThrottlesLists: equals('throttleLists', 'true'),
   DisablesEndpoint: equals('disableExecuteApiEndpoint', 'true'),
   HasHostedZone: { 'Fn::And': [isGiven('domainName'), isGiven('hostedZoneId')] },
 };
@@ -108,8 +110,6 @@ function demand({ Type, Properties: properties = {} }: TemplateResource): void {
       return;
     case 'AWS::Lambda::Function':
       Object.assign(properties, FUNCTION);
-      if (AUDITED.has(functionName(properties.FunctionName)))
-        properties.LoggingConfig = { LogFormat: ref('logFormat'), LogGroup: ref('AuditLogGroup') };
       return;
     case 'AWS::Logs::LogGroup':
       properties.KmsKeyId = choose('HasKmsKey', ref('kmsKeyArn'), NO_VALUE);
@@ -136,9 +136,6 @@ function demand({ Type, Properties: properties = {} }: TemplateResource): void {
         properties.BucketEncryption = choose('HasBucketKmsKey', BUCKET_KEY, properties.BucketEncryption ?? NO_VALUE);
   }
 }
-
-/** Their lines say which operator broke, cancelled, cleaned, reset or repaired what. */
-const AUDITED = new Set(['breakLease', 'cancelWaiter', 'clean', 'resetFence', 'repairNames']);
 
 const FUNCTION: Properties = {
   KmsKeyArn: choose('HasKmsKey', ref('kmsKeyArn'), NO_VALUE),
@@ -246,14 +243,33 @@ const LISTS = ['/leases', '/commits/in-flight', '/expired'].flatMap((path) => [
   `GET /v1/ns/{ns}${path}`,
 ]);
 
+/**
+ * Numbers and no parameters: CloudFormation does not know the types in RouteSettings, and would hand a parameter on as text. What `false` chooses
+ * is the quota of an account, because settings that a template no longer has may stay.
+ */
+const LIST_THROTTLE = choose(
+  'ThrottlesLists',
+  { ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 },
+  { ThrottlingRateLimit: 10000, ThrottlingBurstLimit: 5000 },
+);
+
 /** API Gateway takes settings only of routes that exist, so the stage comes after them. */
 function throttleLists({ Resources }: CloudFormationTemplate): void {
   const { Properties: stage = {}, ...resource } = Resources.HttpApiStage ?? {};
-  const throttle = { ThrottlingRateLimit: ref('listThrottlingRate'), ThrottlingBurstLimit: ref('listThrottlingRate') };
-  stage.RouteSettings = Object.fromEntries(LISTS.map((route) => [route, throttle]));
+  stage.RouteSettings = Object.fromEntries(LISTS.map((route) => [route, LIST_THROTTLE]));
   const ids = Object.entries(Resources).flatMap(([id, { Properties = {} }]) =>
     LISTS.includes(String(Properties.RouteKey)) ? [id] : [],
   );
   if (ids.length !== LISTS.length) throw new Error('a list has no route');
   Resources.HttpApiStage = { ...resource, Type: 'AWS::ApiGatewayV2::Stage', DependsOn: ids, Properties: stage };
+}
+
+/** A function that may write to the log of operators writes there. */
+function logOperators({ Resources }: CloudFormationTemplate): void {
+  for (const { Type, Properties: properties = {} } of Object.values(Resources)) {
+    if (Type !== 'AWS::Lambda::Function') continue;
+    const [role = ''] = Object(properties.Role)['Fn::GetAtt'] as string[];
+    if (JSON.stringify(Resources[role]).includes('AuditLogGroup'))
+      properties.LoggingConfig = { ...Object(properties.LoggingConfig), LogGroup: ref('AuditLogGroup') };
+  }
 }

@@ -57,12 +57,11 @@ export const PLATFORM: Group = {
     least: 1,
     most: 100000,
   },
-  listThrottlingRate: {
-    default: '200',
+  throttleLists: {
+    default: 'true',
     description:
-      'Requests a second, and at once, that API Gateway lets through on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables.',
-    least: 1,
-    most: 100000,
+      'Whether API Gateway lets through only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables.',
+    allowed: SWITCH,
   },
   alarmOkTopicArn: { default: '', description: 'An SNS topic that is notified when an alarm ends.', ...ARN('sns') },
   domainName: {

@@ -25,10 +25,10 @@ describe('the stage of the API', () => {
     const { Properties, DependsOn } = stageWith();
     expect(Object.keys(Properties.RouteSettings)).toEqual(throttled);
     for (const settings of Object.values(Properties.RouteSettings))
-      expect(settings).toEqual({ ThrottlingRateLimit: '200', ThrottlingBurstLimit: '200' });
+      expect(settings).toEqual({ ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 }); // numbers: text may be refused
     expect(Properties.DefaultRouteSettings).toMatchObject({ ThrottlingRateLimit: '2000' });
-    const [other] = Object.values(stageWith({ listThrottlingRate: '50' }).Properties.RouteSettings);
-    expect(other).toMatchObject({ ThrottlingRateLimit: '50' });
+    const [other] = Object.values(stageWith({ throttleLists: 'false' }).Properties.RouteSettings);
+    expect(other).toEqual({ ThrottlingRateLimit: 10_000, ThrottlingBurstLimit: 5000 });
     // API Gateway refuses settings of a route that does not exist yet.
     const routesOf = ofType('AWS::ApiGatewayV2::Route').filter(([id]) => DependsOn?.includes(id));
     expect(routesOf.map(([, { Properties: route }]) => route.RouteKey).toSorted()).toEqual(throttled.toSorted());
