@@ -6,8 +6,8 @@ import { capital, lambdaId } from './logical-ids.ts';
  */
 
 /**
- * A page calls somebody: callers are refused or wait now. Two of the last three periods must show it, because callers retry. A ticket can wait for
- * the next morning, so a single event makes one. `alarms=essential` has the pages alone.
+ * A page is for callers that are refused or wait now. Two of the last three periods must show it, because callers retry. A ticket can wait for
+ * the next morning, so a single event fires it. `alarms=essential` has the pages alone.
  */
 type Urgency = 'page' | 'ticket';
 

@@ -172,7 +172,7 @@ const BUCKET_KEY: Json = {
 
 const allow = (actions: string[], resource: Json) => ({ Effect: 'Allow', Action: actions, Resource: resource });
 
-/** As DynamoDB demands of everybody who reads or writes a table under a key. */
+/** What DynamoDB demands of each principal that reads or writes a table under a key. */
 const USE_TABLE_KEY = ['Encrypt', 'ReEncryptFrom', 'ReEncryptTo', 'GenerateDataKey', 'DescribeKey'].map(
   (action) => `kms:${action}`,
 );
