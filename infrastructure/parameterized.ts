@@ -94,6 +94,10 @@ const RULES: Record<string, Json> = {
   },
   VpcNeedsSecurityGroups: needs('vpcSubnetIds', 'vpcSecurityGroupIds'),
   DomainNeedsCertificate: needs('domainName', 'certificateArn'),
+  ApiKeepsAnAddress: {
+    RuleCondition: equals('disableExecuteApiEndpoint', 'true'),
+    Assertions: [{ Assert: isGiven('domainName'), AssertDescription: 'disableExecuteApiEndpoint needs domainName' }],
+  },
 };
 
 /** The state machines whose executions send an event when they end. */

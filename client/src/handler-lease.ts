@@ -75,6 +75,8 @@ export interface Held {
   lease: Lease;
   /** Releases the lease within the remaining time. Never rejects. */
   end(): Promise<void>;
+  /** Stops the timer that keeps the process alive, which `end` does too. */
+  stop(): void;
 }
 
 interface Wanted {
@@ -100,6 +102,7 @@ export async function take(
     waitMs = 0,
     timeoutMs = 30_000,
     releaseTimeoutMs = RELEASE_MS,
+    ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
     execution,
     ...asked
   } = options;
@@ -108,8 +111,8 @@ export async function take(
   let acquiring: Promise<Lease> | undefined;
   const acquire = (signal: AbortSignal) => {
     acquiring = holdfast.acquire(key, {
-      ttlSeconds: Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
       ...asked,
+      ttlSeconds,
       execution: byEvent(execution, event),
       waitMs: Math.min(waitMs, leftMs / 3),
       timeoutMs: Math.min(timeoutMs, leftMs / 3),
@@ -126,7 +129,7 @@ export async function take(
       await lease.release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
       stop();
     };
-    return { lease, end };
+    return { lease, end, stop };
   } catch (error) {
     // The process is frozen after the response, so pending work must end before.
     const over = () => Promise.allSettled([acquiring]).then(() => Promise.all(rest));

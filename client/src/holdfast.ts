@@ -113,12 +113,14 @@ export class Holdfast {
       const { acquireAll } = await import('./several.ts'); // most callers never load it
       const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
       const held = await acquireAll({ by: this.surroundings, acquire }, entries, second ? (first as object) : {});
+      const stop = stayAlive(this.surroundings);
       try {
         const result = await work(held);
         if (held.lost) throw held.lost;
         return result;
       } finally {
         await held.release();
+        stop();
       }
     });
   }

@@ -38,8 +38,9 @@ export class ManualClock implements Surroundings {
     };
   };
 
-  /** Advances the time of a running process: timers fire, and the work that they start runs until it needs more time. */
+  /** Advances the time of a running process: timers fire, and the work that they start runs until it needs more time. @throws RangeError if `ms` is no finite number */
   async advance(ms: number): Promise<void> {
+    if (!Number.isFinite(ms)) throw new RangeError('ms must be a finite number');
     await settled();
     const until = this.monotonicMs + ms;
     for (;;) {

@@ -61,6 +61,8 @@ export function middyLease<Event>({
       try {
         const held = await take(options, { key, event, context });
         holding.set(request, held);
+        // Middy may call neither `after` nor `onError`.
+        held.lease.signal.addEventListener('abort', held.stop);
         leases.set(context, held.lease);
         internal.lease = held.lease;
       } catch (error) {

@@ -25,9 +25,12 @@ export interface SqsBatchResponse {
 }
 
 export interface RecordOptions<Message> {
-  /** How many keys are handled at once; the default is 1. */
+  /** How many keys are handled at once. The default is 1, and a value below 1 counts as 1. */
   concurrency?: number | undefined;
-  /** Called for each record whose key is held, to change its visibility. Without `defer`, SQS delivers the record again after the visibility timeout. */
+  /**
+   * Called for each record whose key is held, to change its visibility. Without `defer`, SQS delivers the record again after the visibility timeout. The
+   * wrapper logs what `defer` and `onFailure` throw.
+   */
   defer?: ((record: Message, retryAfterMs: number) => unknown) | undefined;
   /** Called once for each cause of a failure, with the records that fail for this cause; the default logs the error to stderr. */
   onFailure?: ((error: unknown, records: Message[]) => unknown) | undefined;
@@ -64,7 +67,8 @@ export const leasedRecords =
     const fail = async (error: unknown, entries: Entry<Message>[]): Promise<void> => {
       if (failed.size === 0) cause = error;
       for (const entry of entries) failed.add(entry);
-      await onFailure(
+      await hook(
+        onFailure,
         error,
         entries.map(({ record }) => record),
       );
@@ -96,7 +100,7 @@ export const leasedRecords =
         }
       } catch (error) {
         await fail(error, open);
-        if (isHeld(error)) await Promise.all(open.map(({ record }) => defer?.(record, error.retryAfterMs)));
+        if (isHeld(error)) await Promise.all(open.map(({ record }) => hook(defer, record, error.retryAfterMs)));
         return;
       }
       const lease = held?.lease;
@@ -125,10 +129,8 @@ export const leasedRecords =
           await underKey(chain.splice(0, end < 0 ? chain.length : end));
         }
     };
-    const workers = Array.from({ length: concurrency }, worker);
-    // If a hook throws, no other worker may hold a lease when the handler answers.
-    await Promise.allSettled(workers);
-    await Promise.all(workers);
+    // Without a worker, the response would say that all records were handled.
+    await Promise.all(Records.slice(0, concurrency > 1 ? concurrency : 1).map(worker));
     // Without ReportBatchItemFailures, any response counts as success of the whole batch.
     if (failed.size > 0 && failed.size === entries.length) throw cause;
     const again = entries.filter((entry) => failed.has(entry));
@@ -155,6 +157,15 @@ function entryOf<Message extends SqsRecord>(record: Message, key: ByEvent<Messag
 
 const logged = (error: unknown, records: SqsRecord[]): void =>
   console.error(`failed: ${records.map(({ messageId }) => messageId)}:`, error);
+
+/** Calls a function of the user. If the function throws, the records still fail or succeed by their own result. */
+const hook = <Args extends unknown[]>(
+  call: ((...args: Args) => unknown) | undefined,
+  ...args: Args
+): Promise<unknown> =>
+  Promise.resolve()
+    .then(() => call?.(...args))
+    .catch(console.error);
 
 const isSame = (one: unknown, other: unknown): boolean => one !== undefined && one === other;
 

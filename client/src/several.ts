@@ -77,7 +77,6 @@ export async function acquireAll(
     signal?.removeEventListener('abort', abort);
     let confirmed = true;
     for (const lease of acquired.toReversed()) confirmed = (await lease.release()) && confirmed;
-    stop();
     return confirmed;
   };
   let released: Promise<boolean> | undefined;
@@ -100,6 +99,8 @@ export async function acquireAll(
   } catch (error) {
     await release();
     throw error;
+  } finally {
+    stop();
   }
   return {
     leases: entries.map(({ key }) => acquired.find((lease) => lease.key === key) as Lease),

@@ -20,7 +20,7 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
  *
  * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease` and `readLeases`. Each other call is
  * `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the
- * input, lost responses and clocks that differ. To test these, use `npm start`.
+ * input, the order of a list by `sort`, lost responses and clocks that differ. To test these, use `npm start`.
  * @example
  * const service = new MemoryService();
  * const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
@@ -81,7 +81,8 @@ export class MemoryService {
     release: ({ key, leaseId }) => this.#key(key).release(leaseId),
     withdraw: (request) => this.#key(request.key).withdraw(request),
     breakLease: (request) => this.#key(request.key).break(request),
-    readLeases: (request) => (request.key === undefined ? this.#page(request) : this.#key(request.key).view()),
+    readLeases: (request) =>
+      request.key === undefined ? this.#page(request) : this.#key(request.key).view(request.waiters),
   };
 
   #page({
@@ -95,12 +96,11 @@ export class MemoryService {
     const rows = [...this.#keys.values()]
       .filter(({ key }) => key.startsWith(prefix) && key > cursor)
       .sort((left, right) => (left.key < right.key ? -1 : 1))
-      .map((one) => one.row())
-      .filter((row) => row.fence !== null)
-      .filter(
-        (row) =>
-          [holder ?? row.holder, state ?? row.state, kind ?? row.kind].join() ===
-          [row.holder, row.state, row.kind].join(),
+      .filter((one) => one.hasRecord)
+      .map((one) => one.row(holder))
+      .filter((row) => (holder ?? row.holder) === row.holder && (kind ?? row.kind) === row.kind)
+      .filter((row) =>
+        state === 'active' ? row.waiting > 0 || /held|expired/.test(row.state) : (state ?? row.state) === row.state,
       );
     const leases = rows.slice(0, limit);
     return { leases, nextCursor: rows.length > limit ? (leases.at(-1)?.key ?? null) : null };

@@ -12,6 +12,7 @@ export const clean = (dependencies = cleaningFromEnvironment()) =>
     names: { ...REPORT_NAMES, cursors: SEALED_CURSORS },
     run: cleaner(dependencies),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
+    audited: true,
     events: { payload: eventInput },
   });
 

@@ -81,7 +81,7 @@ interface PermitFields {
 /** What does not go together in a request for a permit: fields, and what is wrong with them. */
 function permitFaults({ limit, weight, mode, data }: PermitFields): [field: string, message: string][] {
   const ofPermit = limit !== undefined || mode !== undefined;
-  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit']];
+  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
   const faults: [string, string][] = [];
   if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);

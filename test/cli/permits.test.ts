@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
@@ -78,6 +79,15 @@ describe.concurrent('holdfast run --also', () => {
     expect(code).toBe(76);
     expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
     expect((await pool(key)).used).toBe(0);
+  });
+
+  it('Stopped and continued after the end of its permits, the wrapper exits with 76', async () => {
+    const working = job(freshKey(), '--limit', '2', '--also', `${freshKey()}=5`, '--ttl', '3');
+    await working.begun();
+    working.child.kill('SIGSTOP');
+    await delay(4000);
+    working.child.kill('SIGCONT');
+    expect((await working.exited).code).toBe(76);
   });
 
   it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('refuses --also %s', async (also) => {
@@ -317,7 +327,7 @@ it('a key that is held as a lease is refused with 64 to a caller with --limit, w
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toMatch(
       new RegExp(
-        `^holdfast: ${key} is used as a lease, held by the other until \\S+Z: leave out --limit, --weight, --shared and --exclusive, or use another key\n`,
+        `^holdfast: ${key} is used as a lease, held by the other until \\S+Z: leave out --limit, --weight, --shared, --exclusive and --also, or use another key\n`,
       ),
     );
   }

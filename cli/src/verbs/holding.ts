@@ -75,7 +75,7 @@ function wrongKindText({ kind, ...known }: ErrorFields['WrongKind']): string {
   return `${key} is used as a pool, in use: ${inUse}${names}: pass --limit, --shared or --exclusive as its other callers do, or use another key`;
 }
 
-const PERMIT_FLAGS = '--limit, --weight, --shared and --exclusive';
+const PERMIT_FLAGS = '--limit, --weight, --shared, --exclusive and --also';
 
 /** Warns if the previous grant named another limit. */
 export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'key' | 'limitChanged'>): void {

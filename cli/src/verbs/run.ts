@@ -111,9 +111,9 @@ function environment(
     HOLDFAST_KEY: key,
     HOLDFAST_FENCE: String(fence),
     HOLDFAST_HOLDER: holder,
-    ...(all.length > 1 && {
-      HOLDFAST_FENCES: JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))),
-    }),
+    // An outer run may have set the variable for its own keys.
+    HOLDFAST_FENCES:
+      all.length > 1 ? JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))) : undefined,
     // Without the namespace, `holdfast commit --fenced` would name the fence of another lease.
     ...(namespace !== undefined && { HOLDFAST_NAMESPACE: namespace }),
     ...(fenceName && { [fenceName]: String(fence) }),

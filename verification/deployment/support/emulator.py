@@ -41,6 +41,16 @@ def requests_count_as_encrypted():
     iam_evaluator._resolve_condition_key = over_tls
 
 
+def resources_of_one_account():
+    """IAM knows of which account the resource of a request is. Here all are of the account of the caller."""
+    resolve = iam_evaluator._resolve_condition_key
+
+    def with_account(key, ctx):
+        return resolve("aws:PrincipalAccount" if key.lower() == "aws:resourceaccount" else key, ctx)
+
+    iam_evaluator._resolve_condition_key = with_account
+
+
 def policy_variables():
     """IAM puts what it knows of the caller into a policy's resources. The emulator knows it, and compares the variable as it is written."""
     first_match = iam_evaluator._first_match
@@ -177,11 +187,14 @@ def settings_of_stages():
 
     def as_the_api(properties):
         props = made(properties)
-        settings = {
-            f"{key[0].lower()}{key[1:]}": value if isinstance(value, bool) or not key.endswith("Limit") else float(value)
-            for key, value in props["defaultRouteSettings"].items()
-        }
-        return {**props, "defaultRouteSettings": settings}
+        def named(settings):
+            return {
+                f"{key[0].lower()}{key[1:]}": value if isinstance(value, bool) or not key.endswith("Limit") else float(value)
+                for key, value in settings.items()
+            }
+
+        routes = {route: named(settings) for route, settings in props.get("routeSettings", {}).items()}
+        return {**props, "defaultRouteSettings": named(props["defaultRouteSettings"]), "routeSettings": routes}
 
     provisioners._apigw_v2_stage_props = as_the_api
 
@@ -196,6 +209,7 @@ lists_within_conditions()
 policy_variables()
 time_limits_of_a_busy_machine()
 requests_count_as_encrypted()
+resources_of_one_account()
 keys_of_the_issuer_of_tests()
 
 if __name__ == "__main__":
