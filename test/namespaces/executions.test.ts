@@ -120,6 +120,44 @@ describe('executions of state machines that a deployment is narrowed to', () => 
   });
 });
 
+describe('a function that belongs to no namespace', () => {
+  it.each(['team-a', 'HTTP', '7'])(
+    'refuses the alias %s, so that no team ends the leases of another team',
+    async (alias) => {
+      const { handlers, steps, acquire, park, read, clock } = await queueWorld();
+      const execution = steps.newExecution();
+      await acquire({ key: 'team-b/k', execution, ttlSeconds: 3600 });
+      await park({ key: 'team-b/k' });
+      const before = await read({ key: 'team-b/k' });
+      const as = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:${alias}` };
+      const event = { execution, status: 'FAILED', stopDate: clock.now() };
+      for (const [handler, payload] of [
+        [handlers.executionEnded, event],
+        [handlers.executionEnded, { ...event, again: true }],
+        [handlers.repairQueues, { key: 'team-b/k' }],
+        [handlers.repairQueues, {}],
+      ] as const) {
+        const { outcome, body } = await throughTask(handler, payload, as);
+        expect([outcome, body.missing]).toEqual(['Forbidden', 'the function without an alias']);
+      }
+      expect(await read({ key: 'team-b/k' })).toEqual(before);
+      await steps.stop();
+    },
+  );
+
+  it('believes in the end of an execution that still shows as running if an event says how the execution ended, and not by itself', async () => {
+    const { handlers, steps, acquire, read } = await queueWorld();
+    const execution = steps.newExecution();
+    steps.executions.set(execution, 'RUNNING');
+    await acquire({ key: 'k', execution, ttlSeconds: 3600 });
+    const ended = async (more: object) => (await throughTask(handlers.executionEnded, { execution, ...more })).body;
+    expect(await ended({})).toMatchObject({ freed: 0 });
+    expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
+    expect(await ended({ status: 'SUCCEEDED' })).toMatchObject({ freed: 1 });
+    await steps.stop();
+  });
+});
+
 it('the task of one alias is another caller than that of another, also with its ids', async () => {
   const { handlers, rawItem } = await leaseWorld();
   const asked = { key: 'k', holder: 'h', requestId: 'r' };
