@@ -60,7 +60,7 @@ export const CONTRACT_ROUTES = [
               operation: 'breakLease',
               route: 'POST /v1/leases/break',
               allowed: null,
-              permission: 'execute-api:Invoke on <api>/*/POST/v1/leases/break',
+              permission: 'execute-api:Invoke on <api>/$default/POST/v1/leases/break',
             },
           ],
         },
