@@ -96,6 +96,10 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     [arn('others:1'), false],
     [arn('jobs-1.x:1').replace(':execution:', ':express:'), false],
     [arn('jobs-1.x:1').replace('us-east-1', 'eu-west-1'), false],
+    // IAM denies these whatever the deployment may describe. Earlier versions accepted them.
+    [arn('jobs-1.x'), false],
+    [arn('jobs-1.x:'), false],
+    [arn('jobs-1.x:1:2'), false],
   ])('are those that it may describe (%s: %s)', (execution, isAllowed) => {
     expect(isDescribed(executions, execution, call({ home: 'aws:us-east-1:000000000000' }))).toBe(isAllowed);
   });
