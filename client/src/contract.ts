@@ -2214,7 +2214,7 @@ export interface components {
         Report: {
             /** @description Whether the event bus has the event of every complete report. */
             announced: boolean;
-            /** @description Whether everything was scanned. */
+            /** @description Whether everything was scanned. In a namespace also whether all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
@@ -2249,14 +2249,14 @@ export interface components {
              */
             startedAt: string;
             /**
-             * @description Why it is not complete. The next run goes on with it. Null where it is.
+             * @description Why it is not complete. The next run goes on with it, unless `finishedAt` says that only the count of a namespace is cut short. Null where it is.
              * @enum {string|null}
              */
             stoppedBy: "time" | "Throttled" | null;
         };
         /** @description A report with a page of its rows. A page of one kind may be empty and still have a cursor. */
         ReportPage: {
-            /** @description Whether everything was scanned. */
+            /** @description Whether everything was scanned. In a namespace also whether all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**

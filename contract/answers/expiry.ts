@@ -37,7 +37,7 @@ const summaryFields = () => ({
   reportId: text('Names the report.'),
   startedAt: instant('When the report began. It may have gone on over several runs.'),
   finishedAt: nullable(instant('When it was complete. Null until then.')),
-  complete: flag('Whether everything was scanned.'),
+  complete: flag('Whether everything was scanned. In a namespace also whether all rows of the report were counted.'),
   scanned: count('How many rows and objects it looked at.'),
   readUnits: number('What DynamoDB charged for it, in read units.'),
   heldByNamespace: list(
@@ -55,7 +55,10 @@ export const report = component<Report>()(
   z.strictObject({
     ...summaryFields(),
     stoppedBy: nullable(
-      oneOf(['time', 'Throttled'], 'Why it is not complete. The next run goes on with it. Null where it is.'),
+      oneOf(
+        ['time', 'Throttled'],
+        'Why it is not complete. The next run goes on with it, unless `finishedAt` says that only the count of a namespace is cut short. Null where it is.',
+      ),
     ),
     announced: flag('Whether the event bus has the event of every complete report.'),
   }),
