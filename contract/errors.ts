@@ -42,7 +42,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Forbidden: {
     retry: 'no',
-    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without one. A task: the alias that it invokes is none of a namespace.',
+    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without one. A task: the alias that it invokes is none of a namespace, or the function takes no alias.',
     fields: { missing: text('What the caller lacks.') },
   },
   NotFound: {
