@@ -47,7 +47,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Forbidden: {
     retry: 'no',
-    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without a namespace. For a task: the alias that the task invokes belongs to no namespace.',
+    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without a namespace. For a task: the alias that the task invokes belongs to no namespace, or the function takes no alias.',
     fields: { missing: text('The claim or the scope that the caller lacks.') },
   },
   NotFound: {

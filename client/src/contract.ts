@@ -2255,7 +2255,7 @@ export interface components {
         Report: {
             /** @description True if the event of each complete report has reached the event bus. */
             announced: boolean;
-            /** @description True if all tables and the bucket were scanned. */
+            /** @description True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
@@ -2290,14 +2290,14 @@ export interface components {
              */
             startedAt: string;
             /**
-             * @description Why the report is not complete. The next run goes on with it. Null if the report is complete.
+             * @description Why the report is not complete. The next run continues the report, unless `finishedAt` is set: then only the count of a namespace is cut short. Null if the report is complete.
              * @enum {string|null}
              */
             stoppedBy: "time" | "Throttled" | null;
         };
         /** @description A report with a page of its rows. A page of one kind may be empty and still have a cursor. */
         ReportPage: {
-            /** @description True if all tables and the bucket were scanned. */
+            /** @description True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**

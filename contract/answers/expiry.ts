@@ -41,7 +41,9 @@ const summaryFields = () => ({
   reportId: text(MEANING.reportId),
   startedAt: instant('When the report began. A report may take several runs.'),
   finishedAt: nullable(instant('When the report was complete. Null until then.')),
-  complete: flag('True if all tables and the bucket were scanned.'),
+  complete: flag(
+    'True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted.',
+  ),
   scanned: count('The number of rows and objects that the report has read.'),
   readUnits: number('The read units that DynamoDB charged.'),
   heldByNamespace: list(
@@ -61,7 +63,7 @@ export const report = component<Report>()(
     stoppedBy: nullable(
       oneOf(
         ['time', 'Throttled'],
-        'Why the report is not complete. The next run goes on with it. Null if the report is complete.',
+        'Why the report is not complete. The next run continues the report, unless `finishedAt` is set: then only the count of a namespace is cut short. Null if the report is complete.',
       ),
     ),
     announced: flag('True if the event of each complete report has reached the event bus.'),

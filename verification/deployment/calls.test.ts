@@ -51,7 +51,7 @@ describe('who may call', () => {
     calls.push(...functions.flatMap(({ routes }) => routes));
   });
   const arn = ({ method, path }: { method: string; path: string }) =>
-    `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(api()).hostname.split('.')[0]}/*/${method}${path}`;
+    `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(api()).hostname.split('.')[0]}/$default/${method}${path}`;
   const status = async ({ method, path }: { method: string; path: string }, credentials?: typeof ROOT) =>
     (await call(`${api()}${path}`, { method, credentials, ...(method === 'POST' && { body: {} }) })).status;
 

@@ -1,9 +1,11 @@
 """MiniStack 1.5.33 with what a deployment of Holdfast needs of AWS, and the emulator lacks. Each patch says why."""
 
+import contextvars
 import dataclasses
 import os
 import re
 
+from ministack import app
 from ministack.core import iam_evaluator, lambda_runtime
 from ministack.services import apigateway, dynamodb, iam, lambda_svc
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
@@ -199,10 +201,33 @@ def settings_of_stages():
     provisioners._apigw_v2_stage_props = as_the_api
 
 
+def paths_of_an_http_api():
+    """AWS cuts a path at a decoded `?` before it looks for a route. Whether IAM compares the path before the cut, after it, or before it is decoded
+    is not documented: the header `x-iam-path` chooses (`whole`, `cut` or `encoded`)."""
+    dispatched, enforced, handled = app._handle_execute_api_request, app._enforce_execute_api, apigateway.handle_execute
+    encoded = contextvars.ContextVar("encoded")
+
+    async def remembering(*given, **named):
+        encoded.set(named.get("raw_path"))
+        return await dispatched(*given, **named)
+
+    def compared(api_id, stage, method, path, headers, *rest, **named):
+        form = headers.get("x-iam-path", "whole")
+        path = {"whole": path, "cut": path.split("?")[0], "encoded": encoded.get() or path}[form]
+        return enforced(api_id, stage, method, path, headers, *rest, **named)
+
+    async def cut(api_id, stage, path, *rest, **named):
+        return await handled(api_id, stage, path.split("?")[0], *rest, **named)
+
+    app._handle_execute_api_request, app._enforce_execute_api = remembering, compared
+    apigateway.handle_execute = cut
+
+
 properties_of_functions()
 boundaries_of_roles()
 encryption_of_tables()
 settings_of_stages()
+paths_of_an_http_api()
 aliases_in_the_arn_of_a_call()
 alarms_on_metric_math()
 lists_within_conditions()
@@ -213,6 +238,4 @@ resources_of_one_account()
 keys_of_the_issuer_of_tests()
 
 if __name__ == "__main__":
-    from ministack.app import main
-
-    main()
+    app.main()
