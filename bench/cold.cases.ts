@@ -2,7 +2,7 @@
 export interface ColdCase {
   /** Source of the bundle: clients that are made at load, as every function makes its own, and `first`. */
   bare: string;
-  /** Source of what a function sends only when somebody is parked, and so loads only then. */
+  /** Source of what a function sends only if a task is parked, and so loads only then. */
   later?: string;
   /** What the function is sent first, in the same number of requests to the emulators. */
   payload: object;

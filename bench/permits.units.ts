@@ -52,7 +52,7 @@ async function requests(): Promise<number> {
   return counter.take().requests;
 }
 
-/** The last caller gives its permit back and takes it anew, so that each call meets `holders` of them. */
+/** The last caller gives its permit back and takes it again, so that each call meets `holders` of them. */
 async function measured(holders: number): Promise<Units> {
   let last = await take(holders);
   const refusal = () =>

@@ -99,7 +99,7 @@ const shortened = (names: string, options: MinifyOptions): MinifyOptions => ({
 });
 
 /**
- * SIGUSR1 opens a debugger until somebody listens to it. As a function's body, the code sees `require`, `self` and `page`. It must
+ * SIGUSR1 opens a debugger until a program listens to it. As a function's body, the code sees `require`, `self` and `page`. It must
  * require what is a part of Node: an import reads each export.
  */
 const unpacking = (packed: string, notice: string): string => `#!/usr/bin/env node

@@ -107,7 +107,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   CommitInProgress: {
     retry: 'yes',
-    when: 'A foreign client is committing to the path, and has not timed out.',
+    when: 'A third-party client is committing to the path, and has not timed out.',
     fields: {
       path: path(),
       generation: count('How often the state of the path was contended.'),
@@ -183,7 +183,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   Unavailable: {
     retry: 'yes',
-    when: 'DynamoDB, S3 or Step Functions is not available, a table is missing, access is denied (`detail` names the resource), a foreign client wrote a record that cannot be used, or the time was over before the service wrote anything.',
+    when: 'DynamoDB, S3 or Step Functions is not available, a table is missing, access is denied (`detail` names the resource), a third-party client wrote a record that cannot be used, or the time was over before the service wrote anything.',
     fields: {
       retryAfterMs: z.exactOptional(retryAfterMs()),
       key: z.exactOptional(key()),

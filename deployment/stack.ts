@@ -40,7 +40,7 @@ export async function find({ cloudFormation }: Aws, name: string): Promise<Found
   return stack?.StackStatus === 'REVIEW_IN_PROGRESS' ? {} : { stack };
 }
 
-/** @param shell its id: under its name, somebody else may have created the stack meanwhile */
+/** @param shell its id: under its name, another operator may have created the stack since */
 export async function removeShell({ cloudFormation }: Aws, shell: string): Promise<void> {
   await cloudFormation.send(new DeleteStackCommand({ StackName: shell }));
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: shell });

@@ -17,7 +17,7 @@ interface Held {
 }
 
 /**
- * A way of taking locks that the bench compares. It sends no heartbeats of its own accord. The `limit` is for permits: a lock takes no notice of it.
+ * A way of taking locks that the bench compares. It sends no heartbeats by itself. The `limit` is for permits: a lock takes no notice of it.
  */
 export interface Contestant {
   caller(ttlSeconds: number, limit: number): Caller;

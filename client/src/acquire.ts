@@ -63,7 +63,7 @@ const MAX_WAIT_SECONDS = 20;
 /** How long the service may take to answer on top of that wait, in milliseconds. */
 const ANSWER_MS = 10_000;
 
-/** What the client says of a grant that it asks anew for. */
+/** What the client says of a grant that it asks again for. */
 const GONE = 'the grant ended before its answer came';
 
 type Request = RequestOf<'acquire'>;

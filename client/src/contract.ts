@@ -60,7 +60,7 @@ export interface paths {
         };
         /**
          * List commits in flight
-         * @description Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of foreign clients.
+         * @description Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of third-party clients.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -499,7 +499,7 @@ export interface components {
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -757,7 +757,7 @@ export interface components {
         };
         /** @description A commit that has begun and has not replaced the object. Its writer may have exited. */
         CommitInFlight: {
-            /** @description The id of one commit. Null for a foreign client. */
+            /** @description The id of one commit. Null for a third-party client. */
             commitId: string | null;
             /**
              * Format: int64
@@ -771,7 +771,7 @@ export interface components {
             timeoutMs: number | null;
             /**
              * Format: date-time
-             * @description When the commit began. Null for a foreign client.
+             * @description When the commit began. Null for a third-party client.
              */
             writtenAt: string | null;
         };
@@ -843,7 +843,7 @@ export interface components {
             /** @description The ETag of the upload, as S3 answered it. The commit fails if the upload has another ETag. */
             sourceEtag?: string;
             /**
-             * @description How long to wait for a commit of a foreign client, in seconds.
+             * @description How long to wait for a commit of a third-party client, in seconds.
              * @default 0
              */
             waitSeconds?: number;
@@ -1162,7 +1162,7 @@ export interface components {
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
+             * @description A third-party client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
@@ -1438,7 +1438,7 @@ export interface components {
              * @constant
              */
             kind: "lease";
-            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost. */
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
@@ -1482,7 +1482,7 @@ export interface components {
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
+             * @description A third-party client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
@@ -1714,7 +1714,7 @@ export interface components {
         };
         /** @description A commit that has begun and has not replaced the object. Its writer may have exited. */
         PathInFlight: {
-            /** @description The id of one commit. Null for a foreign client. */
+            /** @description The id of one commit. Null for a third-party client. */
             commitId: string | null;
             /** @description The ETag that the commit replaces, with its quotes. Null if the commit creates the object. */
             expectedEtag: string | null;
@@ -1727,7 +1727,7 @@ export interface components {
             path: string;
             /**
              * Format: int64
-             * @description How much of the time of the writer was left when the service answered, in milliseconds. Null for a foreign client.
+             * @description How much of the time of the writer was left when the service answered, in milliseconds. Null for a third-party client.
              */
             remainingMs: number | null;
             /**
@@ -1737,7 +1737,7 @@ export interface components {
             timeoutMs: number | null;
             /**
              * Format: date-time
-             * @description When the commit began. Null for a foreign client.
+             * @description When the commit began. Null for a third-party client.
              */
             writtenAt: string | null;
         };
@@ -1907,7 +1907,7 @@ export interface components {
              */
             code: "PreconditionFailed";
         };
-        /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost. */
+        /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
         PreviousHolder: {
             /**
              * Format: date-time
@@ -2404,7 +2404,7 @@ export interface components {
             /** @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/. */
             path: string;
             /**
-             * @description How long to wait for a commit of a foreign client, in seconds.
+             * @description How long to wait for a commit of a third-party client, in seconds.
              * @default 0
              */
             waitSeconds?: number;
@@ -2623,7 +2623,7 @@ export interface components {
         };
         /** @description The object at a path. All its fields are null if there is no object. */
         StoredObject: {
-            /** @description The id of the commit that wrote the object. Null if a foreign client wrote it. */
+            /** @description The id of the commit that wrote the object. Null if a third-party client wrote it. */
             commitId: string | null;
             /** @description The media type. */
             contentType: string | null;

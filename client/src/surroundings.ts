@@ -42,7 +42,7 @@ export const moment = (by: Surroundings): Moment => [by.wall(), by.monotonic()];
 export const since = (by: Surroundings, [wall, monotonic]: Moment): number =>
   Math.max(by.wall() - wall, by.monotonic() - monotonic);
 
-/** Rejects with the signal's reason as soon as it aborts. Keeps the process alive, because somebody awaits it. */
+/** Rejects with the signal's reason as soon as it aborts. Keeps the process alive, because a caller awaits it. */
 export const sleep = (by: Surroundings, ms: number, signal?: AbortSignal): Promise<void> =>
   interruptible(signal, (resolve) => by.after(ms, resolve));
 

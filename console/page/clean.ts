@@ -85,7 +85,7 @@ function WishForm({ wish, kinds, onWish }: WishProps) {
     onWish({ ...wish, olderThanSeconds: seconds });
   };
   return html`
-    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that somebody holds again, or waits for, stays. Nothing is deleted before you have seen what it would be.</p>
+    <p>Each record is deleted only if it is still exactly the one that was reported. A lease that is held again, or has a line, stays. Nothing is deleted before you have seen what it would be.</p>
     <fieldset><legend>Kinds</legend>
       ${kinds.map((kind) => html`<label><input type="checkbox" checked=${wish.kinds.includes(kind)} onChange=${() => toggle(kind)} /> ${kindName(kind)}s</label>`)}
     </fieldset>

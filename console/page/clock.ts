@@ -25,7 +25,7 @@ document.addEventListener('visibilitychange', () => {
 });
 
 /**
- * Writes to an element by itself, at once and each second, without drawing the page anew.
+ * Writes to an element by itself, at once and each second, without drawing the page again.
  * @returns the ref of the element
  */
 export function useTicking<E extends Element>(update: (element: E) => void) {

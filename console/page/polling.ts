@@ -32,7 +32,7 @@ export interface PollOptions<T> {
 /**
  * Asks again and again, but only while the page is seen. After failures it waits longer each time, and a service that
  * comes back is found by itself.
- * @param ask what is asked; another function begins anew
+ * @param ask what is asked; another function begins again
  */
 export function usePolled<T>(ask: (signal: AbortSignal) => Promise<T>, options: PollOptions<T>): Polled<T> {
   const [state, setState] = useState<Omit<Polled<T>, 'refresh'>>(nothingYet);

@@ -40,8 +40,8 @@ export const fence = component<Fence>()(
 const inFlightFields = () => ({
   generation: count('How often the state of the path was contended.'),
   timeoutMs: nullable(count('How long the writer may take, in milliseconds.')),
-  commitId: nullable(text(`${MEANING.commitId} Null for a foreign client.`)),
-  writtenAt: nullable(instant('When the commit began. Null for a foreign client.')),
+  commitId: nullable(text(`${MEANING.commitId} Null for a third-party client.`)),
+  writtenAt: nullable(instant('When the commit began. Null for a third-party client.')),
 });
 
 const inFlight = component<InFlight>()(
@@ -61,7 +61,7 @@ const pathInFlight = component<PathInFlight>()(
     ...inFlightFields(),
     remainingMs: nullable(
       count(
-        'How much of the time of the writer was left when the service answered, in milliseconds. Null for a foreign client.',
+        'How much of the time of the writer was left when the service answered, in milliseconds. Null for a third-party client.',
       ),
     ),
   }),
@@ -87,7 +87,7 @@ export const commitView = component<CommitView>()(
     size: nullable(count('The size in bytes.')),
     contentType: nullable(text('The media type.')),
     metadata: nullable(texts('The metadata that callers put on the object.')),
-    commitId: nullable(text('The id of the commit that wrote the object. Null if a foreign client wrote it.')),
+    commitId: nullable(text('The id of the commit that wrote the object. Null if a third-party client wrote it.')),
     fence: nullable(fence),
     inFlight: nullable(inFlight),
   }),

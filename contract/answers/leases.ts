@@ -40,7 +40,7 @@ export const grant = component<LeaseGrant>()(
 
 const previous = component<Previous>()(
   'PreviousHolder',
-  'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost.',
+  'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
   z.strictObject({
     holder: holder(),
     fence: count(MEANING.fence),

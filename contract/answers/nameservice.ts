@@ -90,7 +90,7 @@ const commonFields = () => ({
   oversized: z.exactOptional(
     always(
       true,
-      'A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.',
+      'A third-party client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.',
     ),
   ),
 });

@@ -64,7 +64,7 @@ export const commitRequest = request(commitInput(), {
         },
       },
     },
-    waitSeconds: { description: 'How long to wait for a commit of a foreign client, in seconds.' },
+    waitSeconds: { description: 'How long to wait for a commit of a third-party client, in seconds.' },
   },
   rules: {
     allOf: [
@@ -102,7 +102,7 @@ export const resetFenceRequest = request(resetFenceInput(), {
         'The id of this reset: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',
     },
-    waitSeconds: { description: 'How long to wait for a commit of a foreign client, in seconds.' },
+    waitSeconds: { description: 'How long to wait for a commit of a third-party client, in seconds.' },
   },
 });
 

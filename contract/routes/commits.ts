@@ -77,7 +77,7 @@ export const COMMIT_ROUTES = [
     tag: 'Commits',
     summary: 'List commits in flight',
     description:
-      'Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of foreign clients.',
+      'Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of third-party clients.',
     request: readInFlightRequest,
     success: { 200: { description: 'A page of commits.', answer: inFlightPage } },
     errors: [],

@@ -41,7 +41,7 @@ export const STORAGE: Group = {
   noncurrentVersionDays: {
     default: '',
     description:
-      'Days after which S3 deletes versions of objects that a commit replaced. Empty: it keeps them for ever.',
+      'Days after which S3 deletes versions of objects that a commit replaced. Empty: it keeps them without end.',
     pattern: '^([1-9][0-9]{0,3})?$',
     constraint: 'must be a number of days, or empty',
   },

@@ -15,7 +15,7 @@ export const MEASURES = {
   ParkedMs: 'Milliseconds',
   /** How many tasks were parked. */
   Parked: 'Count',
-  /** Keys with somebody in line, and the oldest ticket of all, as the scheduled repair sees them. */
+  /** Keys with a line, and the oldest ticket of all, as the scheduled repair sees them. */
   KeysInLine: 'Count',
   OldestTicketAgeSeconds: 'Seconds',
   /** Runs of the scheduled repair that ended before they had seen every key with a line. */

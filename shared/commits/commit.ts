@@ -207,7 +207,7 @@ class Commit {
     if (this.#writes > 0) await this.#pauses.rest();
   }
 
-  /** The next try looks at the source again and copies parts anew, as S3 demands after a conflict. */
+  /** The next try looks at the source again and copies parts again, as S3 demands after a conflict. */
   async #dropContent(): Promise<void> {
     const content = this.#content;
     this.#content = undefined;

@@ -41,7 +41,7 @@ const observationKey = ({ path, expectedEtag }: Key): Item => ({
 
 /**
  * The first observation of a foreign record. It is kept in the commit table, so that the wait for an abandoned record
- * goes on between calls, and it begins anew with every generation of the record.
+ * goes on between calls, and it begins again with every generation of the record.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function observe(

@@ -33,7 +33,7 @@ export type SpareReason =
   | 'ageUnknown'
   /** Its TTL is faulty, so DynamoDB never deletes it, and the caller did not ask for such records by `neverDeletable`. */
   | 'neverDeletable'
-  /** The queue's own repair wakes or fails parked tasks. A task whose ticket vanished would wait for ever. */
+  /** The queue's own repair wakes or fails parked tasks. A task whose ticket vanished would wait without end. */
   | 'leftToQueue'
   /** It is a part of a ledger's record. The other parts are of no use without it. */
   | 'partOfRecord'
@@ -41,7 +41,7 @@ export type SpareReason =
   | 'fenceAhead'
   /** Its attributes cannot be compared, so the clean-up could not tell it from another record. */
   | 'unrecognisable'
-  /** The record has changed since the report, or somebody is in line for it. */
+  /** The record has changed since the report, or the key has a line. */
   | 'changed'
   /** Another client or DynamoDB has deleted it since the report. Of a permit: its holder gave it back, or others took its place. */
   | 'gone';

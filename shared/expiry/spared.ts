@@ -4,7 +4,7 @@ import type { CleanInput } from './inputs.ts';
 import type { Kind } from './kinds.ts';
 import { sourceOf } from './sources.ts';
 
-/** Judges ages anew, because a report may be old. @returns why the record is spared, or undefined */
+/** Judges ages again, because a report may be old. @returns why the record is spared, or undefined */
 export function reasonToSpare(
   row: ExpiredRow<Kind>,
   { olderThanSeconds, neverDeletable }: Pick<CleanInput, 'olderThanSeconds' | 'neverDeletable'>,

@@ -98,7 +98,7 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     return { won, record: current, arrivals: Number(current.waiters?.N) };
   }
 
-  /** If the record names no next waiter, a foreign client has deleted the record, and each call acts at once. */
+  /** If the record names no next waiter, a third-party client has deleted the record, and each call acts at once. */
   isNext(record: LeaseRecord, ticket: string): boolean {
     const { nextTicket } = record;
     return (isLeased(record) || this.isMarked(record)) && (nextTicket === undefined || nextTicket === ticket);

@@ -20,7 +20,7 @@ import { repairAgainAtTheEnd } from './watch.ts';
 /** One run does no more for one key, because one line of tasks that are gone must not delay the other keys. */
 const MAX_HAND_OFFS = 10;
 
-/** The line of a busy key of foreign clients is looked at again in the same run while its newest ticket is younger than this. */
+/** The line of a busy key of third-party clients is looked at again in the same run while its newest ticket is younger than this. */
 const YOUNG_MS = 600_000;
 
 /**
@@ -70,7 +70,7 @@ async function hasYoungWaiter(dependencies: LeaseDependencies, key: string, call
   return newest !== undefined && newest.parkedAt + YOUNG_MS > dependencies.clock.now();
 }
 
-/** The same for a lease that a foreign client held when the run came to its key. @returns whether such a client still holds it */
+/** The same for a lease that a third-party client held when the run came to its key. @returns whether such a client still holds it */
 export async function repairLeaseAgain(
   dependencies: LeaseDependencies,
   { key, repaired }: Pick<Looking, 'key' | 'repaired'>,

@@ -77,7 +77,7 @@ function nextFence(previous: number | undefined, now: number): number {
   return previous === undefined ? now : Math.max(previous + 1, now);
 }
 
-/** Another grant, its release, and a foreign client's take and delete are four requests, and hardly fit into this time. */
+/** Another grant, its release, and a third-party client's take and delete are four requests, and hardly fit into this time. */
 const PROMPT_MS = 50;
 
 /**

@@ -87,7 +87,7 @@ export interface Lock<Rec> {
   isMarked(record: Rec): boolean;
   /** Raises the mark for a waiter, unless the request has or had a grant. @param how `again`: the mark has already counted the waiter */
   mark(ticket: string, how: 'first' | 'again'): Promise<Marked<Rec>>;
-  /** Which mark this call must write. `first`: there was no record when the call joined. `lost`: a foreign client or TTL has removed the mark. */
+  /** Which mark this call must write. `first`: there was no record when the call joined. `lost`: a third-party client or TTL has removed the mark. */
   missingMark(record: Rec): 'first' | 'lost' | undefined;
   /** Writes the missing mark. */
   markBack(record: Rec, ticket: string): Promise<Marked<Rec>>;
@@ -142,7 +142,7 @@ export interface ParkingLock<Rec> extends Lock<Rec> {
   /**
    * Raises the mark for a task, unless its request has or had a grant.
    * @param over the current record, if it shows an expired grant of the request: such a grant does not prevent the mark
-   * @returns `isRuined`: a foreign client has overwritten the grant, so the mark can never be raised
+   * @returns `isRuined`: a third-party client has overwritten the grant, so the mark can never be raised
    */
   markTask(ticket: string, over?: Rec): Promise<Marked<Rec> & { isRuined?: boolean }>;
   /**

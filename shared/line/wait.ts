@@ -103,7 +103,7 @@ class Waiting<Rec> {
       // Another call may have seen the line empty, because this waiter is gone.
       if (missing === 'lost' && (await this.#readWaiter())) return true;
       this.#record = (await lock.markBack(this.#record, this.#ticket)).record;
-      // If a foreign client has overwritten an entry, the mark cannot be raised as long as that entry is there.
+      // If a third-party client has overwritten an entry, the mark cannot be raised as long as that entry is there.
       return lock.isMarked(this.#record) || this.#isDecided;
     }
     if (!isFree || this.#isStillFruitless) return false;

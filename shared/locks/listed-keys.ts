@@ -120,7 +120,7 @@ const VALUES: Record<Sort, (row: ListedKey) => string> = {
 
 const hasHolder = ({ state }: Pick<ListedKey, 'state'>): boolean => state === 'held' || state === 'expired';
 
-/** One page of a scan is answered in this time, as a rule. */
+/** One page of a scan is answered in this time, usually. */
 const LAST_PAGE_MS = 1000;
 
 const tooLarge = () =>

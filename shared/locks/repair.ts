@@ -18,7 +18,7 @@ export interface Repaired extends Counts {
 }
 
 /**
- * A foreign client does not hand its lease off, so the next caller takes it. While such a client holds a key with young tickets, the run goes on and
+ * A third-party client does not hand its lease off, so the next caller takes it. While such a client holds a key with young tickets, the run goes on and
  * looks at that key this often. Older tickets wait for the next run: if such clients keep a key busy, a parked task may never get it, and must not
  * keep the function running.
  */

@@ -17,7 +17,7 @@ import { changeKind } from './change-kind.ts';
 type Repairing = Looking & { fence: number | undefined };
 
 /**
- * Serves strangers: the waiters of a key that wait for the other kind of lock (docs/protocols/kinds.md#waiters-of-the-other-kind). A foreign client or TTL has
+ * Serves strangers: the waiters of a key that wait for the other kind of lock (docs/protocols/kinds.md#waiters-of-the-other-kind). A third-party client or TTL has
  * deleted the record under the line, and the next caller has made the key the other kind. If no caller has the key, the key changes its kind. Otherwise
  * tasks fail with WrongKind. Calls look at the record, and leave the line without this function.
  * @returns whether to look at the key again in this run

@@ -87,7 +87,7 @@ export async function handOff(
     ending = written.won ? [] : ending.filter(({ entry }) => entryOf(current, entry.name)?.version === entry.version);
     if (!written.won) {
       lost++;
-      // A foreign client or TTL has deleted the record. A waiter, or the schedule, makes the key a pool again.
+      // A third-party client or TTL has deleted the record. A waiter, or the schedule, makes the key a pool again.
       if (current.formed === undefined) return { granted, end: 'waits', record: current };
       if (isLeftToOther({ line, record: current, ending })) return { granted, end: 'waits', record: current };
       continue;

@@ -129,7 +129,7 @@ describe('holdfast status', () => {
     await proxy.stop();
   });
 
-  it.runIf(existsSync('/usr/bin/script'))('with --watch draws the list anew at a terminal', async () => {
+  it.runIf(existsSync('/usr/bin/script'))('with --watch draws the list again at a terminal', async () => {
     await using _ = await holdfast.acquire('screen/1', { ttlSeconds: 600 });
     // util-linux's script makes a terminal.
     const typed = `stty rows 24; timeout 1.5 '${process.execPath}' '${cli.file}' status screen/ --watch --interval 0.2; true`;

@@ -65,7 +65,7 @@ describe('every verb', () => {
     const script = Object.entries(VERBS).map(([name, verb]) => {
       expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
       expect(verb.example).toContain(`holdfast ${name}`);
-      // It serves until somebody ends it, and so it must have begun.
+      // It serves until a user ends it, and so it must have begun.
       const served = `${verb.example} >address & until [ -s address ]; do sleep 0.1; done; kill $!; wait $!`;
       return `${name === 'console' ? served : verb.example}\necho "exit $?: ${name}" >&2`;
     });

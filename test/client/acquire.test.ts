@@ -102,7 +102,7 @@ describe('one acquisition', () => {
     expect(outcome.lease?.held).toBe(true);
   });
 
-  it('begins anew where the grant came too late to be used', async () => {
+  it('begins again where the grant came too late to be used', async () => {
     const { by, acquire, plan, service, asked } = world();
     plan((sent) => {
       by.block(60_000);
@@ -181,7 +181,7 @@ describe('a wait', () => {
     expect(at.map((ms) => ms - from)).toEqual([0, 0, 20_000, 40_000]);
   });
 
-  it('sends along what the service asks for, such as its place in line, until it asks anew', async () => {
+  it('sends along what the service asks for, such as its place in line, until it asks again', async () => {
     const { by, acquire, plan, asked, events } = world();
     const place = (ticket: string) => (sent: Sent) =>
       sent.fail('LeaseHeld', {
@@ -254,7 +254,7 @@ describe('a wait', () => {
     expect(asked().at(-1)).toMatchObject({ ticket: 'ticket-1' });
   });
 
-  it('goes on for ever where that is wanted, and after failures', async () => {
+  it('goes on without end where that is wanted, and after failures', async () => {
     const { by, acquire, service, plan } = world();
     let lost = 0;
     service.reply = (sent) => {

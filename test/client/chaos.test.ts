@@ -34,7 +34,7 @@ it.each<[string, Line[], Left[], keyof Broken]>([
   ['one fence for two', [step(1, 10, 'a'), step(1, 11, 'b')], [], 'overlaps'],
   ['an error that nobody expects', [failure('TypeError')], [], 'surprises'],
   ['a lease that is left', [], [left('expired', 'a')], 'leasesLeft'],
-  ['a lease that somebody goes on extending', [], [left('held', 'a')], 'leasesLeft'],
+  ['a lease that a caller goes on extending', [], [left('held', 'a')], 'leasesLeft'],
 ])('it finds %s', (_, lines, leases, kind) => {
   const found = Object.entries(broken(lines, leases, { killed: none, copies: none })).filter(
     ([, cases]) => cases.length > 0,

@@ -28,7 +28,7 @@ const normal = ({ operation, payload }: Sent) =>
   operation === 'release' ? { key: 'k', released: true } : grantOf(payload);
 
 describe('a service that does not answer as it should', () => {
-  it('holds nothing by an answer that is no grant, and makes nobody ask for ever', async () => {
+  it('holds nothing by an answer that is no grant, and makes nobody ask without end', async () => {
     const { by, service, acquire } = world();
     service.reply = ({ operation }) => (operation === 'release' ? { key: 'k', released: false } : { key: 'k' });
     const outcome = acquire({ timeoutMs: 5000 });
@@ -45,7 +45,7 @@ describe('a service that does not answer as it should', () => {
     expect(lease.held).toBe(false);
   });
 
-  it('is not asked for ever where every grant comes too late', async () => {
+  it('is not asked without end where every grant comes too late', async () => {
     const { by, service, acquire } = world();
     service.reply = (sent) => {
       if (sent.operation === 'acquire') by.block(3000);
@@ -67,7 +67,7 @@ describe('a service that does not answer as it should', () => {
     expect(by.timers).toEqual([]);
   });
 
-  it('had ended an unseen grant: the caller asks anew, unless an operator refused the wait', async () => {
+  it('had ended an unseen grant: the caller asks again, unless an operator refused the wait', async () => {
     const { by, service, acquire } = world();
     const answers = [
       (sent: Sent) => sent.fail('Unreachable'),

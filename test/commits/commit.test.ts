@@ -257,7 +257,7 @@ describe('read', async () => {
     expect((await read('shown')).inFlight).toBeNull();
   });
 
-  it('shows an object whose marks somebody has cut', async () => {
+  it('shows an object whose marks another client has cut', async () => {
     await commit({ path: 'cut', ifNoneMatch: '*', body: 'one', commitId: 'c', fence: { key: 'k', token: 1 } });
     const [tag = ''] = (await world.rawMetadata('cut'))['holdfast-commits']?.split(' ') ?? [];
     await world.rawPut('cut', 'one', { Metadata: { 'holdfast-commits': tag } });

@@ -109,7 +109,7 @@ describe('a foreign record', async () => {
     ['generation', { generation: 1 }],
     ['ttl, as of a record that TTL removed and another began', { ttl: 2_000_000_001 }],
     ['timeout', { timeout: 10_000 }],
-  ])('is waited for anew when it has another %s', async (_, change) => {
+  ])('is waited for again when it has another %s', async (_, change) => {
     const path = `moved/${Object.keys(change)}`;
     await putRecord(foreignRecord(path));
     await failure(create(path));
@@ -231,7 +231,7 @@ describe('a foreign record', async () => {
     expect(await create('odd')).toMatchObject({ generation: 1 });
   });
 
-  it('that moves with every look is asked about with rests, and not for ever', async () => {
+  it('that moves with every look is asked about with rests, and not without end', async () => {
     const path = 'moving';
     const { commit, records } = world.another();
     let generation = 0;
@@ -323,7 +323,7 @@ describe('our own record', async () => {
     expect(world.clock.now() > before).toBe(restsFirst);
   });
 
-  it.each(['answered', 'without an answer'])('that TTL removes under a take-over is begun anew (%s)', async (how) => {
+  it.each(['answered', 'without an answer'])('that TTL removes under a take-over is begun again (%s)', async (how) => {
     const path = `removed/${how}`;
     const { commit, records } = world.another();
     await world.putRecord({ ...foreignRecord(path), commit_id: { S: 'dead' } });
@@ -357,7 +357,7 @@ describe('our own record', async () => {
     expect(records.sent).toEqual(['PutItem', 'PutItem']);
   });
 
-  it('that never yields is asked for with rests, and not for ever', async () => {
+  it('that never yields is asked for with rests, and not without end', async () => {
     const { commit, records } = world.another();
     await world.putRecord({ ...foreignRecord('stuck'), commit_id: { S: 'dead' } });
     records.faultsOf.PutItem = Array.from({ length: 1000 }, (_, i) => async (send: () => Promise<unknown>) => {

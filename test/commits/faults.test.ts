@@ -456,7 +456,7 @@ describe('what S3 answers', async () => {
     }
   });
 
-  it('409 begins a multipart upload anew', async () => {
+  it('409 begins a multipart upload again', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.CompleteMultipartUpload = [conflict];
     await commit({ path: '409-parts', ifNoneMatch: '*', source: await world.stage(LARGE) });
@@ -465,7 +465,7 @@ describe('what S3 answers', async () => {
     expect(await world.body('409-parts')).toBe(LARGE);
   });
 
-  it('a multipart upload that is gone is begun anew', async () => {
+  it('a multipart upload that is gone is begun again', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.CompleteMultipartUpload = [{ name: 'NoSuchUpload', status: 404 }];
     const input = { path: 'no-such-upload', ifNoneMatch: '*', source: await world.stage(LARGE) };

@@ -248,7 +248,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     expect((await read(seen.path)).fence).toEqual(job(3));
     // Under the same id nothing else is done.
     expect((await failure(resetFence({ ...input, fence: null }))).code).toBe('InvalidRequest');
-    expect(await failure(resetFence(input, call({ principal: 'somebody else' })))).toMatchObject({
+    expect(await failure(resetFence(input, call({ principal: 'another caller' })))).toMatchObject({
       code: 'InvalidRequest',
     });
   });

@@ -54,7 +54,7 @@ const HEARTBEAT = partOf(current, ['/v1/leases/heartbeat']);
 const COMMIT = partOf(current, ['/v1/commits']);
 
 describe('a difference', () => {
-  /** A comparison resolves every reference anew, so each case has the part that it is about, and no more. */
+  /** A comparison resolves every reference again, so each case has the part that it is about, and no more. */
   const breaking = (before: Document, change: (document: Document) => void) => {
     const changed = structuredClone(before);
     change(changed);

@@ -3,7 +3,7 @@ import { configured, released, template } from '../support/stack/template.ts';
 
 /**
  * What is deployed changes only on purpose: the template must be the one that template.summary.txt describes. When it
- * is meant to differ, write the summary anew, and read the difference before you commit it:
+ * is meant to differ, write the summary again, and read the difference before you commit it:
  *
  *     npx vitest run test/deployment/template.test.ts --update
  */

@@ -186,8 +186,8 @@ describe('clean', () => {
     ],
     [
       'changed',
-      (world) => world.putCommit(commitRecord('anew', SECONDS)),
-      (world) => world.putCommit(commitRecord('anew', SECONDS + 9999)),
+      (world) => world.putCommit(commitRecord('again', SECONDS)),
+      (world) => world.putCommit(commitRecord('again', SECONDS + 9999)),
     ],
     [
       'changed',

@@ -149,7 +149,7 @@ describe('the clean-up spares a permit', () => {
     expect((await read('taken')).holders).toMatchObject([{ holder: 'other' }]);
   });
 
-  it('while somebody is in line: the line takes its place', async () => {
+  it('while a waiter is in line: the line takes its place', async () => {
     const line = await poolLineWorld();
     const { expiry, cleanNow } = await reportsOver(line);
     await line.acquire({ key: 'wanted', holder: 'dead', limit: 2, ttlSeconds: 60 });

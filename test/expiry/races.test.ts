@@ -45,7 +45,7 @@ const direct = testClient();
 
 type Item = Record<string, AttributeValue>;
 
-/** What somebody was granted, or has written, and still counts on. */
+/** What a caller was granted, or has written, and still counts on. */
 interface Alive {
   what: string;
   /** The attribute that says whose the record is. */

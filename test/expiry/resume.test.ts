@@ -262,7 +262,7 @@ describe('a report', () => {
     expect(world.items.sent.filter((command) => command === 'UpdateItem').length).toBeGreaterThan(5);
   });
 
-  it('is given up after a day, can still be read, and the next one begins anew', async () => {
+  it('is given up after a day, can still be read, and the next one begins again', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
     world.clock.advance(24 * 3_600_000 - 1);
@@ -275,7 +275,7 @@ describe('a report', () => {
     expect((await world.read()).reportId).toBe(next.reportId);
   });
 
-  it('of other tables begins anew: of the next deployment, or of another one with the same bucket', async () => {
+  it('of other tables begins again: of the next deployment, or of another one with the same bucket', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
     const { waitersTable: _, ...others } = await newPlaces();

@@ -124,7 +124,7 @@ describe('acquire', () => {
     expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
   });
 
-  it('says so where no fence can rise above the one on record, and does not try for ever', async () => {
+  it('says so where no fence can rise above the one on record, and does not try without end', async () => {
     await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
     const sent = await sentBy(async () => {
       const { code, context } = await failure(acquire({ key: 'top', waitSeconds: 5 }));
@@ -133,7 +133,7 @@ describe('acquire', () => {
     expect(sent).toEqual(['PutItem']);
   });
 
-  it('grants the request of an expired grant anew, with a higher fence', async () => {
+  it('grants the request of an expired grant again, with a higher fence', async () => {
     const first = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
     clock.advance(2501);
     const second = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });

@@ -25,7 +25,7 @@ const first = () => acquire({ key: newKey(), holder: 'first' });
 const ofB = (key: string) => ({ key, holder: 'b', requestId: 'r' });
 const lost = (reason: string) => ({ code: 'LeaseLost', context: { reason } });
 
-/** Its holder releases it, and another takes it. A foreign client has dropped the mark, so the release looks at no line. */
+/** Its holder releases it, and another takes it. A third-party client has dropped the mark, so the release looks at no line. */
 async function passedOn(key: string) {
   const { waiters: _, ...unmarked } = (await rawItem(key)) ?? {};
   await putRaw(unmarked);

@@ -63,14 +63,14 @@ describe('a reply that is lost after the write has landed', () => {
     expect(await breakLease({ key: 'lost-break', fence })).toMatchObject({ broken: true });
   });
 
-  it('release, and somebody else takes the key before the next try: not said to have been taken from its holder', async () => {
+  it('release, and another caller takes the key before the next try: not said to have been taken from its holder', async () => {
     const grant = await acquire({ key: 'lost-then-taken' });
     requests.faults = [lostBefore(() => other.acquire({ key: 'lost-then-taken', holder: 'other' }))];
     expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'unknown' });
     expect(await release(grant)).toEqual({ key: 'lost-then-taken', released: false, reason: 'taken' });
   });
 
-  it('break, and somebody else takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
+  it('break, and another caller takes the key before the next try: OutcomeUnknown, and then what is there', async () => {
     const { fence } = await acquire({ key: 'broken-then-taken' });
     requests.faults = [lostBefore(() => other.acquire({ key: 'broken-then-taken', holder: 'other' }))];
     expect((await failure(breakLease({ key: 'broken-then-taken', fence }))).code).toBe('OutcomeUnknown');
@@ -296,7 +296,7 @@ describe('a fault of our own', () => {
   });
 });
 
-describe('a caller that hangs up while it waits inside acquire', () => {
+describe('a caller that disconnects while it waits inside acquire', () => {
   it('leaves a grant that lapses with its ttl', async () => {
     const first = await acquire({ key: 'hung-up', holder: 'first' });
     clock.at(clock.now() + 1000, () => release(first));

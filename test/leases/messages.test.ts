@@ -75,8 +75,8 @@ describe('a task that is granted the lease and dies', () => {
 });
 
 it('no message is sent for a lease that never expires, nor for a grant without a task behind it', async () => {
-  await putRaw({ key: { S: 'for ever' }, lease_version: { S: 'v' } });
-  await park({ key: 'for ever' });
+  await putRaw({ key: { S: 'without end' }, lease_version: { S: 'v' } });
+  await park({ key: 'without end' });
   const [beforeTask, beforeCall] = [await acquire({ key: 'alone' }), await acquire({ key: 'a caller alone' })];
   await park({ key: 'alone' });
   await joinLine('a caller alone', 'r');

@@ -70,7 +70,7 @@ it('the unnotified task of a released lease receives LeaseLost when the next tas
   steps.faults.SendTaskSuccess = ['refused'];
   await release(first);
   const shared = await acquire(asked);
-  const { waiters: _, ...unmarked } = (await rawItem(asked.key)) ?? {}; // a foreign client has dropped the mark
+  const { waiters: _, ...unmarked } = (await rawItem(asked.key)) ?? {}; // a third-party client has dropped the mark
   await putRaw(unmarked);
   expect(await release(shared)).toMatchObject({ released: true });
   expect(task.state).toBe('waiting');

@@ -55,7 +55,7 @@ describe('a transfer', () => {
     const { task } = await park({ key });
     const { task: next } = await park({ key });
     const { lease_version: _, ...free } = (await rawItem(key)) ?? {};
-    await putRaw(free as never); // as the release of a foreign client leaves it
+    await putRaw(free as never); // as the release of a third-party client leaves it
     let arrive = async (): Promise<unknown> => undefined;
     const delayed = async (send: () => Promise<unknown>) => {
       arrive = send;

@@ -127,7 +127,7 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await sentBy(() => release(grantOf(holder.task)))).toEqual(QUICK);
     const record = await rawItem(key);
     for (const name of ['execution', 'data', 'next_ticket', 'next_tickets']) expect(record).not.toHaveProperty(name);
-    expect(record?.waiters).toBeDefined(); // somebody may have joined since the look
+    expect(record?.waiters).toBeDefined(); // a waiter may have joined since the look
     expect(await release({ key, leaseId: record?.lease_id?.S ?? '' })).toMatchObject({ released: true });
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
@@ -137,7 +137,7 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await sentBy(() => release(grant, call({ timeLeftMs: () => 2000 })))).toEqual(QUICK);
   });
 
-  it('is repeated in vain: another has the lease', async () => {
+  it('is repeated without effect: another has the lease', async () => {
     const { key, grant } = await lineOf(1);
     expect(await release(grant)).toEqual({ key, released: true });
     expect(await release(grant)).toEqual({ key, released: false, reason: 'taken' });

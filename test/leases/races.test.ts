@@ -18,7 +18,7 @@ let interleaver: Interleaver;
 // One client for all rounds: its gate asks whichever interleaver runs now.
 new Interleaver(Math.random).gate.call({ turn: () => interleaver.turn() } as Interleaver, dynamodb);
 
-/** When somebody could rightly believe to hold the lease, in true time, counted as the README tells callers to. */
+/** When a caller could rightly believe to hold the lease, in true time, counted as the README tells callers to. */
 interface Tenure {
   leaseId: string;
   fence: number;

@@ -263,7 +263,7 @@ describe('a grant that was delivered, or whose request had it otherwise, is reme
   );
 });
 
-it('a task whose grant expired keeps its position, whatever a foreign client wrote about the end of that grant', async () => {
+it('a task whose grant expired keeps its position, whatever a third-party client wrote about the end of that grant', async () => {
   const key = 'expired, and said to be broken';
   const { first, task } = await unnotified({ key, ttlSeconds: 5, parkSeconds: 3600 });
   await world.putRaw({ ...(await rawItem(key)), broken_at: { N: String(clock.now()) } } as never);

@@ -192,7 +192,7 @@ describe('a call in line that finds the lease free', () => {
     // At four tenths of what chance may bring, a call looks after 29 milliseconds, and leaves the lease to others for ten.
     ['after it has left the lease to others', 0.4, 29 + 10],
     ['at once if chance makes it the first', 0, FIRST_LOOK_MS],
-  ])('a call takes a lease whose record a foreign client deleted, %s', async (_, chance, waitedMs) => {
+  ])('a call takes a lease whose record a third-party client deleted, %s', async (_, chance, waitedMs) => {
     const { key } = await held();
     inFirstLook(() => deleteRaw(key));
     expect(await played(() => steady(key, {}, chance))).toMatchObject({ holder: 'b', previous: null, waitedMs });

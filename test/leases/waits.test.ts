@@ -144,7 +144,7 @@ describe('where the concurrency of acquire is reserved', () => {
     expect((await refusedAt(3)).ms).toBeGreaterThanOrEqual(2000);
   });
 
-  it('the record stays small, and begins anew after a minute without a wait', async () => {
+  it('the record stays small, and begins again after a minute without a wait', async () => {
     const world = await reservedWorld();
     const { acquire, timeline, rawItem } = world;
     await acquire({ key: 'k', ttlSeconds: 86_400 });

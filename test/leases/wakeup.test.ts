@@ -129,7 +129,7 @@ async function interleave(seed: number, happened: Record<string, number>): Promi
 const keyOf = (seed: number) => `wake-up ${seed}`;
 const leaseIdOf = (seed: number) => `lease of ${seed}`;
 
-/** What is let go. Every second time somebody was parked and has gone, and the mark is still there. */
+/** What is let go. Every second time a task was parked and has gone, and the mark is still there. */
 async function lease(seeds: number[]): Promise<void> {
   const acquiredAt = clock.now();
   const rest = { holder: 'first', principal: undefined, data: undefined, execution: undefined, target: undefined };

@@ -355,7 +355,7 @@ export async function callers(lineWorld: LineWorld) {
       expect(await acquire({ key, holder: 'c' })).toMatchObject({ holder: 'c' });
     });
 
-    it('a call has the lock if a foreign client deletes the record', async () => {
+    it('a call has the lock if a third-party client deletes the record', async () => {
       const key = newKey();
       await acquire({ key, holder: 'first', ttlSeconds: 60 });
       const [grant] = await timeline.play(
@@ -366,7 +366,7 @@ export async function callers(lineWorld: LineWorld) {
       await release(grant);
     });
 
-    it('a call puts back the mark that a foreign client removes', async () => {
+    it('a call puts back the mark that a third-party client removes', async () => {
       const key = newKey();
       const held = await acquire({ key, holder: 'first', ttlSeconds: 60 });
       const [grant, , marked] = await timeline.play(

@@ -164,7 +164,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(task.state).toBe('succeeded');
     });
 
-    it('the schedule puts back the mark that a foreign client removed', async () => {
+    it('the schedule puts back the mark that a third-party client removed', async () => {
       const key = newKey();
       const first = await acquire({ key, ttlSeconds: 600 });
       const { task } = await park({ key });

@@ -299,7 +299,7 @@ describe('the quota of a namespace', () => {
     expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: false });
   });
 
-  it('is not known from a count of the future, by a clock that was wrong, and is counted anew', async () => {
+  it('is not known from a count of the future, by a clock that was wrong, and is counted again', async () => {
     const { park, repair, clock, rawItem, putRaw } = await fullWorld();
     const counted = await rawItem('holdfast:full-namespaces');
     const ahead = { N: `${clock.now() + 3_600_000}` };

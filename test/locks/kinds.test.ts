@@ -306,7 +306,7 @@ describe('the calls of operators and callers name no kind', () => {
 });
 
 describe('waiters of the other kind', () => {
-  /** A foreign client deletes the record under a line, and the next caller makes the key the other kind. */
+  /** A third-party client deletes the record under a line, and the next caller makes the key the other kind. */
   const overtaken = async (key: string, own: object, other: object) => {
     await acquire({ key, holder: 'gone', ...own });
     const task = await park({ key, holder: 'waits', ...own });
@@ -398,7 +398,7 @@ describe('the names of keys', () => {
     expect(line.filter(({ ticket }) => ticket?.S?.startsWith(EXECUTION_ROW))).toHaveLength(1);
   });
 
-  it('a record that a foreign client writes is never a pool', async () => {
+  it('a record that a third-party client writes is never a pool', async () => {
     await dynamodb.send(
       new PutItemCommand({
         TableName: dependencies.table,
@@ -413,7 +413,7 @@ describe('the names of keys', () => {
     ['fence', 'is a text', { formed: { N: '5' }, fence: { S: '5' }, used: { N: '0' } }],
     ['used', 'is a text', { formed: { N: '5' }, fence: { N: '5' }, used: { S: '0' } }],
   ])(
-    'a pool of a foreign client whose %s %s is refused to calls of both kinds by that name',
+    'a pool of a third-party client whose %s %s is refused to calls of both kinds by that name',
     async (name, _, parts) => {
       const key = `strange ${name}`;
       await dynamodb.send(

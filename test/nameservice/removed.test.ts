@@ -28,7 +28,7 @@ describe('a write whose answer was lost, and whose alias an administrator remove
     { op: 'fastForwardCommit', ...pointer },
     { op: 'retract' },
     { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'indexing', v: 2 } },
-  ])('$op is an unknown outcome, and makes nothing anew', async (op) => {
+  ])('$op is an unknown outcome, and makes nothing again', async (op) => {
     await init(alias);
     world.requests.faults = [landAndRemove];
     const { code, context } = await failure(publish({ ...op, alias, requestId: 'mine' }));

@@ -136,7 +136,7 @@ describe('a concern that got lost under its meta', () => {
     expect([code, context.actual]).toEqual(['Conflict', null]);
   });
 
-  it("never conflicts with an unborn ref for ever: the loser's actual can be expected", async () => {
+  it("never conflicts with an unborn ref without end: the loser's actual can be expected", async () => {
     await init('unborn');
     await deleteRaw('unborn:main', 'head');
     const cas = (expected: object | null) =>
@@ -167,20 +167,20 @@ describe('a concern that got lost under its meta', () => {
     expect((await rawItems('lost-gs:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
   });
 
-  it('of a graph source is restored where it is defined anew: each item, and what `meta` lacks', async () => {
-    await source('defined anew');
-    for (const concern of ['index', 'status', 'config']) await deleteRaw('defined anew:main', concern);
-    const [{ retracted: _, ...meta } = {}] = await rawItems('defined anew:main');
+  it('of a graph source is restored where it is defined again: each item, and what `meta` lacks', async () => {
+    await source('defined again');
+    for (const concern of ['index', 'status', 'config']) await deleteRaw('defined again:main', concern);
+    const [{ retracted: _, ...meta } = {}] = await rawItems('defined again:main');
     await putRaw(meta);
-    await source('defined anew');
-    const record = await lookUp('defined anew');
+    await source('defined again');
+    const record = await lookUp('defined again');
     expect(record).toMatchObject({
       retracted: false,
       index: { address: null, t: 0 },
       status: { state: 'ready', v: 1 },
     });
     expect(record).not.toHaveProperty('missing');
-    expect((await rawItems('defined anew:main'))[2]).toMatchObject({ sk: { S: 'meta' }, retracted: { BOOL: false } });
+    expect((await rawItems('defined again:main'))[2]).toMatchObject({ sk: { S: 'meta' }, retracted: { BOOL: false } });
   });
 
   it('an item without its t is below every t', async () => {

@@ -71,7 +71,7 @@ describe('a write of the line that is lost', () => {
     expect([b, over, c].map(({ task }) => task.state)).toEqual(['succeeded', 'failed', 'waiting']);
   });
 
-  it('while somebody comes keeps the mark, and those in line come in in their order', async () => {
+  it('while a waiter comes keeps the mark, and those in line come in in their order', async () => {
     const { x, y, tasks, states } = await crowded('arrival');
     let late: Awaited<ReturnType<typeof park>> | undefined;
     beforeUpdate(2, async () => {
@@ -330,7 +330,7 @@ describe('a write of the line that is lost', () => {
 });
 
 describe('a write of the line that is won', () => {
-  it('and ended somebody looks again without a query, unless somebody came', async () => {
+  it('and ended a permit looks again without a query, unless a waiter came', async () => {
     const { y, states } = await crowded('again');
     await release(y);
     expect([states(), queries()]).toEqual([['succeeded', 'succeeded', 'waiting'], 1]);

@@ -25,7 +25,7 @@ it('a break that waits has an unknown outcome if its answer is lost and the hold
   expect(await failure(late)).toMatchObject({ code: 'OutcomeUnknown' });
 });
 
-it('a break that waits reports a part of the entry that a foreign client wrote with another type', async () => {
+it('a break that waits reports a part of the entry that a third-party client wrote with another type', async () => {
   const { key, fence } = await acquire({ key: 'odd', limit: 1 });
   const [name, value] = Object.entries((await rawItem(key)) ?? {}).find(([one]) => one.startsWith('h')) ?? [];
   await world.setRaw(key, name ?? '', { M: { ...value?.M, c: { S: 'odd' } } });

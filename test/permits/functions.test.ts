@@ -33,7 +33,7 @@ it('the function repairQueues passes a permit to its target if the event of the 
   expect(await holdersOf(key)).toMatchObject([{ holder: 'h', execution: target }]);
 });
 
-it('the function repairQueues makes a pool of a free lease for a task whose record a foreign client has deleted', async () => {
+it('the function repairQueues makes a pool of a free lease for a task whose record a third-party client has deleted', async () => {
   const key = 'changed';
   await throughTask(acquire, { key, holder: 'h', limit: 1 });
   const task = steps.newTask();

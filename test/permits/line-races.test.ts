@@ -13,7 +13,7 @@ const world = await poolLineWorld({ clock: timeline });
 const { acquire, park, release, repairLine, read, rows, requests, steps, grantOf } = world;
 afterAll(() => steps.stop());
 
-/** When somebody could rightly believe to hold a permit. */
+/** When a caller could rightly believe to hold a permit. */
 interface Tenure {
   holder: string;
   fence: number;

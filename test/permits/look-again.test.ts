@@ -121,7 +121,7 @@ describe('a call that meets a line and does not wait', () => {
     expect(requests.sent).toEqual(['UpdateItem', 'Query']);
   });
 
-  it('looks at it once too where nobody was in it, and somebody came before it asked again', async () => {
+  it('looks at it once too where nobody was in it, and a waiter came before it asked again', async () => {
     const terms = { key: 'came again', limit: 2, ttlSeconds: 600 };
     await acquire({ ...terms, holder: 'x' });
     await leaveMark(terms);

@@ -125,7 +125,7 @@ describe('beyond the quota of the line, a task', () => {
   });
 });
 
-it('a task receives LeaseLost if a foreign client has written over the permit of its request', async () => {
+it('a task receives LeaseLost if a third-party client has written over the permit of its request', async () => {
   const asked = { key: 'own, foreign', holder: 'h', limit: 1, requestId: 'r' };
   const { leaseId } = await acquire(asked);
   await setRaw(asked.key, `h${leaseId.split('.')[1]}`, { S: 'text' });

@@ -117,7 +117,7 @@ export async function startProxy(target: string, random: () => number): Promise<
   };
 
   const listening = await listen((request, response) => {
-    handle(request, response).catch(() => request.socket.destroy()); // a killed process hangs up
+    handle(request, response).catch(() => request.socket.destroy()); // a killed process disconnects
   });
   return {
     ...listening,

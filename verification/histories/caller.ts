@@ -13,7 +13,7 @@ export interface Surroundings {
   service: FaultyService;
   /** The machines that functions run on. */
   clocks: MachineClock[];
-  /** Clocks of foreign clients. */
+  /** Clocks of third-party clients. */
   foreignClock: MachineClock;
   entries: Entry[];
   counts: FaultCounts;
@@ -68,7 +68,7 @@ const REAL_TIMEOUT_MS = 3_600_000;
 /** What an HTTP API waits for a function. */
 const GATEWAY_TIMEOUT_MS = 30_000;
 
-/** Someone who uses the service: through its real handlers, or, as a foreign client, through the stores. */
+/** Someone who uses the service: through its real handlers, or, as a third-party client, through the stores. */
 export class Caller {
   readonly name: string;
   readonly world: Surroundings;
@@ -118,14 +118,14 @@ export class Caller {
     return this.#faults.strikes(kind, probability);
   }
 
-  /** Somebody whom this caller sets going, in a thread of its own, and whose faults are as frequent as its own. */
+  /** An actor whom this caller sets going, in a thread of its own, and whose faults are as frequent as its own. */
   start(name: string, work: (one: Caller) => Promise<void>): void {
     const one = new Caller(name, this.world);
     one.begin({ seed: Math.floor(this.random() * 2 ** 31), faultRate: this.#faults.rate, mostly: this.#mostly });
     this.world.simulation.spawn(name, {}, () => work(one));
   }
 
-  /** What is recorded of somebody besides his calls: he waits for `tell`, with what came of it. */
+  /** What is recorded of an actor besides its calls: it waits for `tell`, with what came of it. */
   note(
     call: string,
     input: Readonly<Record<string, unknown>>,
@@ -161,7 +161,7 @@ export class Caller {
   }
 
   /**
-   * What a foreign client does, in a history entry of its own. `work` may end with undefined where the client died in
+   * What a third-party client does, in a history entry of its own. `work` may end with undefined where the client died in
    * the middle, and so may the whole.
    */
   async foreign<Result extends object>(

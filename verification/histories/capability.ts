@@ -12,7 +12,7 @@ export interface Capability {
   occasional?: number;
   /** One thing that a caller does, on few keys, as `caller.random` decides. */
   act(caller: Caller): Promise<void>;
-  /** The same of a foreign client that shares the stores; absent where there is none. */
+  /** The same of a third-party client that shares the stores; absent where there is none. */
   actForeign?(caller: Caller): Promise<void>;
   /** Actors besides the callers, such as a schedule. */
   others?: readonly Other[];

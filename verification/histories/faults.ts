@@ -1,4 +1,4 @@
-/** What can happen to one request between a function, or a foreign client, and a store. */
+/** What can happen to one request between a function, or a third-party client, and a store. */
 export const REQUEST_FAULTS = [
   'lostBefore',
   'lostReply',

@@ -5,7 +5,7 @@ export interface Entry {
   id: number;
   /** Who called: `client 1`, `rust 0`, `operator`. A client that died and began again is the same caller. */
   actor: string;
-  /** Whether it is a client of another make, which goes to the tables itself. */
+  /** Whether it is a third-party client, which goes to the tables itself. */
   foreign: boolean;
   /** The call: `acquire`, `commit`, `publish`. */
   call: string;

@@ -65,7 +65,7 @@ export interface FaultyService {
    * @param world the seed says which half of the functions is that of the release before. Without a seed, none is
    */
   begin(world?: { quotas?: Quotas | undefined; seed?: number }): Promise<void>;
-  /** Clients with faults. Foreign clients use them to reach the stores directly. */
+  /** Clients with faults. Third-party clients use them to reach the stores directly. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
   /** Sends each request once. */

@@ -189,7 +189,7 @@ class Request {
 
   #possible(): RequestFault[] {
     const isWrite = /^(Put|Update|Delete|Transact|Send)/.test(this.#command);
-    // A client of another make stalls and dies in its own way. An unconditional PUT that arrives a minute late is beyond what its protocol stands.
+    // A third-party client stalls and dies in its own way. An unconditional PUT that arrives a minute late is beyond what its protocol stands.
     const foreign = ['lostBefore', 'lostReply', 'slow', 'delayed', 'throttled', 'error500', 'reset'];
     return REQUEST_FAULTS.filter((kind) => {
       if (this.#sender.entry.foreign)

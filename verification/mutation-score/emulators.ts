@@ -3,7 +3,7 @@ import type { TestProject } from 'vitest/node';
 
 /**
  * Stryker kills a process of tests that hangs, and its emulators would outlive it: so they belong to the command. Each process has a DynamoDB
- * of its own, until one is started anew after a mutant that hung: one would keep all of them waiting.
+ * of its own, until one is started again after a mutant that hung: one would keep all of them waiting.
  */
 export default function setup(project: TestProject): void {
   // Where Stryker's packages are installed, vitest is theirs here, and does not know what the tests provide.

@@ -13,7 +13,7 @@ type Config = Extract<WorkerRequest, { type: 'start' }>['context']['config'];
 let thread: ThreadsPoolWorker | undefined;
 
 /**
- * Keeps the worker thread from one run of vitest to the next, with the AWS SDK and the product loaded. Stryker runs vitest anew for
+ * Keeps the worker thread from one run of vitest to the next, with the AWS SDK and the product loaded. Stryker runs vitest again for
  * each mutant, and vitest starts a worker for each run: loading would be nine tenths of the time.
  */
 export const lastingWorker = () => ({

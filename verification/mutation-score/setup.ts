@@ -11,7 +11,7 @@ declare module 'vitest' {
     activeMutant: string | undefined;
     /** Whether the mutant is there while files of tests load. */
     isEarly: boolean;
-    /** Whether it is evaluated while modules load, so that they must be loaded anew. */
+    /** Whether it is evaluated while modules load, so that they must be loaded again. */
     reloads: boolean;
   }
   interface TaskMeta {

@@ -187,7 +187,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("seen === 'taken' && (outcome.unanswered", "seen === 'broken' && (outcome.unanswered")],
     test: {
       file: 'test/leases/faults.test.ts',
-      name: 'release, and somebody else takes the key before the next try: not said to have been taken from its holder',
+      name: 'release, and another caller takes the key before the next try: not said to have been taken from its holder',
     },
   },
   {
@@ -463,17 +463,17 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
-      name: 'publishCommit is an unknown outcome, and makes nothing anew',
+      name: 'publishCommit is an unknown outcome, and makes nothing again',
     },
   },
   {
-    name: 'a ledger is made anew by a call whose first try may have raised it',
+    name: 'a ledger is made again by a call whose first try may have raised it',
     changes: [
       change('if (outcome.unanswered) return repeatOrLost(write, { actual: null, unanswered: true }, target);', ''),
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
-      name: 'fastForwardCommit is an unknown outcome, and makes nothing anew',
+      name: 'fastForwardCommit is an unknown outcome, and makes nothing again',
     },
   },
   {
@@ -731,7 +731,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the clean-up ends a permit whose place the line is to give',
     changes: [change('isReported(identity), isUnmarked)', 'isReported(identity))')],
-    test: { file: 'test/expiry/permits.test.ts', name: 'while somebody is in line: the line takes its place' },
+    test: { file: 'test/expiry/permits.test.ts', name: 'while a waiter is in line: the line takes its place' },
   },
   {
     name: 'the report takes a pool for an expired lease',

@@ -345,7 +345,7 @@ export const POOLS: Mutation[] = [
     ),
   ),
   byTest(
-    'a permit that was taken over counts as one that a foreign client has overwritten',
+    'a permit that was taken over counts as one that a third-party client has overwritten',
     ['line', 'a task whose expired grant is taken over between its two marks'],
     change('!won && before === undefined && this', '!won && this'),
   ),

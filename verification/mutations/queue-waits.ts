@@ -290,7 +290,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'callers and tasks count a line only once if most arrivals have left',
   ),
   shown(
-    'a late try of a ticket writes it anew',
+    'a late try of a ticket writes it again',
     [change("'attribute_not_exists(ticket)' }", "'attribute_exists(ticket) OR attribute_not_exists(ticket)' }")],
     LINE,
     'a first try that arrives after a withdrawal does not undo the withdrawal',

@@ -153,7 +153,7 @@ describe('leases', () => {
     expect(check(lost({}), ...others)).not.toEqual([]);
   });
 
-  it('with an acquisition whose first try was granted, broken and forgotten, and whose second try is granted anew', () => {
+  it('with an acquisition whose first try was granted, broken and forgotten, and whose second try is granted again', () => {
     const again = { ...granted('a', [0, 90], 3), faults: ['PutItem slow'] };
     const broken = [
       held([10, 20], 'a', 1, 5000),
@@ -227,7 +227,7 @@ describe('leases', () => {
     expect(promises(leases.check([...history, ...dropped], { ...facts, foreignLeases: true }))).toEqual([]);
   });
 
-  it('shared with a client of another make whose SDK tried again pass', () => {
+  it('shared with a third-party client whose SDK tried again pass', () => {
     const lost = (more: object) =>
       entry('rustAcquire', { key: 'w-k0', lease: 'r' }, [0, 10], 'ok', {}, { foreign: true, ...more });
     const others = [
@@ -247,7 +247,7 @@ describe('leases', () => {
     ]);
   });
 
-  it('shared with a client of another make that comes back when its lease is over pass', () => {
+  it('shared with a third-party client that comes back when its lease is over pass', () => {
     const rust = (call: string, at: [number, number], body: object) =>
       entry(call, { key: 'w-k0', lease: 'r', version: 'v' }, at, 'ok', { ...body }, { foreign: true });
     const history = (isOver: boolean) => [

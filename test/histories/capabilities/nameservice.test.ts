@@ -162,11 +162,11 @@ describe('the nameservice', () => {
     expect(check(...before, commitTo(3, [52, 54], 'ok'), purge([60, 70]))).toContain(linear);
     expect(check(purge([60, 70], 'NotFound'))).toEqual([]);
     expect(check(...before, purge([60, 70], 'NotFound'))).toContain(linear);
-    // A write from before it may land a second time on an alias that was made anew.
-    const anew = publish({ op: 'initLedger' }, [80, 90], 'ok', { created: true });
+    // A write from before it may land a second time on an alias that was made again.
+    const again = publish({ op: 'initLedger' }, [80, 90], 'ok', { created: true });
     const late = { ...commitTo(2, [20, 30], 'ok'), faults: ['UpdateItem delayed'], strays: 1 };
-    expect(check(created, late, retracted, purge([60, 70]), anew, look(2, [100, 110]))).toEqual([]);
-    expect(check(...before, purge([60, 70]), anew, look(2, [100, 110]))).toContain(linear);
+    expect(check(created, late, retracted, purge([60, 70]), again, look(2, [100, 110]))).toEqual([]);
+    expect(check(...before, purge([60, 70]), again, look(2, [100, 110]))).toContain(linear);
   });
 
   it('that is stuck afterwards is refused', () => {

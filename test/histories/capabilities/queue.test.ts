@@ -190,7 +190,7 @@ describe('parked tasks', () => {
     expect(check(...history.map((one) => (one === late ? own : one)))).toContain('at most one holder at a time');
   });
 
-  it('whose executions end, and are redriven, hold what they are granted anew', () => {
+  it('whose executions end, and are redriven, hold what they are granted again', () => {
     const ended = ends('a', 5500);
     const again = task('a', [6000, 7000], 'ok', { leaseId: 'a2' });
     expect(check(task('a', [2000, 5000]), ended, again, task('b', [2100, 9000]))).toContain(

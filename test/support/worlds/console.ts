@@ -106,7 +106,7 @@ export async function consoleWorld() {
         written_at: { N: String(clock.now()) },
       }),
     report: () => expired.report(),
-    /** Starts the service anew, as a deployment does. */
+    /** Starts the service again, as a deployment does. */
     restart: async (whileDown: () => Promise<void>) => {
       await api.stop();
       await whileDown();

@@ -309,7 +309,7 @@ function decided(entries: readonly Entry[], facts: WorldFacts): Violation[] {
   const landed = entries.filter(
     ({ call, outcome, body }) => call !== 'readCommit' && outcome === 'ok' && body?.etag,
   ).length;
-  // A chain of more than eight, or one that a foreign writer broke, may leave a commit unknown for ever.
+  // A chain of more than eight, or one that a foreign writer broke, may leave a commit unknown without end.
   const mayStay = facts.foreignCommits || landed >= 8;
   const definite = ['ok', 'PreconditionFailed', 'FenceRejected', ...(mayStay ? ['OutcomeUnknown'] : [])];
   return [...last].flatMap(([commitId, entry]) => {

@@ -78,7 +78,7 @@ function liveRemoved(entry: Entry, history: readonly Entry[], { spreadMs }: Worl
 
 const TELLS_EXPIRY = new Set(['acquire', 'heartbeat', 'task']);
 
-/** Somebody may have given it back, or ended it. */
+/** A caller may have given it back, or ended it. */
 const hasEnded = (entries: readonly Entry[], { body, actor }: Entry) =>
   entries.some(
     ({ call, input, actor: other }) =>

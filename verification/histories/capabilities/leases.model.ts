@@ -10,7 +10,7 @@ export interface LeaseState {
   ended: (Pick<Held, 'holder' | 'leaseId' | 'fence' | 'settled'> & { broken: boolean }) | null;
   /** The highest fence so far. */
   highest: number;
-  /** Whether a foreign client dropped the record that remembers it. */
+  /** Whether a third-party client dropped the record that remembers it. */
   forgotten: boolean;
 }
 
@@ -64,7 +64,7 @@ export function leaseOperations(
         const mayHaveReleased = entry.call === 'release' && entry.body?.reason === 'unknown' && entry.faults.length > 0;
         // A try of it that got no answer may have extended the lease before it was lost.
         const mayHaveBeaten = entry.call === 'heartbeat' && entry.outcome === 'LeaseLost' && entry.faults.length > 0;
-        // A client of another make tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
+        // A third-party client tells a second try of its SDK that failed on the first one as lost, and has no guard against late ones.
         const mayBeForeign = entry.foreign && entry.faults.length > 0;
         if (isShownBefore(entry, entries))
           return [
@@ -80,7 +80,7 @@ export function leaseOperations(
 
 /**
  * Whether others were shown a grant of this request with a lower fence than that of its answer. The call was late, and raised the fence. Or a try
- * that got no answer was granted, and that grant had ended and was forgotten, because somebody else was granted the lease, before the next try.
+ * that got no answer was granted, and that grant had ended and was forgotten, because another caller was granted the lease, before the next try.
  */
 const isShownBefore = ({ call, outcome, faults, input, body, calledAt }: Entry, entries: readonly Entry[]): boolean =>
   call === 'acquire' &&
@@ -131,7 +131,7 @@ interface Body {
   cancelled: boolean;
   reason?: string;
   version?: string;
-  /** Of a foreign client: whether its lease was over by then. */
+  /** Of a third-party client: whether its lease was over by then. */
   isOver?: boolean;
   actual: { fence: number | null };
 }
@@ -340,7 +340,7 @@ function agreeing({ state, rises }: Situation, told: Held): LeaseState[] {
   return [{ ...state, held: { ...told, expiresAt }, highest, forgotten }];
 }
 
-/** Somebody else's view of the lease that is held. */
+/** Another caller's view of the lease that is held. */
 function standing(situation: Situation): LeaseState[] {
   const { state, body } = situation;
   const { held } = state;

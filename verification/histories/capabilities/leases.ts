@@ -199,7 +199,7 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
     });
 }
 
-/** Hangs up, and says so. */
+/** Disconnects, and says so. */
 async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Record<string, unknown>>): Promise<void> {
   memoryOf(caller).pending = undefined;
   await caller.call('withdraw', { key, requestId, holder });

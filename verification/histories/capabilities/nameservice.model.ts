@@ -62,7 +62,7 @@ export function nameOperations(entries: readonly Entry[], concern: Concern): Nam
       // what a network delivers twice may find later what it did not find the first time: an alias. What took effect does so once.
       const isStale = entry.body?.outcome === 'stale';
       const isDone = entry.outcome === 'ok' && !isStale;
-      // A purge leaves no trace: what was sent before it, or is tried again, may land on an alias that is made anew, also a second time.
+      // A purge leaves no trace: what was sent before it, or is tried again, may land on an alias that is made again, also a second time.
       const isTwice = isPurged && (entry.strays > 0 || entry.faults.length > 0);
       const mayDoMore = isTwice || (isStale && entry.faults.length > 0) || (entry.strays > 0 && !isDone);
       return mayDoMore

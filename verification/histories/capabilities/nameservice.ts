@@ -134,7 +134,7 @@ function operation(caller: Caller, known: Known | undefined, id: string): Readon
     () => ({ op: 'publishIndex', address, t: near(index.t), allowEqual: caller.random() < 0.5 }),
     () => ({ op: 'compareAndSetRef', ref, expected: known ? at : null, next: { address, t: near(at.t) + 1 } }),
     () => ({ op: 'compareAndSetRef', ref, expected: known ? at : null, next: { address, t: near(at.t) + 1 } }),
-    // Indexed anew at one t, now by one caller and now by another.
+    // Indexed again at one t, now by one caller and now by another.
     () => ({ op: 'publishIndex', address, t: Math.max(1, index.t), allowEqual: true }),
     () => ({ op: 'publishIndex', address, t: Math.max(1, index.t), allowEqual: true }),
     () => ({ op: 'compareAndSetRef', ref: 'index', expected: known ? index : null, next: { address, t: index.t } }),

@@ -188,7 +188,7 @@ async function acquire(caller: Caller, input: Readonly<Record<string, unknown>>)
   if (answer.outcome === 'ok') now.permits.push({ key, leaseId: String(leaseId) });
 }
 
-/** Hangs up, and says so. */
+/** Disconnects, and says so. */
 async function withdraw(caller: Caller, { key, requestId, holder }: Readonly<Record<string, unknown>>): Promise<void> {
   memoryOf(caller).pending = undefined;
   await caller.call('withdraw', { key, requestId, holder });

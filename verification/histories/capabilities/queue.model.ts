@@ -72,7 +72,7 @@ export function fencesFollowGrants(entries: readonly Entry[], facts: WorldFacts)
  * Nobody is granted the lease while another one is parked whose place is before his. That one was parked (its call was
  * answered before the grant was made), had not given up, was not past its deadline, and neither it nor another call of its request had been told
  * anything when the grant was told.
- * A plain caller has no place, so that everybody who is parked is before him; but where a foreign client may have taken the mark away, or
+ * A plain caller has no place, so that everybody who is parked is before him; but where a third-party client may have taken the mark away, or
  * where the one who is parked may have been granted the lease before, and it expired because word of it got lost.
  */
 export function inOrder(entries: readonly Entry[], facts: WorldFacts): Violation[] {
@@ -181,7 +181,7 @@ interface TargetInput {
 }
 
 /**
- * Of the targets of wrappers, no two run at once. Each counts until its wrapper sets out to stop it, or somebody else set out to end the lease; what
+ * Of the targets of wrappers, no two run at once. Each counts until its wrapper sets out to stop it, or another caller set out to end the lease; what
  * outlives a dead wrapper for longer than that is protected by the fence alone.
  */
 export function targetsAlone(entries: readonly Entry[]): Violation[] {

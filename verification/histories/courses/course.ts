@@ -79,7 +79,7 @@ export class Stage {
     return caller;
   }
 
-  /** A call of somebody who makes no other. */
+  /** A call of an actor that makes no other. */
   call(functionName: string, input: Terms, script?: Script): Promise<Answer | undefined> {
     return this.caller(String(input.holder ?? functionName), script).call(functionName, input);
   }

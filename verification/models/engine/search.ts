@@ -2,7 +2,7 @@ import { isCall } from './rows.ts';
 import { Broken } from './types.ts';
 import type { Chooser, Scenario, World } from './world.ts';
 
-/** When the faults have stopped: no party waits for ever, no row is left, and the key can be had. */
+/** When the faults have stopped: no party waits without end, no row is left, and the key can be had. */
 function settle(world: World): void {
   const { faulted, stalled, foreign, vanished } = world;
   const { needsRepair, unaided } = world.scenario;
@@ -12,13 +12,13 @@ function settle(world: World): void {
   const waiting = () =>
     [...world.tasks.values()].filter((task) => task.alive && task.state === 'waiting' && !task.unreachable);
   const names = () => waiting().map(({ token }) => token);
-  if (isQuiet && waiting().length > 0) throw new Broken(`${names()} wait for ever, and nothing had gone wrong`);
+  if (isQuiet && waiting().length > 0) throw new Broken(`${names()} wait without end, and nothing had gone wrong`);
   for (let minutes = 0; minutes < 14 && (waiting().length > 0 || world.rows.size > 0); minutes++) {
     world.time += 9;
     world.spawn('schedule', (config) => world.repair('k', config));
     rest(world);
   }
-  if (waiting().length > 0) throw new Broken(`${names()} wait for ever`);
+  if (waiting().length > 0) throw new Broken(`${names()} wait without end`);
   if ([...world.rows.values()].some(isCall)) throw new Broken(`rows are left: ${[...world.rows.keys()]}`);
   world.time += 60;
   let isHad = false;
@@ -30,7 +30,7 @@ function settle(world: World): void {
   if (!isHad) throw new Broken('the key is stuck');
 }
 
-/** Lets everybody finish. @throws Broken where that takes for ever */
+/** Lets everybody finish. @throws Broken where that takes without end */
 function rest(world: World): void {
   for (let steps = 0; steps < 6000; steps++) {
     const [party] = world.ready();

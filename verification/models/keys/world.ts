@@ -125,7 +125,7 @@ export class KeyWorld extends withPermits(LeaseWorld) {
   #checkBeside(name: string): void {
     const leases = [...this.believers.values()].filter(({ over, until }) => !over && until > this.time);
     const permits = [...this.holds].filter(([id, { until }]) => !this.stopped.has(id) && until > this.time);
-    const foreign = this.#foreignUntil > this.time ? ['a foreign client'] : [];
+    const foreign = this.#foreignUntil > this.time ? ['a third-party client'] : [];
     const [lease] = [...leases.map((one) => one.name), ...foreign];
     const [permit] = permits;
     if (lease !== undefined && permit)

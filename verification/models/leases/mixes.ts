@@ -317,7 +317,7 @@ export const MIXES: Record<string, Mix> = {
       faults: 2,
       fates: ['crash', 'crashAfter'],
     }),
-  'foreign clients': (chooser) =>
+  'third-party clients': (chooser) =>
     mixed(chooser, {
       foreigners: some(chooser, [
         named('f', { rounds: 3, after: 1 + chooser.choose(3) }),
@@ -487,7 +487,7 @@ export const MUTANTS: Record<string, Mutant> = {
   rowNotRead: {
     what: 'a call does not read its row before it puts back a lost mark',
     survives: 'it costs time: the next call finds the line empty, and removes the mark',
-    mixes: ['foreign clients'],
+    mixes: ['third-party clients'],
   },
   quickUnproven: { what: 'a quick release does not prove its lease id' },
   quickToItself: {
@@ -503,12 +503,12 @@ export const MUTANTS: Record<string, Mutant> = {
     what: 'a quick release does not demand the mark',
     survives:
       'the second of two nets: only a call that saw nobody in line removes the mark under a lease id, and each newcomer raises it after its row',
-    mixes: ['foreign clients', 'plain and waiting callers'],
+    mixes: ['third-party clients', 'plain and waiting callers'],
   },
   unmarkedUnseen: {
     what: 'a call that waits does not put back a lost mark',
     survives:
       'it costs time, and the order towards newcomers, which is not promised beside other clients: the schedule puts the mark back',
-    mixes: ['foreign clients'],
+    mixes: ['third-party clients'],
   },
 };

@@ -121,7 +121,7 @@ function* asking(
       world.note(`  ${name} is refused: ${error.code} ${error.reason ?? ''}`);
       checkRefusal(world, { name, wish, request, error, waited: at - from });
       if (error.code === 'LeaseLost') return undefined;
-      if (wish.served) throw new Broken(`${name} waits in vain`);
+      if (wish.served) throw new Broken(`${name} waits without effect`);
       const quiet = !world.faulted && !world.stalled && !world.foreign;
       const inTime =
         kept !== undefined && wish.again !== undefined && wish.again < config.keep - 1 && self.asking === from;

@@ -143,7 +143,7 @@ function* leave(waiting: Waiting, config: Config): Steps<Granted> {
   throw new Refused('LeaseHeld', { ticket: last && row.ticket });
 }
 
-/** @returns whether the record must be judged anew at once */
+/** @returns whether the record must be judged again at once */
 function* handOnOrMark(waiting: Waiting, now: number, config: Config, self: Self): Steps<boolean> {
   const { request, row, record } = waiting;
   const isOver = !w.isLeased(record) || w.takeoverAt(record, config) <= now;
@@ -192,7 +192,7 @@ function* checkRow(waiting: Waiting, config: Config): Steps<boolean> {
   return yield* afterRow(waiting, seen, config);
 }
 
-/** The row was handed on or given up, or withdrawn, or is still there. @returns whether the record must be judged anew */
+/** The row was handed on or given up, or withdrawn, or is still there. @returns whether the record must be judged again */
 function* afterRow(waiting: Waiting, seen: Item | undefined, config: Config): Steps<boolean> {
   const { request, row } = waiting;
   const isCancelled = seen?.cancelled_at !== undefined;

@@ -19,7 +19,7 @@ export class LeaseWorld extends World {
   /** Lease ids that their holders have set out to release, and whose release was answered. */
   readonly gaveBack = new Set<string>();
   readonly endedOk = new Set<string>();
-  /** Requests that somebody has set out to withdraw, and those of which that was answered. */
+  /** Requests that a caller has set out to withdraw, and those of which that was answered. */
   readonly asked = new Set<string>();
   readonly withdrawn = new Set<string>();
   releasedAt: number | undefined;
@@ -128,7 +128,7 @@ export class LeaseWorld extends World {
       throw new Broken(`${now.holder} came in before ${row.holder}, which waited`);
   }
 
-  /** Somebody was told that it holds. @param from true time before it sent its call. @returns the lease id */
+  /** A caller was told that it holds. @param from true time before it sent its call. @returns the lease id */
   believe(name: string, answer: Answer, from: number, requestId: string): string {
     const { leaseId: id, fence, previous } = answer;
     const until = from + answer.waited + answer.remaining;
@@ -176,7 +176,7 @@ export class LeaseWorld extends World {
       );
   }
 
-  /** A foreign client relies on its lease until then, by its own clock. */
+  /** A third-party client relies on its lease until then, by its own clock. */
   foreignHas(_name: string, _until: number): void {}
 
   stops(leaseId: string): void {

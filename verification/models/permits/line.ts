@@ -191,7 +191,7 @@ function* repeat(key: string, row: Item, own: w.Holder, config: Config): Steps<P
   return 'gone';
 }
 
-/** Without an answer its row stays, or the task might wait for ever. */
+/** Without an answer its row stays, or the task might wait without end. */
 export function* endTask(key: string, row: Item, error: string): Steps<boolean> {
   if ((yield { op: 'tell', token: row.token, ticket: row.ticket, error, key }) === 'unanswered') return false;
   yield deleteRow(key, row.ticket);

@@ -204,7 +204,7 @@ function unchanged(seen: number | undefined, { bugs }: Config): Pick<Marking, 'c
 
 const removing = (names: readonly string[]): string => (names.length > 0 ? ` REMOVE ${names.join(', ')}` : '');
 
-/** @param except those whose entries are written anew */
+/** @param except those whose entries are written again */
 function removal(ended: readonly Holder[], except: readonly { name: string }[] = []) {
   const names: Record<string, string> = {};
   const values: Item = {};
