@@ -14,12 +14,15 @@ interface StackDouble {
   parameters: Record<string, string>;
   tags: Record<string, string>;
   isProtected?: boolean;
+  outputs?: Record<string, string>;
   /** The template that the stack has; that of the release if it is left out. */
   template?: CloudFormationTemplate;
 }
 
 export interface CloudFormationDouble {
   aws: Aws;
+  /** Where the double listens, for commands of their own process. */
+  url: string;
   /** By name. A test may put any state here. */
   stacks: Map<string, StackDouble>;
   /** Every action of CloudFormation that came in. */
@@ -28,6 +31,8 @@ export interface CloudFormationDouble {
   writes: string[];
   /** The account that owns the bucket for the code. S3 lets others in, too, if a request does not name the owner. */
   owner: { account: string };
+  /** Whether the default bucket for the code exists. The first PUT makes it. */
+  codeBucket: { exists: boolean };
   /** The changes of each change set, in pages. */
   changes: { Action: string; LogicalResourceId: string; Replacement?: string }[][];
   /** Called when a change set is executed. The stack has the status and the events that it returns. */
@@ -67,6 +72,7 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   const actions: string[] = [];
   const writes: string[] = [];
   const owner = { account: ACCOUNT };
+  const codeBucket = { exists: true };
   const changes: CloudFormationDouble['changes'] = [];
   const events = new Map<string, EventDouble[]>();
   const outcome: CloudFormationDouble['outcome'] = { of: undefined };
@@ -111,11 +117,11 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
       const before = stacks.get(name) as StackDouble;
       const status = before.status === 'REVIEW_IN_PROGRESS' ? 'CREATE_COMPLETE' : 'UPDATE_COMPLETE';
       const other = outcome.of?.(name);
-      const { id, isProtected = false } = before;
-      stacks.set(name, { id, status: other?.status ?? status, parameters, tags, isProtected });
+      stacks.set(name, { ...before, status: other?.status ?? status, parameters, tags });
       events.set(name, [...(other?.events ?? []).toReversed(), ...(events.get(name) ?? [])]);
       return '';
     },
+    GetCallerIdentity: () => `<Arn>arn:aws:iam::${ACCOUNT}:user/test</Arn><Account>${ACCOUNT}</Account>`,
     DescribeStackEvents: (of) => {
       const at = Number(of('NextToken') || 0);
       const all = events.get(of('StackName')) ?? [];
@@ -171,7 +177,9 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
         response.writeHead(409, { 'content-type': 'application/xml' }).end(fault);
         return;
       }
-      const isThere = request.method === 'PUT' || /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
+      if (request.method === 'PUT') codeBucket.exists = true;
+      const isBucket = /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
+      const isThere = request.method === 'PUT' || (isBucket && codeBucket.exists);
       response.writeHead(isThere && !race.answer ? 200 : 404).end();
       return;
     }
@@ -195,7 +203,7 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   const place = { account: ACCOUNT, region: 'eu-west-1', partition: 'aws' };
   return {
     aws: { cloudFormation, dynamodb, s3, ...place },
-    ...{ stacks, actions, writes, owner, changes, outcome, tables, race, stop },
+    ...{ url, stacks, actions, writes, owner, codeBucket, changes, outcome, tables, race, stop },
   };
 }
 
@@ -221,11 +229,12 @@ const eventText = ({ id, status, resource, reason = '' }: EventDouble) =>
 
 const described = (name: string, stack: Partial<StackDouble>) => {
   const { id = '', status = '', parameters = {}, tags = {}, isProtected = false } = stack;
+  const { outputs = { ApiUrl: 'https://api.test' } } = stack;
   const members = (all: Record<string, string>, key: string, value: string) =>
     Object.entries(all).map(([one, its]) => `<member><${key}>${one}</${key}><${value}>${its}</${value}></member>`);
   return `<Stacks><member><StackName>${name}</StackName><StackId>${id}</StackId><StackStatus>${status}</StackStatus>
     <EnableTerminationProtection>${isProtected}</EnableTerminationProtection>
-    <Outputs><member><OutputKey>ApiUrl</OutputKey><OutputValue>https://api.test</OutputValue></member></Outputs>
+    <Outputs>${members(outputs, 'OutputKey', 'OutputValue').join('')}</Outputs>
     <Parameters>${members(parameters, 'ParameterKey', 'ParameterValue').join('')}</Parameters>
     <Tags>${members(tags, 'Key', 'Value').join('')}</Tags></member></Stacks>`;
 };
