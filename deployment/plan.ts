@@ -11,7 +11,7 @@ import { adviceOf, type OldPools, oldPoolsOf } from './old-pools.ts';
 import { inferred } from './previous.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
-import { checkStageLength } from './stage.ts';
+import { checkNamesakes, checkStageLength } from './stage.ts';
 import { refuseState } from './states.ts';
 import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
 import { checkPlace, checkValues, type Values } from './values.ts';
@@ -98,6 +98,7 @@ async function checkRecords(
     if (allowChange) next.allowChange = allowChange;
   } else checkStageLength(template, { ...next, ...place });
   await checkStorage(aws, template, { values: next, isNew: !stack });
+  await checkNamesakes(aws, { previous, next });
   const commits = next.commitsTable || (stack && own.commitsTable);
   await refuseForeignCommits(aws, { previous, next, table: commits });
   return oldPoolsOf(previous, own);

@@ -335,6 +335,19 @@ describe('the stack', () => {
     expect(double.writes).toEqual([]);
   });
 
+  it('has no state machine whose name a namespace of another stage has', async () => {
+    await run({ given: { namespaces: 'team-a' } });
+    await expect(run({ stage: 'prod-team-a' })).rejects.toThrow(
+      'the stage must not be prod-team-a: the namespace team-a of the stage prod has a state machine of the same name',
+    );
+    await run({ stage: 'prod-team-b' });
+    await expect(run({ given: { namespaces: 'team-a,team-b' } })).rejects.toThrow(
+      'namespaces must not have team-b: the stage prod-team-b has a state machine of the same name',
+    );
+    await run({ given: { namespaces: 'team-a,,team-c' } });
+    expect(stack()?.parameters.namespaces).toBe('team-a,,team-c');
+  });
+
   it('has a stage whose roles have names that IAM takes in the region', async () => {
     await expect(
       deploy(

@@ -1,3 +1,4 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { drain, resume } from '../../deployment/drain.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
@@ -55,6 +56,22 @@ describe('a drain', () => {
     expect(clock.now() - begun).toBe(70_000);
     expect(said.join()).toContain('1 leases or permits are held (nightly), 0 calls or tasks wait');
     expect(said.filter((line) => line.startsWith('Waiting: '))).toHaveLength(1);
+  });
+
+  it('waits for parked tasks and for calls that may still wait, and for no row of an execution', async () => {
+    const row = (ticket: string, more: Record<string, { N: string }>) => ({
+      TableName: stack()?.outputs?.WaitersTableName,
+      Item: { key: { S: 'nightly' }, ticket: { S: ticket }, ...more },
+    });
+    const at = (ms: number) => ({ N: String(systemClock.now() + ms) });
+    const [past, future] = [at(-60_000), at(3_600_000)];
+    const put = (input: ReturnType<typeof row>) => world.dynamodb.send(new PutItemCommand(input));
+    await put(row('x1', {}));
+    await put(row('call-that-ended', { deadline: past, keep_until: past }));
+    expect(await drained()).toBe(true);
+    await put(row('call', { deadline: past, keep_until: future }));
+    await put(row('task', { deadline: future }));
+    await expect(drained(0)).rejects.toThrow('0 leases or permits are held, 2 calls or tasks wait');
   });
 
   it('leaves acquire stopped if the stage is in use at the end of its time, and goes on if it is run again', async () => {
