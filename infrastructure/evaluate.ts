@@ -36,7 +36,7 @@ export function evaluate(template: CloudFormationTemplate, given: Record<string,
 }
 
 /** Every parameter with its value, and the pseudo parameters that are given. @throws Error that names a parameter with neither a value nor a default */
-export function parameterValues(
+function parameterValues(
   { Parameters = {} }: Pick<CloudFormationTemplate, 'Parameters'>,
   given: Record<string, string>,
 ): Record<string, string> {
