@@ -7,6 +7,7 @@ import {
   DescribeStacksCommand,
   paginateDescribeStackEvents,
   type Stack,
+  type StackEvent,
   UpdateStackCommand,
 } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
@@ -57,15 +58,20 @@ async function updateByOtherTool(stage: string, parameters: Record<string, strin
   }
 }
 
-/** What CloudFormation said of a failed resource. */
-async function reasonsOf(stage: string, resource: string): Promise<string[]> {
-  const reasons: string[] = [];
+/** What happened to a resource, the latest first. */
+async function eventsOf(stage: string, resource: string): Promise<StackEvent[]> {
+  const events: StackEvent[] = [];
   const pages = paginateDescribeStackEvents({ client: cloudFormation }, { StackName: `holdfast-${stage}` });
   for await (const { StackEvents = [] } of pages)
-    for (const { LogicalResourceId, ResourceStatus, ResourceStatusReason = '' } of StackEvents)
-      if (LogicalResourceId === resource && ResourceStatus === 'UPDATE_FAILED') reasons.push(ResourceStatusReason);
-  return reasons;
+    events.push(...StackEvents.filter(({ LogicalResourceId }) => LogicalResourceId === resource));
+  return events;
 }
+
+/** Why updates of a resource failed. */
+const reasonsOf = async (stage: string, resource: string): Promise<(string | undefined)[]> =>
+  (await eventsOf(stage, resource))
+    .filter(({ ResourceStatus }) => ResourceStatus === 'UPDATE_FAILED')
+    .map(({ ResourceStatusReason }) => ResourceStatusReason);
 
 /** A lease that A holds, and what every other caller receives. */
 async function heldLease(url: string) {
@@ -88,12 +94,13 @@ describe('an update by another tool', () => {
     const { ApiUrl = '' } = await deployed(stage, ['--param', `leasesTable=${table}`]);
     const { codeBucket = '' } = await parametersOf(stage);
     const isHeldByA = await heldLease(ApiUrl);
+    const before = await eventsOf(stage, 'AcquireLambdaFunction');
 
     expect(await updateByOtherTool(stage, { codeBucket, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
     const [reason] = await reasonsOf(stage, 'ChangeGuard');
     expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-guarded-leases'`);
     expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-guarded-leases'");
-    expect(await reasonsOf(stage, 'AcquireLambdaFunction')).toEqual([]);
+    expect(await eventsOf(stage, 'AcquireLambdaFunction')).toEqual(before);
     expect(await tableOf(stage)).toBe(table);
     await isHeldByA();
 
