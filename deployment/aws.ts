@@ -14,6 +14,14 @@ export interface Aws {
   partition: string;
 }
 
+/** Where a command works, as it was typed. */
+export interface PlaceOptions {
+  /** Wins over AWS_REGION, AWS_DEFAULT_REGION and the profile. */
+  region: string | undefined;
+  /** The credentials must be for this account. */
+  account?: string | undefined;
+}
+
 /** As every region of AWS is written, also those to come. */
 const REGION = /^[a-z]{2,}(-[a-z]+)+-\d{1,2}$/;
 
@@ -25,10 +33,13 @@ const UNREACHABLE = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|TimeoutError/;
 
 /**
  * Uses the credentials and the region that every AWS SDK would use.
- * @param given the region of the command line, which wins over AWS_REGION, AWS_DEFAULT_REGION and the profile
- * @throws Refusal if there is no region or none of that name, AWS does not answer there, or it does not know the caller
+ * @throws Refusal if there is no region or none of that name, AWS does not answer there, it does not know the caller, or the caller is of
+ * another account than the one that was named
  */
-export async function connect(given: string | undefined, env: NodeJS.ProcessEnv = process.env): Promise<Aws> {
+export async function connect(
+  { region: given, account: expected }: PlaceOptions,
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<Aws> {
   // Else a warning about this Node comes before all that the command says.
   env.AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED ??= 'true';
   const chosen = given ?? (env.AWS_REGION || env.AWS_DEFAULT_REGION);
@@ -47,6 +58,8 @@ export async function connect(given: string | undefined, env: NodeJS.ProcessEnv 
       throw new Refusal(`AWS does not let you in: ${error.message}`);
     });
   if (!Account || !Arn) throw new Refusal('AWS does not say which account this is');
+  if (expected !== undefined && expected !== Account)
+    throw new Refusal(`these credentials are for account ${Account}, not for account ${expected}. Nothing was changed`);
   const [, partition = 'aws'] = Arn.split(':');
   const settings = { region, maxAttempts: 5 };
   return {

@@ -5,6 +5,7 @@ import {
   HeadBucketCommand,
   HeadObjectCommand,
   PutBucketPolicyCommand,
+  PutBucketVersioningCommand,
   PutObjectCommand,
   PutPublicAccessBlockCommand,
   waitUntilBucketExists,
@@ -35,8 +36,12 @@ export async function upload(
   return `https://s3.${aws.region}.${suffix}/${bucket}/${key}`;
 }
 
-async function provideBucket(aws: Aws, bucket: string): Promise<void> {
-  const { s3, account, partition } = aws;
+/**
+ * @returns whether the bucket for the code exists. The default bucket may be missing, because the deployment makes it.
+ * @throws Refusal if the bucket cannot be used
+ */
+export async function hasCodeBucket(aws: Aws, bucket: string): Promise<boolean> {
+  const { s3, account } = aws;
   const there = await s3.send(new HeadBucketCommand({ Bucket: bucket, ExpectedBucketOwner: account })).then(
     () => true,
     ({ $metadata: { httpStatusCode: status } = {} as { httpStatusCode?: number }, message }) => {
@@ -46,8 +51,13 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
       );
     },
   );
-  if (there) return;
-  if (bucket !== defaultCodeBucket(aws)) throw new Refusal(`there is no bucket ${bucket} for the code`);
+  if (!there && bucket !== defaultCodeBucket(aws)) throw new Refusal(`there is no bucket ${bucket} for the code`);
+  return there;
+}
+
+async function provideBucket(aws: Aws, bucket: string): Promise<void> {
+  const { s3, partition } = aws;
+  if (await hasCodeBucket(aws, bucket)) return;
   if (!(await createBucket(aws, bucket))) return;
   await s3.send(
     new PutPublicAccessBlockCommand({
@@ -60,6 +70,8 @@ async function provideBucket(aws: Aws, bucket: string): Promise<void> {
       },
     }),
   );
+  // A rollback needs the zips of the former release.
+  await s3.send(new PutBucketVersioningCommand({ Bucket: bucket, VersioningConfiguration: { Status: 'Enabled' } }));
   const arn = `arn:${partition}:s3:::${bucket}`;
   await s3.send(
     new PutBucketPolicyCommand({

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
-import type { Change, StackEvent } from '@aws-sdk/client-cloudformation';
+import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { readArtifact } from './artifact.ts';
-import { ask } from './ask.ts';
+import { ask, mustAsk } from './ask.ts';
 import { connect } from './aws.ts';
 import { deploy, type Observer } from './deploy.ts';
-import { exitCodeOf, only, Refusal } from './failure.ts';
+import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
 import { DEPLOY_OPTIONS } from './options.ts';
 import { readRequest } from './request.ts';
 
@@ -22,7 +22,7 @@ const SWITCH = { type: 'boolean', default: false } as const;
 /**
  * The command behind `npm run deploy` and `holdfast deploy`.
  * @param folder the release
- * @returns the exit code: 0, 1 where AWS failed, 64 where the deployment was refused
+ * @returns the exit code: 0, 1 if AWS failed or the question was answered with no, 64 if the deployment was refused
  */
 export const deployCommand = (folder: string, args: string[]): Promise<number> =>
   exitCodeOf(async () => {
@@ -30,15 +30,16 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       args,
       options: {
         ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, untag: TEXTS, 'allow-change': TEXTS },
-        ...{ 'forget-pools': SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
+        ...{ account: TEXTS, 'forget-pools': SWITCH, create: SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
     if (values.help) {
       console.log(USAGE);
-      return;
+      return 0;
     }
     const stage = only('stage', values.stage);
-    const region = only('region', values.region);
+    const { plan, yes, create } = values;
+    const place = { region: only('region', values.region), account: only('account', values.account) };
     if (stage === undefined) throw new Refusal(`--stage is missing\n${USAGE}`);
     const artifact = await readArtifact(folder);
     const order = readRequest(artifact.template, {
@@ -49,12 +50,26 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       untag: values.untag,
       allowedChanges: values['allow-change'],
       forgetPools: values['forget-pools'],
+      mayCreate: create || plan || !yes,
+      isPlan: plan,
     });
-    const stack = await deploy(await connect(region), { artifact, order }, observer(values));
-    for (const { OutputKey, OutputValue } of stack?.Outputs ?? []) console.log(`${OutputKey} ${OutputValue}`);
+    if (!plan) mustAsk(yes, ' and, for a new stack, --create. --plan shows the changes');
+    const stack = await deploy(await connect(place), { artifact, order }, observer(yes));
+    if (!stack) return plan ? 0 : DECLINED;
+    for (const line of resultOf(stack)) console.log(line);
+    return 0;
   });
 
-const observer = ({ plan, yes }: { plan: boolean; yes: boolean }): Observer => ({
+/** What the operator reads at the end: the outputs, and the next step. */
+function resultOf({ Outputs = [] }: Stack): string[] {
+  const endpoint = Outputs.find(({ OutputKey }) => OutputKey === 'ApiUrl')?.OutputValue;
+  return [
+    ...Outputs.map(({ OutputKey, OutputValue }) => `${OutputKey} ${OutputValue}`),
+    ...(endpoint ? ['', 'Next:', `  export HOLDFAST_ENDPOINT=${endpoint}`, '  holdfast doctor'] : []),
+  ];
+}
+
+const observer = (yes: boolean): Observer => ({
   say: (line) => console.log(line),
   onChanges: (changes, isNew) => {
     const lines = changes.map(describe).sort();
@@ -63,10 +78,7 @@ const observer = ({ plan, yes }: { plan: boolean; yes: boolean }): Observer => (
   },
   onEvent: ({ ResourceStatus, ResourceType, LogicalResourceId, ResourceStatusReason: reason }: StackEvent) =>
     console.log(`${ResourceStatus} ${ResourceType} ${LogicalResourceId}${reason ? `: ${reason}` : ''}`),
-  confirm: async () => {
-    if (plan) return false;
-    return yes || !process.stdin.isTTY || ask('Deploy these changes?');
-  },
+  confirm: async () => yes || ask('Deploy these changes?'),
 });
 
 function describe({ ResourceChange: change }: Change): string {

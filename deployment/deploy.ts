@@ -1,20 +1,16 @@
 import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
-import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
-import { evaluate } from '../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
-import { defaultCodeBucket, upload } from './code.ts';
-import { Refusal } from './failure.ts';
-import { refuseForeignCommits } from './foreign-commits.ts';
-import { refuseSplit } from './guards.ts';
-import { adviceOf, oldPoolsOf, upgrade } from './old-pools.ts';
-import { inferred } from './previous.ts';
-import { mergedTags, type Order } from './request.ts';
+import { hasCodeBucket, upload } from './code.ts';
+import { changedResources } from './differences.ts';
+import { upgrade } from './old-pools.ts';
+import { PENDING, type Plan, planned } from './plan.ts';
+import type { Order } from './request.ts';
 import * as stacks from './stack.ts';
-import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
-import { checkPlace, checkValues, type Values } from './values.ts';
+import { pseudoParameters } from './storage.ts';
+import type { Values } from './values.ts';
 
 /** How a deployment reports its progress, and asks for consent. */
 export interface Observer {
@@ -25,122 +21,111 @@ export interface Observer {
   confirm(): Promise<boolean>;
 }
 
-/**
- * `deletionProtection` of a stack whose creation turns the protection on when all else is done. A run that is ended before that
- * leaves it, and the next one goes on from it: `false` would look like the operator's choice.
- */
-const PENDING = 'pending';
-
-const CHOOSE_PROTOCOL =
-  'commitProtocol=dynamo is for buckets with Rust writers of object_store up to 0.12. Without such writers, native is better: see docs/commits.md';
-
-const STOPPED = 'With acquireConcurrency=0 no call of acquire runs. --reset acquireConcurrency starts acquire again';
+/** A deployment as it was ordered. */
+interface Deployment {
+  artifact: Artifact;
+  order: Order;
+  clock?: Clock;
+}
 
 /**
  * Deploys a release, or changes the parameters of one that is deployed.
- * @returns the stack, or nothing where the caller did not confirm
+ * @returns the stack; undefined if the caller did not confirm, or asked for the plan alone
  * @throws Refusal before anything is changed; Error if CloudFormation failed
  */
 export async function deploy(
   aws: Aws,
-  { artifact, order, clock = systemClock }: { artifact: Artifact; order: Order; clock?: Clock },
+  { artifact, order, clock = systemClock }: Deployment,
   observer: Observer,
 ): Promise<Stack | undefined> {
-  const { template } = artifact;
-  const { stage, given, reset, allowedChanges, forgetPools } = order;
-  const name = `holdfast-${stage}`;
-  const { stack, shell } = await stacks.find(aws, name);
-  const isNew = stack === undefined;
-  observer.say(`${isNew ? 'New stack' : 'Stack'} ${name} in account ${aws.account}, region ${aws.region}`);
-  if (stack && !/^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK)_COMPLETE$/.test(String(stack.StackStatus)))
-    throw new Refusal(`the stack ${name} is ${stack.StackStatus}: it can be deployed once it is complete`);
-  const previous = stack ? await previousValues(aws, artifact, { stack, stage }) : {};
-  const kept = Object.fromEntries(
-    Object.entries(previous).filter(([one]) => template.Parameters?.[one] && !reset.includes(one)),
-  );
-  const next: Values = { codeBucket: defaultCodeBucket(aws), ...kept, ...given, stage };
-  if (next.deletionProtection === PENDING) next.deletionProtection = 'true';
-  checkValues(template, next);
-  checkPlace(next, aws);
-  const Tags = mergedTags(stack?.Tags ?? [], order);
-  const own = ownNames(aws, template, stage);
-  if (!isNew) refuseSplit(template, { previous, next, allowed: allowedChanges, own });
-  await checkStorage(aws, template, { values: next, isNew });
-  const commits = next.commitsTable || (isNew ? undefined : own.commitsTable);
-  await refuseForeignCommits(aws, { previous, next, table: commits });
-  if (isNew && !next.commitProtocol) observer.say(CHOOSE_PROTOCOL);
-  if (next.acquireConcurrency === '0') observer.say(STOPPED);
-  const old = oldPoolsOf(previous, own);
-  if (old) observer.say(adviceOf(old, forgetPools));
+  const plan = await planned(aws, { artifact, order }, observer.say);
+  if (order.isPlan) {
+    await preview(aws, { artifact, plan }, observer);
+    return undefined;
+  }
+  const deployed = await carryOut(aws, { artifact, order, clock, plan }, observer);
+  if (!deployed) return undefined;
+  const { deletionProtection: isProtected = PARAMETERS.deletionProtection?.default } = plan.next;
+  const wasProtected = plan.previous.deletionProtection !== 'false';
+  // An operator may protect a stack whose tables are not protected.
+  if (isProtected === 'true' || wasProtected)
+    if (Boolean(deployed.EnableTerminationProtection) !== (isProtected === 'true'))
+      await stacks.protect(aws, plan.name, isProtected === 'true');
+  return deployed;
+}
 
+/** Shows what would change. */
+async function preview(
+  aws: Aws,
+  { artifact, plan }: { artifact: Artifact; plan: Plan },
+  { say, onChanges }: Observer,
+): Promise<void> {
+  const { stack, shell, name, next } = plan;
+  const bucket = next.codeBucket ?? '';
+  if (!(await hasCodeBucket(aws, bucket))) say(`The bucket ${bucket} for the code is created`);
+  if (shell) say(leftShell(name));
+  const changes = resourcesOf(aws, artifact, plan);
+  if (stack && changes.length === 0) say('No resource changes');
+  else onChanges(changes, !stack);
+}
+
+const leftShell = (name: string): string => `A failed creation of ${name} left an empty stack, which is deleted first`;
+
+/** What changes by the templates. CloudFormation makes no change set for a stack that it failed to create, and none without an upload. */
+function resourcesOf(aws: Aws, { template }: Artifact, { deployed, previous, next }: Plan): Change[] {
+  const place = pseudoParameters(aws);
+  const from = deployed && { template: deployed, values: { ...previous, ...place } };
+  return changedResources(from, { template, values: { ...next, ...place } }).map(({ action: Action, type, id }) => ({
+    ResourceChange: { Action, ResourceType: type, LogicalResourceId: id },
+  }));
+}
+
+/** @returns undefined if the caller did not confirm */
+async function carryOut(
+  aws: Aws,
+  { artifact, order, clock, plan }: Required<Deployment> & { plan: Plan },
+  observer: Observer,
+): Promise<Stack | undefined> {
+  const { name, stack, shell, previous, next, old } = plan;
+  const isNew = stack === undefined;
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
   const TemplateURL = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
-  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE', of: stacks.TemplateOf = { TemplateURL }) =>
-    stacks.propose(aws, {
-      StackName: name,
-      ChangeSetType: type,
-      ...of,
-      Capabilities: ['CAPABILITY_NAMED_IAM'],
-      Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
-      Tags,
-    });
+  const changeTo = (values: Values, of: stacks.TemplateOf = { TemplateURL }, type: 'CREATE' | 'UPDATE' = 'UPDATE') =>
+    stacks.propose(aws, { StackName: name, ChangeSetType: type, ...of, ...stacks.requestOf(values, plan.tags) });
   // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
   const first = isProtected ? { ...next, deletionProtection: PENDING } : next;
   if (shell) {
-    observer.say(`A failed creation of ${name} left an empty stack, which is deleted first`);
-    observer.onChanges(additions(aws, template, first), isNew);
+    observer.say(leftShell(name));
+    observer.onChanges(resourcesOf(aws, artifact, plan), isNew);
     if (!(await observer.confirm())) return undefined;
     observer.say(`Deleting what a failed creation of ${name} left`);
     await stacks.removeShell(aws, shell);
   }
-  const changeSet = await changeTo(first, isNew ? 'CREATE' : 'UPDATE');
+  const changeSet = await changeTo(first, undefined, isNew ? 'CREATE' : 'UPDATE');
   if (!changeSet) {
     observer.say('Nothing to change');
     return stack;
   }
   if (!shell) {
-    if (previous.deletionProtection === PENDING)
-      observer.say('The first deployment was interrupted before it protected the tables from deletion');
     observer.onChanges(changeSet.changes, isNew);
     if (!(await observer.confirm())) {
       await stacks.withdraw(aws, changeSet, name);
       return undefined;
     }
   }
-  const execute = (changeSet: stacks.ChangeSet) => stacks.execute(aws, { changeSet, name }, observer.onEvent);
+  const execute = (changes: stacks.ChangeSet) => stacks.execute(aws, { changeSet: changes, name }, observer.onEvent);
   const apply = async (values: Values, of?: stacks.TemplateOf) => {
-    const changes = await changeTo(values, 'UPDATE', of);
+    const changes = await changeTo(values, of);
     return changes && execute(changes);
   };
   if (old) {
     await stacks.withdraw(aws, changeSet, name);
+    const { forgetPools } = order;
     return upgrade(aws, { old, previous, next, forgetPools, clock }, { apply, say: observer.say });
   }
   const deployed = await execute(changeSet);
   if (!isProtected) return deployed;
   observer.say('Protecting the tables from deletion');
   return (await apply(next)) ?? deployed;
-}
-
-/** What a creation adds. CloudFormation makes no change set for a stack that it failed to create. */
-function additions(aws: Aws, template: CloudFormationTemplate, values: Values): Change[] {
-  const { Resources } = evaluate(template, { ...values, ...pseudoParameters(aws) });
-  return Object.entries(Resources).map(([LogicalResourceId, { Type: ResourceType }]) => ({
-    ResourceChange: { Action: 'Add', LogicalResourceId, ResourceType },
-  }));
-}
-
-/** The parameters of the stack. For a stack without parameters, what its template implies. */
-async function previousValues(
-  aws: Aws,
-  { template }: Artifact,
-  { stack, stage }: { stack: Stack; stage: string },
-): Promise<Values> {
-  const parameters = stack.Parameters ?? [];
-  if (parameters.length === 0)
-    return inferred(template, await stacks.deployedTemplate(aws, String(stack.StackName)), stage);
-  return Object.fromEntries(
-    parameters.map(({ ParameterKey, ParameterValue }) => [String(ParameterKey), ParameterValue ?? '']),
-  );
 }

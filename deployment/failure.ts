@@ -1,11 +1,13 @@
 /** Says to the operator why a command cannot go on. Nothing was changed unless the message says so. */
 export class Refusal extends Error {}
 
-/** @returns the exit code of a command: 0, 64 where it was refused, 1 where AWS failed */
-export async function exitCodeOf(command: () => Promise<void>): Promise<number> {
+/** The exit code of a command whose question was answered with no. */
+export const DECLINED = 1;
+
+/** @returns the exit code of a command: its own or 0, 64 if it was refused, 1 if AWS failed */
+export async function exitCodeOf(command: () => Promise<number | undefined>): Promise<number> {
   try {
-    await command();
-    return 0;
+    return (await command()) ?? 0;
   } catch (error) {
     const isRefusal = error instanceof Refusal || (error as NodeJS.ErrnoException).code?.startsWith('ERR_PARSE_ARGS');
     console.error((error as Error).message);

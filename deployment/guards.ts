@@ -1,44 +1,68 @@
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
-import { parameterValues } from '../infrastructure/evaluate.ts';
-import { PARAMETERS } from '../infrastructure/parameters.ts';
+import { evaluate } from '../infrastructure/evaluate.ts';
+import { GUARD } from '../infrastructure/logical-ids.ts';
+import { allowanceOf, type Guarded, type GuardedChange, guardedChanges } from '../shared/guarded.ts';
 import { Refusal } from './failure.ts';
 import type { Values } from './values.ts';
+
+/** A change of a stack, as its guarded parameters matter to it. */
+interface Change {
+  /** The template of the stack. */
+  deployed: CloudFormationTemplate;
+  previous: Values;
+  next: Values;
+  /** The names of the parameters that the operator allows to change. */
+  allowed: string[];
+  /** By parameter the tables and the bucket that the stack makes if the parameter is empty. */
+  own: Values;
+  /** The pseudo parameters of the stack's place. */
+  place: Values;
+}
 
 /**
  * Refuses a change by which callers of a running stack would meet other tables, another bucket or another way to sign.
  * After such a change a lease could be granted twice.
- * @param allowed the parameters that the operator allows to change
- * @param own by parameter the tables and the bucket that the stack makes where the parameter is empty
+ * @param template the one to deploy
+ * @returns the value of the parameter `allowChange`, by which the guard of the stack allows what the operator allows
  * @throws Refusal that names each parameter which would change
  */
-export function refuseSplit(
-  template: CloudFormationTemplate,
-  { previous, next, allowed, own }: { previous: Values; next: Values; allowed: string[]; own: Values },
-): void {
-  const before = parameterValues(template, { codeBucket: '', ...previous });
-  const after = parameterValues(template, { codeBucket: '', ...next });
-  const changed = Object.entries(PARAMETERS)
-    .filter(([name, { guarded }]) => guarded && before[name] !== after[name] && !allowed.includes(name))
-    .map(([name]) => name);
+export function refuseSplit(template: CloudFormationTemplate, change: Change): string {
+  const { deployed, previous, next, allowed, own, place } = change;
+  const after = guardedIn(template, { ...next, ...place });
+  if (!after) throw new Error('the template has no guard');
+  // A stack of 0.2.0 or earlier has no guard.
+  const before = guardedIn(deployed, { ...previous, ...place }) ?? guardedIn(template, { ...previous, ...place });
+  const changes = guardedChanges(before ?? after, after);
+  const isKnown = ({ name }: GuardedChange) => name in (template.Parameters ?? {});
+  const other = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
+  const unknown = changes.filter((one) => !isKnown(one));
   // Callers would notice nothing, and the stack would give it up: a new stack could not make it again.
-  const same = changed.filter((name) => !before[name] && after[name] === own[name]);
-  const other = changed.filter((name) => !same.includes(name));
+  const same = Object.keys(own).filter(
+    (name) => !previous[name] && next[name] && next[name] === own[name] && !allowed.includes(name),
+  );
   const lines = [
-    ...same.map((name) => `${name}=${after[name]} names what the stack has made: leave it out, and the stack keeps it`),
+    ...same.map((name) => `${name}=${own[name]} names what the stack has made: leave it out, and the stack keeps it`),
+    ...unknown.map(({ name, from }) => `${name}='${from}': this release does not have the parameter. ${UNKNOWN}`),
     ...(other.length === 0 ? [] : ['this would change on a running stack:']),
-    ...other.map((name) => `  ${name} from ${said(before[name], own[name])} to ${said(after[name], own[name])}`),
+    ...other.map(({ name, from, to }) => `  ${name} from ${said(from, own[name])} to ${said(to, own[name])}`),
     ...(other.length === 0 ? [] : WARNING),
   ];
   if (lines.length > 0) throw new Refusal(lines.join('\n'));
+  return changes.map(allowanceOf).join(' ');
 }
+
+/** What the guard of a template guards. @returns undefined if the template has no guard */
+const guardedIn = (template: CloudFormationTemplate, values: Values): Guarded | undefined =>
+  GUARD in template.Resources
+    ? (Object(evaluate(template, { codeBucket: '', ...values }).Resources[GUARD]?.Properties) as Guarded)
+    : undefined;
+
+const UNKNOWN =
+  'Callers would use other records, and a lease could be granted twice. Nothing was changed. Deploy a release that has the parameter.';
 
 const WARNING = [
   'Callers would meet other records, and a lease could be granted twice. Nothing was changed. To do it all the same,',
   'stop every caller, and add --allow-change NAME for each.',
 ];
 
-/** An empty parameter says nothing by itself: the stack then has a table or bucket of its own. */
-function said(value: unknown, own: string | undefined): string {
-  if (value || own === undefined) return `'${value}'`;
-  return `its own '${own}'`;
-}
+const said = (value: string, own: string | undefined): string => (value === own ? `its own '${own}'` : `'${value}'`);

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ask } from './ask.ts';
 import { connect, timeOfAws } from './aws.ts';
-import { exitCodeOf, only, Refusal } from './failure.ts';
+import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
 import { keyOfTable } from './storage.ts';
 import { useOf } from './table-use.ts';
@@ -15,7 +15,7 @@ const KEY = 'key (S)';
 
 /**
  * `npm run lift-fences` and `holdfast lift-fences`: for a table that was restored to a point in time, before callers use it.
- * @returns the exit code: 0, 1 if AWS failed, 64 if it was refused
+ * @returns the exit code: 0, 1 if AWS failed or the question was answered with no, 64 if it was refused
  */
 export const liftFencesCommand = (args: string[]): Promise<number> =>
   exitCodeOf(async () => {
@@ -23,16 +23,17 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     const table = only('table', values.table);
     const region = only('region', values.region);
     if (!table) throw new Refusal('usage: lift-fences --table NAME [--region REGION] [--yes]');
-    const aws = await connect(region);
+    const aws = await connect({ region });
     const place = `account ${aws.account}, region ${aws.region}`;
     const key = await keyOfTable(aws, table);
     if (key === undefined) throw new Refusal(`there is no table ${table} in ${place}`);
     if (key !== KEY) throw new Refusal(`${table} is no table of leases: its key is ${key}`);
     const now = await timeOfAws(aws, table);
     const use = values.yes ? undefined : await useOf(aws.dynamodb, table, now);
-    if (use && !(await mayLift(use))) return;
+    if (use && !(await mayLift(use))) return DECLINED;
     const lifted = await liftFences(aws.dynamodb, table, now);
     console.log(`${lifted} fences of ${table} in ${place} were lifted`);
+    return 0;
   });
 
 /** @throws Refusal if there is no terminal to ask at */

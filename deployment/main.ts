@@ -1,10 +1,13 @@
 import { join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
-import { deployCommand, liftFencesCommand } from './commands.ts';
+import { deployCommand, drainCommand, liftFencesCommand, parametersCommand, resumeCommand } from './commands.ts';
 
-/** `npm run deploy`, which deploys what `npm run release` wrote, and `npm run lift-fences`. */
+/** `npm run deploy`, which deploys what `npm run release` wrote, and the scripts for a stage that is deployed. */
 const COMMANDS: Record<string, (args: string[]) => Promise<number>> = {
   deploy: (args) => deployCommand(join('release', `holdfast-${manifest.version}`), args),
+  drain: drainCommand,
+  resume: resumeCommand,
+  parameters: parametersCommand,
   'lift-fences': liftFencesCommand,
 };
 

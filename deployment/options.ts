@@ -1,7 +1,8 @@
 /** The options of the command. It refuses a second value of an option that stands for one thing. */
 export const DEPLOY_OPTIONS = {
-  stage: { value: 'NAME', help: 'the deployment: 1 to 20 of a-z, 0-9 and -', multiple: true },
+  stage: { value: 'NAME', help: 'the deployment: 1 to 19 of a-z, 0-9 and -', multiple: true },
   region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)', multiple: true },
+  account: { value: 'ID', help: 'refuse if the credentials are for another account', multiple: true },
   param: { value: 'NAME=VALUE', help: 'set a parameter; one that is not given keeps its value', multiple: true },
   reset: { value: 'NAME', help: 'give a parameter its default back', multiple: true },
   tag: { value: 'KEY=VALUE', help: 'a tag on every resource', multiple: true },
@@ -12,8 +13,9 @@ export const DEPLOY_OPTIONS = {
     multiple: true,
   },
   'forget-pools': { help: 'from 0.2.0: do not wait until all permits and their waiters have ended' },
+  create: { help: 'create the stack if there is none; needed if the command does not ask' },
   plan: { help: 'show the changes, and make none' },
-  yes: { help: 'do not ask' },
+  yes: { help: 'do not ask; needed without a terminal' },
 } as const;
 
 /** What `lift-fences` takes. */
@@ -22,3 +24,19 @@ export const LIFT_OPTIONS = {
   region: DEPLOY_OPTIONS.region,
   yes: { help: 'do not ask, even if callers use the table' },
 } as const;
+
+const { stage, region, account } = DEPLOY_OPTIONS;
+const PLACE = { stage, region, account };
+
+/** What `drain` takes. */
+export const DRAIN_OPTIONS = {
+  ...PLACE,
+  timeout: { value: 'SECONDS', help: 'how long to wait (3600)', multiple: true },
+  yes: DEPLOY_OPTIONS.yes,
+} as const;
+
+/** What `resume` takes. */
+export const RESUME_OPTIONS = { ...PLACE, yes: DEPLOY_OPTIONS.yes } as const;
+
+/** What `parameters` takes. */
+export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also those that have their defaults' } } as const;

@@ -19,6 +19,10 @@ export interface Request {
   allowedChanges: string[];
   /** Whether permits of 0.2.0 may still be held, and awaited. */
   forgetPools: boolean;
+  /** Whether the stack may be created if there is none. */
+  mayCreate: boolean;
+  /** Whether to show what would change, and change nothing. */
+  isPlan: boolean;
 }
 
 /** A request that can be understood. */
@@ -30,15 +34,19 @@ export interface Order {
   untag: string[];
   allowedChanges: string[];
   forgetPools: boolean;
+  mayCreate: boolean;
+  isPlan: boolean;
 }
 
 /** @throws Refusal that names what is wrong, before anybody asks AWS anything */
 export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
-  const { stage, reset, allowedChanges, forgetPools } = request;
+  const { stage, reset, allowedChanges, forgetPools, mayCreate, isPlan } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
   const given = parseParameters(request.parameters, { Parameters });
   if ('stage' in given) throw new Refusal('give the stage as --stage, and not as a parameter');
+  if ('allowChange' in given)
+    throw new Refusal('give the names of what may change as --allow-change, and not as a parameter');
   for (const name of [...reset, ...allowedChanges]) checkName(name, Parameters);
   if (reset.includes('stage')) throw new Refusal('the stage has no default');
   const both = reset.find((name) => name in given);
@@ -50,7 +58,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const tags = parseTags(request.tags);
   const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
   if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is given and taken off`);
-  return { stage, given, reset, allowedChanges, tags, untag, forgetPools };
+  return { stage, given, reset, allowedChanges, tags, untag, forgetPools, mayCreate, isPlan };
 }
 
 /** Of CloudFormation, for each stack. */

@@ -11,13 +11,17 @@ import {
   DescribeStacksCommand,
   ExecuteChangeSetCommand,
   GetTemplateCommand,
+  paginateDescribeStackEvents,
   type Stack,
   type StackEvent,
+  type Tag,
+  UpdateTerminationProtectionCommand,
   waitUntilStackDeleteComplete,
 } from '@aws-sdk/client-cloudformation';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
+import type { Values } from './values.ts';
 
 /** How often the command polls CloudFormation, in milliseconds. */
 const POLL_MS = 2000;
@@ -51,8 +55,18 @@ export async function deployedTemplate({ cloudFormation }: Aws, name: string): P
   const { TemplateBody = '{}' } = await cloudFormation.send(
     new GetTemplateCommand({ StackName: name, TemplateStage: 'Original' }),
   );
-  const template = JSON.parse(TemplateBody);
-  return { Conditions: {}, Resources: {}, Outputs: {}, ...template };
+  const template = parsed(TemplateBody, name);
+  return { AWSTemplateFormatVersion: '', Description: '', Conditions: {}, Resources: {}, Outputs: {}, ...template };
+}
+
+function parsed(text: string, name: string): Partial<CloudFormationTemplate> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal(
+      `the template of the stack ${name} is not JSON, as a release has it: deploy it by the tool that wrote it`,
+    );
+  }
 }
 
 /** The changes that a deployment would make. */
@@ -65,6 +79,19 @@ export interface ChangeSet {
 export type TemplateOf = Pick<CreateChangeSetCommandInput, 'TemplateURL' | 'UsePreviousTemplate'>;
 
 type Request = Omit<CreateChangeSetCommandInput, 'ChangeSetName'>;
+
+/** The parts of a request that every change of a stack has. */
+export const requestOf = (values: Values, Tags: Tag[]): Pick<Request, 'Capabilities' | 'Parameters' | 'Tags'> => ({
+  Capabilities: ['CAPABILITY_NAMED_IAM'],
+  Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
+  Tags,
+});
+
+/** The parameters of a stack with their values. */
+export const valuesOf = ({ Parameters = [] }: Stack): Values =>
+  Object.fromEntries(
+    Parameters.map(({ ParameterKey, ParameterValue }) => [String(ParameterKey), ParameterValue ?? '']),
+  );
 
 /** @returns nothing where nothing would change @throws Refusal with the reason of CloudFormation */
 export async function propose({ cloudFormation }: Aws, request: Request): Promise<ChangeSet | undefined> {
@@ -105,38 +132,77 @@ export async function withdraw({ cloudFormation }: Aws, changeSet: ChangeSet, na
 }
 
 /**
- * Executes a change set, and waits for its end.
- * @param onEvent hears of each step of each resource
- * @throws Error with what failed first, if CloudFormation took everything back
+ * Executes a change set, and waits for its end, also until CloudFormation has removed what is left over.
+ * @param onEvent called with each step of each resource
+ * @throws Error with each failure, if CloudFormation took everything back
  */
 export async function execute(
   aws: Aws,
   { changeSet, name }: { changeSet: ChangeSet; name: string },
   onEvent: (event: StackEvent) => void,
 ): Promise<Stack> {
-  const seen = new Set((await eventsOf(aws, name)).map(({ EventId }) => EventId));
+  let last = await newestEvent(aws, name);
   await aws.cloudFormation.send(new ExecuteChangeSetCommand({ ChangeSetName: changeSet.id, StackName: name }));
   const failures: string[] = [];
   for (;;) {
     const { Stacks: [stack] = [] } = await aws.cloudFormation.send(new DescribeStacksCommand({ StackName: name }));
-    for (const event of (await eventsOf(aws, name)).reverse()) {
-      if (seen.has(event.EventId)) continue;
-      seen.add(event.EventId);
+    for (const event of await eventsSince(aws, name, last)) {
+      last = event.EventId;
       onEvent(event);
       const { ResourceStatus = '', LogicalResourceId, ResourceStatusReason: reason = '' } = event;
       if (ResourceStatus.endsWith('_FAILED') && !/cancelled/.test(reason))
         failures.push(`${LogicalResourceId}: ${reason}`);
     }
     const status = String(stack?.StackStatus);
-    if (stack && /^(CREATE|UPDATE)_COMPLETE/.test(status)) return stack;
-    if (/_(COMPLETE|FAILED)$/.test(status)) throw new Error(`the stack ${name} is ${status}\n${failures.join('\n')}`);
+    if (stack && /^(CREATE|UPDATE)_COMPLETE$/.test(status)) return stack;
+    if (/_(COMPLETE|FAILED)$/.test(status)) {
+      const reasons = failures.length > 0 ? failures : [stack?.StackStatusReason ?? 'CloudFormation gives no reason'];
+      throw new Error(`the stack ${name} is ${status}\n${reasons.join('\n')}`);
+    }
     await sleep(POLL_MS);
   }
 }
 
-async function eventsOf({ cloudFormation }: Aws, name: string): Promise<StackEvent[]> {
-  const { StackEvents = [] } = await cloudFormation
-    .send(new DescribeStackEventsCommand({ StackName: name }))
-    .catch(() => ({ StackEvents: [] }));
-  return StackEvents;
+async function newestEvent({ cloudFormation }: Aws, name: string): Promise<string | undefined> {
+  const { StackEvents: [newest] = [] } = await cloudFormation.send(new DescribeStackEventsCommand({ StackName: name }));
+  return newest?.EventId;
+}
+
+/** @param last the id of the last event that is known @returns the later events, in their order */
+async function eventsSince({ cloudFormation }: Aws, name: string, last: string | undefined): Promise<StackEvent[]> {
+  const later: StackEvent[] = [];
+  const pages = paginateDescribeStackEvents({ client: cloudFormation }, { StackName: name });
+  for await (const { StackEvents = [] } of pages) {
+    const known = StackEvents.findIndex(({ EventId }) => EventId === last);
+    later.push(...(known < 0 ? StackEvents : StackEvents.slice(0, known)));
+    if (known >= 0) break;
+  }
+  return later.reverse();
+}
+
+/** Waits while CloudFormation removes what an earlier deployment left over. @returns the stack as it is then */
+export async function cleanedUp({ cloudFormation }: Aws, stack: Stack): Promise<Stack> {
+  let now = stack;
+  while (/_CLEANUP_IN_PROGRESS$/.test(String(now.StackStatus))) {
+    await sleep(POLL_MS);
+    const { Stacks: [next] = [] } = await cloudFormation.send(
+      new DescribeStacksCommand({ StackName: String(stack.StackId) }),
+    );
+    now = next ?? now;
+  }
+  return now;
+}
+
+/** Sets whether CloudFormation refuses to delete the stack. @throws Error that names the right which is missing */
+export async function protect({ cloudFormation }: Aws, name: string, isProtected: boolean): Promise<void> {
+  const command = new UpdateTerminationProtectionCommand({
+    StackName: name,
+    EnableTerminationProtection: isProtected,
+  });
+  await cloudFormation.send(command).catch((error: Error) => {
+    if (!error.name.startsWith('AccessDenied')) throw error;
+    throw new Error(
+      `${name} is deployed, and its termination protection could not be changed. Allow the deployer cloudformation:UpdateTerminationProtection: ${error.message}`,
+    );
+  });
 }

@@ -14,18 +14,35 @@ const RECENT_MS = 300_000;
  * @returns what shows that callers use a table of leases; undefined if nothing does
  */
 export async function useOf(dynamodb: DynamoDBClient, table: string, now: number): Promise<string | undefined> {
-  let held = 0;
-  let lastWrite = 0;
-  for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
-    for (const item of Items) {
-      const { isHeld, writes } = isPool(item) ? ofPool(item, now) : ofLease(item, now);
-      held += isHeld;
-      lastWrite = Math.max(lastWrite, ...writes.filter(isInstant));
-    }
+  const { held, lastWrite } = await heldIn(dynamodb, table, now);
   const isRecent = lastWrite > now - RECENT_MS;
   if (held === 0 && !isRecent) return undefined;
   const written = isRecent ? `, and the last write was at ${new Date(lastWrite).toISOString()}` : '';
   return `${held} leases or permits of ${table} are held${written}`;
+}
+
+/** What a table of leases holds. */
+interface Held {
+  /** The number of leases and permits. */
+  held: number;
+  /** The keys of these, in order. */
+  keys: string[];
+  /** When a lease or a permit was last granted, extended or ended, in epoch milliseconds. */
+  lastWrite: number;
+}
+
+/** @param now epoch milliseconds: a lease that has expired by then is not held */
+export async function heldIn(dynamodb: DynamoDBClient, table: string, now: number): Promise<Held> {
+  const found: Held = { held: 0, keys: [], lastWrite: 0 };
+  for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
+    for (const item of Items) {
+      const { isHeld, writes } = isPool(item) ? ofPool(item, now) : ofLease(item, now);
+      found.held += isHeld;
+      if (isHeld > 0) found.keys.push(item.key?.S ?? '');
+      found.lastWrite = Math.max(found.lastWrite, ...writes.filter(isInstant));
+    }
+  found.keys.sort();
+  return found;
 }
 
 function ofLease(item: Item, now: number) {

@@ -96,13 +96,14 @@ function brokenRules(template: CloudFormationTemplate, values: Values): string[]
   const rules = Object.values(template.Rules ?? {}) as unknown as Rule[];
   return rules.flatMap(({ RuleCondition, Assertions }) => {
     const holds = (condition: Properties) => isTrue(template, values, condition);
-    if (!holds(RuleCondition)) return [];
+    if (RuleCondition && !holds(RuleCondition)) return [];
     return Assertions.filter(({ Assert }) => !holds(Assert)).map(({ AssertDescription }) => AssertDescription);
   });
 }
 
 interface Rule {
-  RuleCondition: Properties;
+  /** Without a condition the rule always holds. */
+  RuleCondition?: Properties;
   Assertions: { Assert: Properties; AssertDescription: string }[];
 }
 

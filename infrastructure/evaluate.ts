@@ -36,7 +36,7 @@ export function evaluate(template: CloudFormationTemplate, given: Record<string,
 }
 
 /** Every parameter with its value, and the pseudo parameters that are given. @throws Error that names a parameter with neither a value nor a default */
-export function parameterValues(
+function parameterValues(
   { Parameters = {} }: Pick<CloudFormationTemplate, 'Parameters'>,
   given: Record<string, string>,
 ): Record<string, string> {
@@ -77,10 +77,12 @@ function filled(value: Json, values: Record<string, string>, holds: (name: strin
   if (Array.isArray(value)) return value.map(fill).filter((part) => part !== NOTHING) as Json[];
   if (typeof value !== 'object' || value === null) return value;
   const { Ref: name, 'Fn::If': choice, 'Fn::Sub': text, 'Fn::Split': parts, 'Fn::Select': selected } = value;
+  const { 'Fn::Join': joined } = value;
   if (name === 'AWS::NoValue') return NOTHING;
   if (typeof name === 'string') return values[name] ?? value;
   if (Array.isArray(choice)) return fill((holds(String(choice[0])) ? choice[1] : choice[2]) ?? null);
   if (text !== undefined) return substituted(text, values, fill);
+  if (Array.isArray(joined)) return concatenated(joined, fill);
   if (Array.isArray(parts)) return String(fill(parts[1] ?? '')).split(String(parts[0]));
   if (Array.isArray(selected)) return (fill(selected[1] ?? []) as Json[])[Number(selected[0])] ?? null;
   return Object.fromEntries(
@@ -88,6 +90,13 @@ function filled(value: Json, values: Record<string, string>, holds: (name: strin
       .map(([key, part]) => [key, fill(part)] as const)
       .filter(([, part]) => part !== NOTHING),
   ) as Json;
+}
+
+/** A Fn::Join of known texts is a text. */
+function concatenated([separator = '', parts = []]: Json[], fill: (part: Json) => Value): Json {
+  const known = fill(parts) as Json[];
+  const isText = Array.isArray(known) && known.every((part) => typeof part === 'string');
+  return isText ? known.join(String(separator)) : { 'Fn::Join': [separator, known] };
 }
 
 /** Fills the known values into a Fn::Sub: the result is a text, or a Fn::Sub of the rest. */

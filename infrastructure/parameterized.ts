@@ -13,6 +13,8 @@ import {
 } from './cloudformation.ts';
 import { functionName } from './dashboard.ts';
 import { exclusiveTargets } from './exclusive-targets.ts';
+import { guard } from './guard.ts';
+import { lambdaId } from './logical-ids.ts';
 import { namespaces } from './namespaces.ts';
 import type { ParameterName } from './parameters/kinds.ts';
 import { GROUPS, PARAMETERS } from './parameters.ts';
@@ -64,6 +66,7 @@ export function parameterized(
   exclusiveTargets(template);
   namespaces(template);
   platform(template);
+  guard(template);
   refuseLeftovers(template);
   return template;
 }
@@ -79,6 +82,7 @@ const CONDITIONS: Record<string, Json> = {
   NarrowExecutions: { 'Fn::Not': [equals('executionStateMachines', '*')] },
   CleanAutomatically: equals('autoClean', 'true'),
   KeepServerlessBucket: equals('keepServerlessBucket', 'true'),
+  Drained: equals('drained', 'true'),
   ReserveAcquire: isGiven('acquireConcurrency'),
   ReserveHeartbeat: isGiven('heartbeatConcurrency'),
   ReserveRelease: isGiven('releaseConcurrency'),
@@ -94,6 +98,14 @@ const needs = (name: ParameterName, other: ParameterName): Json => ({
 
 /** What CloudFormation refuses before it changes anything, whichever tool sends the template. */
 const RULES: Record<string, Json> = {
+  StageHasABucketOfItsOwn: {
+    Assertions: [
+      {
+        Assert: { 'Fn::Not': [equals('stage', 'code')] },
+        AssertDescription: 'the stage must not be code: the buckets holdfast-code-* are for the code of every stage',
+      },
+    ],
+  },
   JwtNeedsIssuerAndAudience: {
     RuleCondition: equals('auth', 'jwt'),
     Assertions: ['jwtIssuer', 'jwtAudience'].map((name) => ({
@@ -121,9 +133,11 @@ const OF_SOME: Json = choose(
   NO_VALUE,
 );
 
+const ACQUIRE = lambdaId('acquire');
+
 /** Functions with reserved concurrency. */
 const RESERVED: Record<string, [condition: string, parameter: ParameterName]> = {
-  AcquireLambdaFunction: ['ReserveAcquire', 'acquireConcurrency'],
+  [ACQUIRE]: ['ReserveAcquire', 'acquireConcurrency'],
   HeartbeatLambdaFunction: ['ReserveHeartbeat', 'heartbeatConcurrency'],
   ReleaseLambdaFunction: ['ReserveRelease', 'releaseConcurrency'],
 };
@@ -138,6 +152,8 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
       properties.MemorySize = ref('memoryMb');
       const [condition, parameter] = RESERVED[id] ?? [];
       if (condition && parameter) properties.ReservedConcurrentExecutions = choose(condition, ref(parameter), NO_VALUE);
+      if (id === ACQUIRE)
+        properties.ReservedConcurrentExecutions = choose('Drained', 0, properties.ReservedConcurrentExecutions ?? null);
       const variables = Object(Object(properties.Environment).Variables) as Properties;
       if ('ACQUIRE_CONCURRENCY' in variables)
         variables.ACQUIRE_CONCURRENCY = choose('ReserveAcquire', ref('acquireConcurrency'), NO_VALUE);

@@ -2,10 +2,19 @@ import { type Group, SCOPE, SWITCH } from './kinds.ts';
 
 export const DEPLOYMENT: Group = {
   stage: {
-    description: 'The name of this deployment. It is part of the name of every resource, so it can never change.',
-    pattern: '^[a-z0-9-]{1,20}$',
-    constraint: 'must be 1 to 20 of a-z, 0-9 and -',
+    description:
+      'The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region.',
+    pattern: '^[a-z0-9-]{1,19}$',
+    constraint: 'must be 1 to 19 of a-z, 0-9 and -',
     guarded: true,
+    releasedOnly: true,
+  },
+  allowChange: {
+    default: '',
+    description:
+      'The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Spaces between them.',
+    pattern: '^([A-Za-z]+=[!-~]*( [A-Za-z]+=[!-~]*)*)?$',
+    constraint: 'must be name=value, with spaces between several, or empty',
     releasedOnly: true,
   },
   codeBucket: {

@@ -31,6 +31,12 @@ export const LEASES: Group = {
     ...WHOLE,
   },
   acquireConcurrency: { default: '', description: 'Reserved concurrency of acquire.', ...COUNT },
+  drained: {
+    default: 'false',
+    description: 'true: no call of acquire runs. Heartbeats, releases and all other calls go on.',
+    allowed: SWITCH,
+    releasedOnly: true,
+  },
   heartbeatConcurrency: { default: '', description: 'Reserved concurrency of heartbeat.', ...COUNT },
   releaseConcurrency: { default: '', description: 'Reserved concurrency of release.', ...COUNT },
   namespaceExecutions: {

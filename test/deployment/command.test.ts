@@ -7,13 +7,18 @@ import { mergedTags, readRequest } from '../../deployment/request.ts';
 import { released } from '../support/stack/template.ts';
 import { aFew } from '../support/time/rounds.ts';
 
-const EMPTY = { stage: 'prod', parameters: [], reset: [], tags: [], untag: [], allowedChanges: [], forgetPools: false };
+const EMPTY = {
+  ...{ stage: 'prod', parameters: [], reset: [], tags: [], untag: [] },
+  ...{ allowedChanges: [], forgetPools: false, mayCreate: false, isPlan: true },
+};
 
 describe('what is typed for a deployment is refused where it', () => {
   it.each([
-    [{ stage: 'Prod' }, "the stage must be 1 to 20 of a-z, 0-9 and -, not 'Prod'"],
-    [{ stage: '' }, 'the stage must be 1 to 20'],
+    [{ stage: 'Prod' }, "the stage must be 1 to 19 of a-z, 0-9 and -, not 'Prod'"],
+    [{ stage: '' }, 'the stage must be 1 to 19'],
+    [{ stage: 'a-stage-of-20-letters' }, 'the stage must be 1 to 19'],
     [{ parameters: ['stage=prod'] }, 'give the stage as --stage'],
+    [{ parameters: ['allowChange=leasesTable=a'] }, 'give the names of what may change as --allow-change'],
     [{ parameters: ['memoryMb'] }, "written name=value, and not 'memoryMb'"],
     [{ parameters: ['memoryMB=512'] }, 'there is no parameter memoryMB: is memoryMb meant?'],
     [{ reset: ['memoryMB'] }, 'there is no parameter memoryMB'],
@@ -52,6 +57,8 @@ describe('what is typed for a deployment is refused where it', () => {
       reset: ['logLevel'],
       allowedChanges: ['bucket'],
       forgetPools: false,
+      mayCreate: false,
+      isPlan: true,
       untag: ['old'],
       tags: [
         { Key: 'team', Value: 'platform' },

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy, type Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
-import { released } from '../support/stack/template.ts';
+import { released, withParameters } from '../support/stack/template.ts';
 
 const NAME = 'holdfast-prod';
 const ORDER: Order = {
@@ -13,6 +13,8 @@ const ORDER: Order = {
   untag: [],
   allowedChanges: [],
   forgetPools: false,
+  mayCreate: true,
+  isPlan: false,
 };
 const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 
@@ -48,6 +50,22 @@ describe('the bucket for the code', () => {
       expect(stack()?.status).toMatch(/_COMPLETE$/);
     },
   );
+
+  it('that another account owns receives no code, though S3 would take the code', async () => {
+    double.owner.account = '999988887777';
+    await expect(run()).rejects.toThrow('cannot be used for the code: access denied');
+    expect(double.writes).toEqual([]);
+  });
+
+  it('keeps former versions of what is in it, because a rollback needs the zips of the former release', async () => {
+    double.codeBucket.exists = false;
+    await run();
+    const bucket = '/holdfast-code-111122223333-eu-west-1';
+    expect(double.writes.slice(0, 4).map((write) => write.replace('/?', '?').replace(/[/=]$/, ''))).toEqual([
+      `PUT ${bucket}`,
+      ...['publicAccessBlock', 'versioning', 'policy'].map((part) => `PUT ${bucket}?${part}`),
+    ]);
+  });
 
   it('of another account is no bucket for it', async () => {
     double.race.answer = 'BucketAlreadyExists';
@@ -155,6 +173,192 @@ describe('what a failed creation left', () => {
     };
     await expect(run({}, { confirm: other })).rejects.toThrow(`Stack ${NAME} is CREATE_COMPLETE`);
     expect(stack()).toBe(another);
+  });
+});
+
+describe('a parameter', () => {
+  it('goes back to its default with --reset, and keeps its value otherwise', async () => {
+    await run({ given: { memoryMb: '256', logLevel: 'DEBUG' } });
+    await run({ reset: ['memoryMb'] });
+    expect(stack()?.parameters).toMatchObject({ memoryMb: '512', logLevel: 'DEBUG' });
+    expect(said).toContain("parameter memoryMb: '256' -> '512'");
+  });
+
+  it('that may change gets the value of allowChange which the guard of the stack asks for', async () => {
+    await run();
+    double.tables.add('restored');
+    const order = { given: { pointerAttributes: 'id' }, allowedChanges: ['pointerAttributes'] };
+    await run(order);
+    expect(stack()?.parameters.allowChange).toBe('pointerAttributes=id');
+    await run({ given: { memoryMb: '256' } });
+    expect(stack()?.parameters.allowChange).toBe('pointerAttributes=id');
+  });
+
+  it('that the release does not have is refused if the stack guards it, and is named if not', async () => {
+    await run();
+    const later = structuredClone(released);
+    for (const name of ['graphTable', 'graphDepth'])
+      Object.assign(later.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
+    Object.assign(Object(later.Resources.ChangeGuard?.Properties).values, { graphTable: { Ref: 'graphTable' } });
+    const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
+    const { parameters } = deployed;
+    const has = (more: object) =>
+      double.stacks.set(NAME, { ...deployed, template: later, parameters: { ...parameters, ...more } });
+    has({ graphTable: 'mine', graphDepth: '3' });
+    await expect(run()).rejects.toThrow("graphTable='mine': this release does not have the parameter");
+    has({ graphTable: '', graphDepth: '3' });
+    await run();
+    expect(said).toContain("parameter graphDepth: '3' is dropped, because this release does not have the parameter");
+    expect(said.join()).not.toContain('graphTable');
+  });
+});
+
+describe('the plan', () => {
+  const plan = (order: Partial<Order> = {}) => {
+    const seen: string[] = [];
+    const onChanges: Observer['onChanges'] = (changes) =>
+      void seen.push(
+        ...changes.map(({ ResourceChange: one }) => `${one?.Action} ${one?.ResourceType} ${one?.LogicalResourceId}`),
+      );
+    return run({ ...order, isPlan: true }, { onChanges }).then(() => seen);
+  };
+
+  it('makes no bucket, uploads nothing, and asks CloudFormation for no change set', async () => {
+    double.codeBucket.exists = false;
+    expect(await plan()).toHaveLength(Object.keys(evaluated()).length);
+    expect(said).toContain('The bucket holdfast-code-111122223333-eu-west-1 for the code is created');
+    expect(double.actions).toEqual(['DescribeStacks']);
+    expect(double.writes).toEqual([]);
+  });
+
+  it('shows the parameters, the tags and the resources that change', async () => {
+    await run({ tags: [{ Key: 'team', Value: 'a' }] });
+    double.actions.length = 0;
+    double.writes.length = 0;
+    const changes = await plan({ given: { heartbeatConcurrency: '50' }, tags: [{ Key: 'team', Value: 'b' }] });
+    expect(changes).toEqual(['Modify AWS::Lambda::Function HeartbeatLambdaFunction']);
+    expect(said).toContain("parameter heartbeatConcurrency: '' -> '50'");
+    expect(said).toContain("tag team: 'a' -> 'b'");
+    expect(await plan({ given: { accessLogs: 'false' } })).toEqual([
+      'Modify AWS::ApiGatewayV2::Stage HttpApiStage',
+      'Remove AWS::Logs::LogGroup AccessLogGroup',
+    ]);
+    await plan();
+    expect(said).toContain('No resource changes');
+    expect(new Set(double.actions)).toEqual(new Set(['DescribeStacks', 'GetTemplate']));
+    expect(double.writes).toEqual([]);
+  });
+});
+
+const evaluated = () => withParameters({}).Resources;
+
+describe('the changes of CloudFormation', () => {
+  it('are all shown before the consent, however many pages they have', async () => {
+    const page = (id: string, more = {}) => [{ Action: 'Modify', LogicalResourceId: id, ...more }];
+    double.changes.push(page('One'), page('Two'), page('Three', { Action: 'Modify', Replacement: 'True' }));
+    const shown: unknown[] = [];
+    await run({}, { onChanges: (changes) => void shown.push(...changes.map(({ ResourceChange: one }) => one)) });
+    expect(shown).toMatchObject([
+      { LogicalResourceId: 'One' },
+      { LogicalResourceId: 'Two' },
+      { LogicalResourceId: 'Three', Replacement: 'True' },
+    ]);
+  });
+
+  it('that fail are told with the reason of the first failure, though a hundred events follow at once', async () => {
+    const events = Array.from({ length: 250 }, (_, at) => ({
+      ...{ id: `e${at}`, resource: `R${at}` },
+      ...(at === 3 ? { status: 'CREATE_FAILED', reason: 'the limit is reached' } : { status: 'DELETE_COMPLETE' }),
+    }));
+    double.outcome.of = () => ({ status: 'ROLLBACK_COMPLETE', events });
+    const seen: unknown[] = [];
+    await expect(run({}, { onEvent: ({ EventId }) => void seen.push(EventId) })).rejects.toThrow(
+      /is ROLLBACK_COMPLETE\nR3: the limit is reached$/,
+    );
+    expect(seen).toEqual(events.map(({ id }) => id));
+  });
+
+  it('are over when CloudFormation has cleaned up, and a deployment waits for the clean-up of the one before', async () => {
+    const cleaning = 'UPDATE_COMPLETE_CLEANUP_IN_PROGRESS';
+    let cleanUps = 0;
+    const cleanUp = () => {
+      const deployed = stack();
+      if (deployed?.status !== cleaning) return;
+      deployed.status = 'UPDATE_COMPLETE';
+      cleanUps += 1;
+    };
+    await run();
+    const cleaner = setInterval(cleanUp, 1000);
+    try {
+      double.outcome.of = () => ({ status: cleaning, events: [] });
+      expect(await run({ given: { memoryMb: '256' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
+      double.outcome.of = undefined;
+      Object.assign(stack() ?? {}, { status: cleaning });
+      expect(await run({ given: { memoryMb: '512' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
+    } finally {
+      clearInterval(cleaner);
+    }
+    expect(cleanUps).toBe(2);
+  });
+
+  it.each([
+    ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
+    ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
+    ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
+    ['UPDATE_IN_PROGRESS', 'it can be deployed once it is complete'],
+  ])('are refused on a stack that is %s, with the next step', async (status, words) => {
+    await run();
+    Object.assign(stack() ?? {}, { status });
+    await expect(run()).rejects.toThrow(words);
+  });
+});
+
+describe('the stack', () => {
+  const isProtected = () => stack()?.isProtected;
+
+  it('cannot be deleted while its tables are protected, and can when their protection is turned off', async () => {
+    await run();
+    expect(isProtected()).toBe(true);
+    await run({ given: { deletionProtection: 'false' } });
+    expect(isProtected()).toBe(false);
+    // What an operator has protected stays.
+    Object.assign(stack() ?? {}, { isProtected: true });
+    await run({ given: { memoryMb: '256' } });
+    expect(isProtected()).toBe(true);
+  });
+
+  it('is not created unless the operator allows it', async () => {
+    await expect(run({ mayCreate: false })).rejects.toThrow(
+      'there is no stack holdfast-prod in account 111122223333, region eu-west-1. To create the stack, add --create',
+    );
+    expect(double.actions).toEqual(['DescribeStacks']);
+    expect(double.writes).toEqual([]);
+  });
+
+  it('has no state machine whose name a namespace of another stage has', async () => {
+    await run({ given: { namespaces: 'team-a' } });
+    await expect(run({ stage: 'prod-team-a' })).rejects.toThrow(
+      'the stage must not be prod-team-a: the namespace team-a of the stage prod has a state machine of the same name',
+    );
+    await run({ stage: 'prod-team-b' });
+    await expect(run({ given: { namespaces: 'team-a,team-b' } })).rejects.toThrow(
+      'namespaces must not have team-b: the stage prod-team-b has a state machine of the same name',
+    );
+    await run({ given: { namespaces: 'team-a,,team-c' } });
+    expect(stack()?.parameters.namespaces).toBe('team-a,,team-c');
+  });
+
+  it('has a stage whose roles have names that IAM takes in the region', async () => {
+    await expect(
+      deploy(
+        { ...double.aws, region: 'ap-southeast-1' },
+        { artifact, order: { ...ORDER, stage: 'fifteen-letters' } },
+        observer(),
+      ),
+    ).rejects.toThrow('the stage must have at most 14 characters in ap-southeast-1, not 15');
+    const stage = 'a-stage-of-19-lette';
+    await expect(run({ stage })).resolves.toBeDefined();
+    await expect(run({ stage: 'code' })).rejects.toThrow('the stage must not be code');
   });
 });
 

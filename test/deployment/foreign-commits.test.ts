@@ -29,6 +29,8 @@ const deployed = async (given: Values) => {
     untag: [],
     allowedChanges: ['commitProtocol'],
     forgetPools: false,
+    mayCreate: true,
+    isPlan: false,
   };
   const observer = {
     say: (line: string) => void said.push(line),
@@ -57,7 +59,7 @@ describe('a deployment of commitProtocol=native', () => {
     expect(await deployed({ commitsTable })).toBe('dynamo');
     const before = double.actions.length;
     await expect(deployed({ commitProtocol: 'native' })).rejects.toThrow(words);
-    expect(double.actions.slice(before)).toEqual(['DescribeStacks']);
+    expect(double.actions.slice(before)).toEqual(['DescribeStacks', 'GetTemplate']);
     expect(double.stacks.get('holdfast-prod')?.parameters.commitProtocol).toBe('dynamo');
   });
 

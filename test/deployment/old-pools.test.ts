@@ -17,6 +17,8 @@ const ORDER: Order = {
   untag: [],
   allowedChanges: [],
   forgetPools: false,
+  mayCreate: true,
+  isPlan: false,
 };
 const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
 const dynamodb = testClient();

@@ -28,8 +28,8 @@ describe('the parameters of a deployment', () => {
   });
 
   it.each([
-    ['stage', 'Prod', '1 to 20 of a-z, 0-9 and -'],
-    ['stage', 'a-stage-of-more-than-20', '1 to 20'],
+    ['stage', 'Prod', '1 to 19 of a-z, 0-9 and -'],
+    ['stage', 'a-stage-of-more-than-19', '1 to 19'],
     ['clockSkewMs', 'half', 'clockSkewMs must be a whole number'],
     ['reportSchedule', 'rate(1 minutes)', 'reportSchedule must be like rate(1 hour)'],
     ['reportSchedule', 'rate(5 foo)', 'reportSchedule must be like rate(1 hour)'],
@@ -94,7 +94,9 @@ describe('the parameters of a deployment', () => {
 
 describe('a running stack', () => {
   const refuse = (previous: object, next: object, allowed: string[] = []) => {
-    refuseSplit(released, {
+    return refuseSplit(released, {
+      deployed: released,
+      place: { 'AWS::AccountId': '111122223333', 'AWS::Region': 'eu-west-1' },
       previous: { ...REQUIRED, ...previous },
       next: { ...REQUIRED, ...next },
       allowed,

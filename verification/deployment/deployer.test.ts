@@ -101,6 +101,11 @@ const RIGHTS: Record<string, { name?: string; arn(name: string): string; actions
       arn: (name) => `arn:aws:cloudwatch::${ACCOUNT}:dashboard/${name}`,
       actions: actions('cloudwatch', 'PutDashboard GetDashboard DeleteDashboards'),
     },
+    // CloudFormation calls the function of the guard in the name of the deployer.
+    'Custom::HoldfastChangeGuard': {
+      arn: () => arn('lambda', 'function:')('holdfast-policy-guardChanges'),
+      actions: ['lambda:InvokeFunction'],
+    },
     'AWS::DynamoDB::Table': {
       name: 'TableName',
       arn: arn('dynamodb', 'table/'),
@@ -193,11 +198,13 @@ describe('the policy', () => {
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
-  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), and drains the pools of 0.2.0 (old-pools.ts).
+  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), drains the pools of 0.2.0 (old-pools.ts),
+  // and looks whether a stage is drained (drain.ts).
   const commits =
     ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');
   const ofCommand = [
     ['commits', 'Scan'],
+    ['leases', 'Scan'],
     ['pools', 'Scan'],
     ['waiters', 'Scan'],
     ['waiters', 'DeleteItem'],

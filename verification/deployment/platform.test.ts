@@ -189,7 +189,8 @@ describe('with every parameter of a platform team, the deployment has', () => {
       logGroupNamePrefix: `${prefix}holdfast-${STAGE}`,
     }));
     const groups = (await each('logs', 'describe_log_groups', prefixes)).flatMap(({ logGroups }) => logGroups);
-    expect(groups).toHaveLength(NAMES.functions.length + 2);
+    // Each function has a group, and so have the access log, the audit and the guard of the deployment.
+    expect(groups).toHaveLength(NAMES.functions.length + 3);
     for (const group of groups) expect(group).toMatchObject({ kmsKeyId: parameters.kmsKeyArn });
   });
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DescribeStacksCommand } from '@aws-sdk/client-cloudformation';
 import { CreateTableCommand, DescribeTableCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { ListBucketsCommand } from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readService, renamed } from '../../infrastructure/read.ts';
 import {
@@ -10,12 +11,15 @@ import {
   cloudFormation,
   deploy,
   deployed,
+  describeAll,
   dynamodb,
   environment,
+  holdfast,
   makeBucket,
   ROOT,
   remove,
   run,
+  s3,
 } from './support/aws.ts';
 
 const acquire = (outputs: Record<string, string>, key: string, holder: string) =>
@@ -106,7 +110,7 @@ describe('a deployment that would split the brain', () => {
       expect(exitCode).toBe(64);
     }
     const { exitCode, output } = await deploy('Prod');
-    expect(output).toContain('the stage must be 1 to 20 of a-z, 0-9 and -');
+    expect(output).toContain('the stage must be 1 to 19 of a-z, 0-9 and -');
     expect(exitCode).toBe(64);
     expect(await exists('typo')).toBe(false);
   });
@@ -135,23 +139,37 @@ describe('tables of a stack that was removed', () => {
 
 describe('what a deployment changes', () => {
   it('is shown and not done with --plan, and nothing is changed by what is the same', async () => {
-    const planned = await deploy('plan', ['--plan']);
+    const env = { AWS_REGION: 'eu-north-1' };
+    const elsewhere = await holdfast(['deploy', '--stage', 'plan', '--plan'], { env });
+    expect(elsewhere).toMatchObject({ exitCode: 0 });
+    expect(elsewhere.output).toContain('The bucket holdfast-code-000000000000-eu-north-1 for the code is created');
+    const { Buckets = [] } = await s3.send(new ListBucketsCommand({}));
+    expect(Buckets.map(({ Name }) => Name)).not.toContain('holdfast-code-000000000000-eu-north-1');
+    const planned = await deploy('plan', ['--plan', '--param=memoryMb=256']);
     expect(planned).toMatchObject({ exitCode: 0 });
     expect(planned.output).toContain('New stack holdfast-plan in account 000000000000, region eu-west-1');
+    expect(planned.output).toContain("parameter memoryMb: '256'");
     expect(await exists('plan')).toBe(false);
     await deployed('plan');
     const { output } = await deploy('plan', ['--plan', '--param=memoryMb=1024']);
+    expect(output).toContain("parameter memoryMb: '512' -> '1024'");
     expect(output).toContain('Modify AWS::Lambda::Function AcquireLambdaFunction');
     expect(output).not.toContain('DynamoDB::Table');
     expect((await deploy('plan')).output).toContain('Nothing to change');
+    expect((await deploy('plan', ['--plan'])).output).toContain('No resource changes');
   });
 });
 
 describe('a drain', () => {
-  it('lets nobody acquire while holders go on, and ends where the parameter is reset', async () => {
-    const before = await deployed('drained');
+  it('stops acquire while holders go on, ends when nothing is held, and gives the former concurrency back', async () => {
+    const before = await deployed('drained', ['--param', 'acquireConcurrency=50']);
     const held = await acquire(before, 'held', 'first');
-    await deployed('drained', ['--param', 'acquireConcurrency=0']);
+    const early = await holdfast(['drain', '--stage', 'drained', '--yes', '--timeout', '0']);
+    expect(early.output).toContain('1 leases or permits are held (held), 0 calls or tasks wait. Acquire stays stopped');
+    expect(early.exitCode).toBe(1);
+    // A deployment does not end a drain.
+    const deployment = await deploy('drained', ['--param', 'memoryMb=256']);
+    expect(deployment.output).toContain('The deployment stays drained');
     const body = { key: 'new', holder: 'second' };
     const url = `${before.ApiUrl}/v1/leases`;
     const refused = await call(`${url}/acquire`, { body, credentials: ROOT, tries: 1 });
@@ -160,7 +178,20 @@ describe('a drain', () => {
     expect(await call(`${url}/release`, { body: proof, credentials: ROOT })).toMatchObject({
       body: { released: true },
     });
-    await deployed('drained', ['--reset', 'acquireConcurrency']);
+    const late = await holdfast(['drain', '--stage', 'drained', '--yes']);
+    expect(late.output).toContain('holdfast-drained is drained');
+    expect(late.exitCode).toBe(0);
+    const set = await holdfast(['parameters', '--stage', 'drained']);
+    expect(set.output.trim().split('\n')).toEqual([
+      ...['acquireConcurrency 50', 'codeBucket holdfast-code-000000000000-eu-west-1', 'drained true'],
+      ...['memoryMb 256', 'stage drained'],
+    ]);
+    expect((await holdfast(['resume', '--stage', 'drained', '--yes'])).output).toContain('runs again');
+    expect((await holdfast(['resume', '--stage', 'drained', '--yes'])).output).toContain('is not drained');
+    const [configuration] = await describeAll([
+      ['lambda', 'get_function_concurrency', { FunctionName: 'holdfast-drained-acquire' }],
+    ]);
+    expect(configuration).toMatchObject({ ReservedConcurrentExecutions: 50 });
     expect(await acquire(before, 'new', 'second')).toMatchObject({ status: 201 });
   });
 });

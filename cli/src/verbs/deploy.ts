@@ -1,7 +1,13 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { DEPLOY_OPTIONS, LIFT_OPTIONS } from '../../../deployment/options.ts';
+import {
+  DEPLOY_OPTIONS,
+  DRAIN_OPTIONS,
+  LIFT_OPTIONS,
+  PARAMETERS_OPTIONS,
+  RESUME_OPTIONS,
+} from '../../../deployment/options.ts';
 import type { Arguments } from '../arguments.ts';
 import { misuse } from '../failure.ts';
 import type { Options } from '../syntax.ts';
@@ -34,6 +40,48 @@ export const liftFences: Verb = {
   async run({ arguments: args }) {
     const { commands } = await release(args);
     return commands.liftFencesCommand(given(args, LIFT_OPTIONS));
+  },
+};
+
+export const drain: Verb = {
+  summary: 'stop acquire on a deployment, and wait until no lease is held',
+  usage: '',
+  words: [0, 0],
+  isLocal: true,
+  notes: 'It needs the folder of a release. See docs/operations.md',
+  options: { ...DRAIN_OPTIONS, ...FROM },
+  example: 'holdfast drain --stage prod',
+  async run({ arguments: args }) {
+    const { commands } = await release(args);
+    return commands.drainCommand(given(args, DRAIN_OPTIONS));
+  },
+};
+
+export const resume: Verb = {
+  summary: 'start acquire again after a drain',
+  usage: '',
+  words: [0, 0],
+  isLocal: true,
+  notes: 'It needs the folder of a release. See docs/operations.md',
+  options: { ...RESUME_OPTIONS, ...FROM },
+  example: 'holdfast resume --stage prod',
+  async run({ arguments: args }) {
+    const { commands } = await release(args);
+    return commands.resumeCommand(given(args, RESUME_OPTIONS));
+  },
+};
+
+export const parameters: Verb = {
+  summary: 'list the parameters of a deployment that differ from their defaults',
+  usage: '',
+  words: [0, 0],
+  isLocal: true,
+  notes: 'It needs the folder of a release. See docs/configuration.md',
+  options: { ...PARAMETERS_OPTIONS, ...FROM },
+  example: 'holdfast parameters --stage prod',
+  async run({ arguments: args }) {
+    const { commands } = await release(args);
+    return commands.parametersCommand(given(args, PARAMETERS_OPTIONS));
   },
 };
 

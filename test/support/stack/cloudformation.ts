@@ -6,25 +6,53 @@ import type { Aws } from '../../../deployment/aws.ts';
 import type { CloudFormationTemplate } from '../../../infrastructure/cloudformation.ts';
 import { listen } from '../../../local/listen.ts';
 
+const ACCOUNT = '111122223333';
+
 interface StackDouble {
   id: string;
   status: string;
   parameters: Record<string, string>;
   tags: Record<string, string>;
+  isProtected?: boolean;
+  outputs?: Record<string, string>;
+  /** The template that the stack has; that of the release if it is left out. */
+  template?: CloudFormationTemplate;
 }
 
 export interface CloudFormationDouble {
   aws: Aws;
+  /** Where the double listens, for commands of their own process. */
+  url: string;
   /** By name. A test may put any state here. */
   stacks: Map<string, StackDouble>;
   /** Every action of CloudFormation that came in. */
   actions: string[];
+  /** Every request to S3 but HEAD, as `PUT /bucket`. */
+  writes: string[];
+  /** The account that owns the bucket for the code. S3 lets others in, too, if a request does not name the owner. */
+  owner: { account: string };
+  /** Whether the default bucket for the code exists. The first PUT makes it. */
+  codeBucket: { exists: boolean };
+  /** The changes of each change set, in pages. */
+  changes: { Action: string; LogicalResourceId: string; Replacement?: string }[][];
+  /** Called when a change set is executed. The stack has the status and the events that it returns. */
+  outcome: { of: ((stack: string) => { status: string; events: EventDouble[] } | undefined) | undefined };
   /** Tables that exist, without a key. */
   tables: Set<string>;
   /** What S3 answers to the creation of the bucket for the code, where another deployment makes it at the same time. */
   race: { answer: string | undefined };
   stop(): Promise<void>;
 }
+
+interface EventDouble {
+  id: string;
+  status: string;
+  resource: string;
+  reason?: string;
+}
+
+/** How many events CloudFormation returns at once. */
+const EVENTS_IN_PAGE = 100;
 
 interface ChangeSetDouble extends Pick<StackDouble, 'parameters' | 'tags'> {
   stack: string;
@@ -37,10 +65,17 @@ interface ChangeSetDouble extends Pick<StackDouble, 'parameters' | 'tags'> {
  * with CloudFormation.
  * @param template whose parameters have defaults
  */
-export async function startCloudFormation({ Parameters = {} }: CloudFormationTemplate): Promise<CloudFormationDouble> {
+export async function startCloudFormation(released: CloudFormationTemplate): Promise<CloudFormationDouble> {
+  const { Parameters = {} } = released;
   const stacks = new Map<string, StackDouble>();
   const changeSets = new Map<string, ChangeSetDouble>();
   const actions: string[] = [];
+  const writes: string[] = [];
+  const owner = { account: ACCOUNT };
+  const codeBucket = { exists: true };
+  const changes: CloudFormationDouble['changes'] = [];
+  const events = new Map<string, EventDouble[]>();
+  const outcome: CloudFormationDouble['outcome'] = { of: undefined };
   const tables = new Set<string>();
   let made = 0;
   const defaults = Object.fromEntries(
@@ -76,15 +111,35 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
     DescribeChangeSet: (of) =>
       changeSets.get(of('ChangeSetName'))?.isSame
         ? `<Status>FAILED</Status><StatusReason>The submitted information didn't contain changes.</StatusReason>`
-        : '<Status>CREATE_COMPLETE</Status><Changes/>',
+        : paged(changes, of('NextToken')),
     ExecuteChangeSet: (of) => {
       const { stack: name, parameters, tags } = changeSets.get(of('ChangeSetName')) as ChangeSetDouble;
       const before = stacks.get(name) as StackDouble;
       const status = before.status === 'REVIEW_IN_PROGRESS' ? 'CREATE_COMPLETE' : 'UPDATE_COMPLETE';
-      stacks.set(name, { id: before.id, status, parameters, tags });
+      const other = outcome.of?.(name);
+      stacks.set(name, { ...before, status: other?.status ?? status, parameters, tags });
+      events.set(name, [...(other?.events ?? []).toReversed(), ...(events.get(name) ?? [])]);
       return '';
     },
-    DescribeStackEvents: () => '<StackEvents/>',
+    GetCallerIdentity: () => `<Arn>arn:aws:iam::${ACCOUNT}:user/test</Arn><Account>${ACCOUNT}</Account>`,
+    DescribeStackEvents: (of) => {
+      const at = Number(of('NextToken') || 0);
+      const all = events.get(of('StackName')) ?? [];
+      const next = at + EVENTS_IN_PAGE < all.length ? `<NextToken>${at + EVENTS_IN_PAGE}</NextToken>` : '';
+      return `<StackEvents>${all
+        .slice(at, at + EVENTS_IN_PAGE)
+        .map(eventText)
+        .join('')}</StackEvents>${next}`;
+    },
+    GetTemplate: (of) => {
+      const text = JSON.stringify(stacks.get(of('StackName'))?.template ?? released);
+      return `<TemplateBody>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</TemplateBody>`;
+    },
+    UpdateTerminationProtection: (of) => {
+      const stack = stacks.get(of('StackName')) as StackDouble;
+      stack.isProtected = of('EnableTerminationProtection') === 'true';
+      return `<StackId>${stack.id}</StackId>`;
+    },
     DeleteChangeSet: (of) => String(changeSets.delete(of('ChangeSetName')) && ''),
     DeleteStack: (of) => {
       const name = nameOf(of('StackName'));
@@ -110,13 +165,21 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
     const action = request.method === 'POST' && form.get('Action');
     if (!action) {
       // S3 has the bucket for the code, no other, and no object.
+      const expected = request.headers['x-amz-expected-bucket-owner'];
+      if (expected !== undefined && expected !== owner.account) {
+        response.writeHead(403).end();
+        return;
+      }
+      if (request.method !== 'HEAD') writes.push(`${request.method} ${String(request.url).split('?x-id')[0]}`);
       if (race.answer && request.method === 'PUT') {
         const fault = `<Error><Code>${race.answer}</Code><Message>another deployment makes it</Message></Error>`;
         race.answer = undefined;
         response.writeHead(409, { 'content-type': 'application/xml' }).end(fault);
         return;
       }
-      const isThere = request.method === 'PUT' || /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
+      if (request.method === 'PUT') codeBucket.exists = true;
+      const isBucket = /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
+      const isThere = request.method === 'PUT' || (isBucket && codeBucket.exists);
       response.writeHead(isThere && !race.answer ? 200 : 404).end();
       return;
     }
@@ -137,8 +200,11 @@ export async function startCloudFormation({ Parameters = {} }: CloudFormationTem
   const cloudFormation = new CloudFormationClient(settings);
   const dynamodb = new DynamoDBClient(settings);
   const s3 = new S3Client({ ...settings, forcePathStyle: true });
-  const place = { account: '111122223333', region: 'eu-west-1', partition: 'aws' };
-  return { aws: { cloudFormation, dynamodb, s3, ...place }, stacks, actions, tables, race, stop };
+  const place = { account: ACCOUNT, region: 'eu-west-1', partition: 'aws' };
+  return {
+    aws: { cloudFormation, dynamodb, s3, ...place },
+    ...{ url, stacks, actions, writes, owner, codeBucket, changes, outcome, tables, race, stop },
+  };
 }
 
 export const idOf = (name: string, number: number): string =>
@@ -147,10 +213,28 @@ export const idOf = (name: string, number: number): string =>
 /** CloudFormation takes the name of a stack, or its id. */
 const nameOf = (stack: string): string => stack.split('/')[1] ?? stack;
 
-const described = (name: string, { id = '', status = '', parameters = {}, tags = {} }: Partial<StackDouble>) => {
+function paged(pages: CloudFormationDouble['changes'], token: string): string {
+  const at = Number(token || 0);
+  const members = (pages[at] ?? []).map((change) => {
+    const fields = Object.entries({ ResourceType: 'AWS::Test::Type', ...change });
+    return `<member><Type>Resource</Type><ResourceChange>${fields.map(([key, value]) => `<${key}>${value}</${key}>`).join('')}</ResourceChange></member>`;
+  });
+  const next = at + 1 < pages.length ? `<NextToken>${at + 1}</NextToken>` : '';
+  return `<Status>CREATE_COMPLETE</Status><Changes>${members.join('')}</Changes>${next}`;
+}
+
+const eventText = ({ id, status, resource, reason = '' }: EventDouble) =>
+  `<member><EventId>${id}</EventId><ResourceStatus>${status}</ResourceStatus><LogicalResourceId>${resource}</LogicalResourceId>
+   <ResourceType>AWS::Test::Type</ResourceType><ResourceStatusReason>${reason}</ResourceStatusReason></member>`;
+
+const described = (name: string, stack: Partial<StackDouble>) => {
+  const { id = '', status = '', parameters = {}, tags = {}, isProtected = false } = stack;
+  const { outputs = { ApiUrl: 'https://api.test' } } = stack;
   const members = (all: Record<string, string>, key: string, value: string) =>
     Object.entries(all).map(([one, its]) => `<member><${key}>${one}</${key}><${value}>${its}</${value}></member>`);
   return `<Stacks><member><StackName>${name}</StackName><StackId>${id}</StackId><StackStatus>${status}</StackStatus>
+    <EnableTerminationProtection>${isProtected}</EnableTerminationProtection>
+    <Outputs>${members(outputs, 'OutputKey', 'OutputValue').join('')}</Outputs>
     <Parameters>${members(parameters, 'ParameterKey', 'ParameterValue').join('')}</Parameters>
     <Tags>${members(tags, 'Key', 'Value').join('')}</Tags></member></Stacks>`;
 };

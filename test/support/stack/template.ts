@@ -1,4 +1,5 @@
 import { evaluate } from '../../../infrastructure/evaluate.ts';
+import { GUARD } from '../../../infrastructure/logical-ids.ts';
 import { readService } from '../../../infrastructure/read.ts';
 import { type Resource, type Template, templateWithoutCode } from './packaging.ts';
 
@@ -85,12 +86,15 @@ export const resources = (capability: Capability, { tables = TABLES, bucket = BU
 export const ofType = (type: string, from: Template = template): [string, Resource][] =>
   Object.entries(from.Resources).filter(([, { Type }]) => Type === type);
 
+/** The functions of the service. The guard of the deployment is none of them. */
 export const lambdas = (from?: Template) =>
-  ofType('AWS::Lambda::Function', from).map(([logicalId, { Properties }]) => ({
-    logicalId,
-    name: String(Properties.FunctionName).replace(`holdfast-${STAGE}-`, ''),
-    ...Properties,
-  }));
+  ofType('AWS::Lambda::Function', from)
+    .filter(([id]) => !id.startsWith(GUARD))
+    .map(([logicalId, { Properties }]) => ({
+      logicalId,
+      name: String(Properties.FunctionName).replace(`holdfast-${STAGE}-`, ''),
+      ...Properties,
+    }));
 
 export const roles = (from?: Template) => {
   const byId = new Map(ofType('AWS::IAM::Role', from));

@@ -1,10 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { resolve as pathTo } from 'node:path';
+import { join, resolve as pathTo } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CloudFormationClient, DeleteStackCommand, waitUntilStackDeleteComplete } from '@aws-sdk/client-cloudformation';
+import {
+  CloudFormationClient,
+  DeleteStackCommand,
+  UpdateTerminationProtectionCommand,
+  waitUntilStackDeleteComplete,
+} from '@aws-sdk/client-cloudformation';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import {
   CreateAccessKeyCommand,
@@ -18,6 +23,7 @@ import { SFNClient } from '@aws-sdk/client-sfn';
 import { inject } from 'vitest';
 import { Holdfast, type HoldfastOptions } from '../../../client/src/index.ts';
 import { type Credentials, signed } from '../../../client/src/sigv4.ts';
+import manifest from '../../../package.json' with { type: 'json' };
 
 export const REGION = 'eu-west-1';
 export const ACCOUNT = '000000000000';
@@ -88,7 +94,17 @@ export function describeAll(calls: ApiCall[]): Promise<any[]> {
   });
 }
 
-const commandOf = (stage: string, args: string[]) => ['deployment/main.ts', 'deploy', '--stage', stage, ...args];
+const commandOf = (stage: string, args: string[]) => [
+  ...['deployment/main.ts', 'deploy', '--stage', stage],
+  ...(args.includes('--plan') ? args : ['--create', '--yes', ...args]),
+];
+
+/** A verb of the released command. */
+export const holdfast = (args: string[], { from = release, env = {} as NodeJS.ProcessEnv } = {}): Promise<Run> =>
+  run(process.execPath, [join(from, 'holdfast.mjs'), ...args], { env: { ...environment(), ...env } });
+
+/** The folder that `npm run release` wrote. */
+export const release = pathTo('release', `holdfast-${manifest.version}`);
 
 /** `npm run deploy`, less the making of the release. */
 export const deploy = (stage: string, args: string[] = [], credentials?: Credentials): Promise<Run> =>
@@ -126,6 +142,7 @@ export async function deployed(stage: string, args: string[] = []): Promise<Reco
 
 export async function remove(stage: string): Promise<void> {
   const stack = { StackName: `holdfast-${stage}` };
+  await cloudFormation.send(new UpdateTerminationProtectionCommand({ ...stack, EnableTerminationProtection: false }));
   await cloudFormation.send(new DeleteStackCommand(stack));
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600, minDelay: 1, maxDelay: 1 }, stack);
 }

@@ -42,6 +42,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       // The functions run on the Node of this process.
       PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
       HOME: folder,
+      // Lambda's Node has the AWS SDK, which the guard in the template takes from there.
+      NODE_PATH: resolve('node_modules'),
       TMPDIR: folder,
       GATEWAY_PORT: String(port),
       MINISTACK_HOST: 'localhost',

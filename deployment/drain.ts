@@ -1,0 +1,151 @@
+import type { Stack, StackEvent } from '@aws-sdk/client-cloudformation';
+import { paginateScan } from '@aws-sdk/client-dynamodb';
+import { integer } from '../shared/aws/attributes.ts';
+import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
+import { type Aws, timeOfAws } from './aws.ts';
+import { Refusal } from './failure.ts';
+import * as stacks from './stack.ts';
+import { refuseState } from './states.ts';
+import { heldIn } from './table-use.ts';
+
+/** A call of acquire that began before the drain may still grant a lease. No call takes longer, in milliseconds. */
+const LONGEST_CALL_MS = 30_000;
+
+const POLL_MS = 10_000;
+
+const MOST_KEYS_NAMED = 5;
+
+/** How a drain reports its progress, and asks for consent. */
+interface Observer {
+  say(line: string): void;
+  onEvent(event: StackEvent): void;
+  /** Resolves with whether to change the stack. */
+  confirm(question: string): Promise<boolean>;
+}
+
+type Named = Stack & { StackName: string };
+
+/** @throws Refusal if there is no such stack */
+export async function existingStack(aws: Aws, stage: string): Promise<Named> {
+  const name = `holdfast-${stage}`;
+  const { stack } = await stacks.find(aws, name);
+  if (!stack) throw new Refusal(`there is no stack ${name} in account ${aws.account}, region ${aws.region}`);
+  return { ...stack, StackName: name };
+}
+
+/** @throws Refusal if there is no such stack, or the stack takes no change now */
+async function changeableStack(aws: Aws, stage: string): Promise<Named> {
+  const stack = await existingStack(aws, stage);
+  const now = await stacks.cleanedUp(aws, stack);
+  refuseState(now, aws.region);
+  return { ...now, StackName: stack.StackName };
+}
+
+/**
+ * Stops acquire, and waits until no lease or permit is held and no call or task waits. A stage that is drained already stays so.
+ * @param timeoutMs how long to wait
+ * @returns false if the operator did not confirm
+ * @throws Refusal before anything is changed; Error if the stage is still in use after that time. Acquire then stays stopped
+ */
+export async function drain(
+  aws: Aws,
+  { stage, timeoutMs, clock = systemClock }: { stage: string; timeoutMs: number; clock?: Clock },
+  observer: Observer,
+): Promise<boolean> {
+  const stack = await changeableStack(aws, stage);
+  if (!(await setDrained(aws, { stack, drained: 'true', question: 'Stop acquire?' }, observer))) return false;
+  observer.say(`Acquire of ${stack.StackName} is stopped. Heartbeats, releases and all other calls go on`);
+  const endsAt = clock.now() + timeoutMs;
+  observer.say(`Waiting for the calls of acquire that run: ${LONGEST_CALL_MS / 1000} seconds`);
+  await clock.sleep(LONGEST_CALL_MS);
+  let said = '';
+  for (let use = await useOf(aws, stack); use !== undefined; use = await useOf(aws, stack)) {
+    if (clock.now() >= endsAt)
+      throw new Error(
+        `${stack.StackName} is not drained: ${use}. Acquire stays stopped. Run holdfast drain or holdfast resume`,
+      );
+    if (use !== said) observer.say(`Waiting: ${use}`);
+    said = use;
+    await clock.sleep(POLL_MS);
+  }
+  observer.say(`${stack.StackName} is drained. holdfast resume starts acquire again`);
+  return true;
+}
+
+/**
+ * Starts acquire again, with the concurrency that the stage had before.
+ * @returns false if the operator did not confirm
+ * @throws Refusal before anything is changed; Error if CloudFormation failed
+ */
+export async function resume(aws: Aws, { stage }: { stage: string }, observer: Observer): Promise<boolean> {
+  const stack = await changeableStack(aws, stage);
+  const { drained, acquireConcurrency } = stacks.valuesOf(stack);
+  if (drained !== 'true') {
+    observer.say(`${stack.StackName} is not drained`);
+    if (acquireConcurrency === '0')
+      observer.say('acquireConcurrency is 0: holdfast deploy --reset acquireConcurrency starts acquire again');
+    return true;
+  }
+  if (!(await setDrained(aws, { stack, drained: 'false', question: 'Start acquire?' }, observer))) return false;
+  observer.say(`Acquire of ${stack.StackName} runs again`);
+  return true;
+}
+
+/** @returns whether the stack has the value */
+async function setDrained(
+  aws: Aws,
+  { stack, drained, question }: { stack: Named; drained: string; question: string },
+  { say, onEvent, confirm }: Observer,
+): Promise<boolean> {
+  const { StackName: name, Tags = [] } = stack;
+  say(`Stack ${name} in account ${aws.account}, region ${aws.region}`);
+  const values = stacks.valuesOf(stack);
+  if (values.drained === drained) return true;
+  if (values.drained === undefined)
+    throw new Refusal(
+      `the release of ${name} has no parameter drained. Deploy this release first, or stop acquire by --param acquireConcurrency=0`,
+    );
+  if (!(await confirm(question))) return false;
+  const changeSet = await stacks.propose(aws, {
+    StackName: name,
+    ChangeSetType: 'UPDATE',
+    UsePreviousTemplate: true,
+    ...stacks.requestOf({ ...values, drained }, Tags),
+  });
+  if (changeSet) await stacks.execute(aws, { changeSet, name }, onEvent);
+  return true;
+}
+
+/** @returns what is held, and who waits; undefined if nothing is */
+async function useOf(aws: Aws, stack: Stack): Promise<string | undefined> {
+  const { clockSkewMs = '0' } = stacks.valuesOf(stack);
+  const leases = tableOf(stack, 'Leases');
+  const now = (await timeOfAws(aws, leases)) - Number(clockSkewMs);
+  const { held, keys } = await heldIn(aws.dynamodb, leases, now);
+  const waiting = await waitersIn(aws, tableOf(stack, 'Waiters'), now);
+  if (held + waiting === 0) return undefined;
+  const more = keys.length > MOST_KEYS_NAMED ? ` and ${keys.length - MOST_KEYS_NAMED} more` : '';
+  const named = keys.length > 0 ? ` (${keys.slice(0, MOST_KEYS_NAMED).join(', ')}${more})` : '';
+  return `${held} leases or permits are held${named}, ${waiting} calls or tasks wait`;
+}
+
+/** The rows of tasks, and of calls that may still wait. */
+async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise<number> {
+  let count = 0;
+  const scan = {
+    TableName: table,
+    ConsistentRead: true,
+    // The row of an execution has no deadline.
+    FilterExpression: 'attribute_exists(deadline) AND (attribute_not_exists(keep_until) OR keep_until > :now)',
+    ExpressionAttributeValues: { ':now': integer(now) },
+    Select: 'COUNT' as const,
+  };
+  for await (const { Count = 0 } of paginateScan({ client: dynamodb }, scan)) count += Count;
+  return count;
+}
+
+function tableOf({ StackName, Outputs = [] }: Stack, kind: string): string {
+  const name = Outputs.find(({ OutputKey }) => OutputKey === `${kind}TableName`)?.OutputValue;
+  if (!name) throw new Refusal(`the stack ${StackName} has no output ${kind}TableName`);
+  return name;
+}

@@ -1,0 +1,135 @@
+import type { Stack, Tag } from '@aws-sdk/client-cloudformation';
+import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
+import type { Artifact } from './artifact.ts';
+import type { Aws } from './aws.ts';
+import { defaultCodeBucket } from './code.ts';
+import { changedParameters, changedTags } from './differences.ts';
+import { Refusal } from './failure.ts';
+import { refuseForeignCommits } from './foreign-commits.ts';
+import { refuseSplit } from './guards.ts';
+import { adviceOf, type OldPools, oldPoolsOf } from './old-pools.ts';
+import { inferred } from './previous.ts';
+import { mergedTags, type Order } from './request.ts';
+import * as stacks from './stack.ts';
+import { checkNamesakes, checkStageLength } from './stage.ts';
+import { refuseState } from './states.ts';
+import { checkStorage, ownNames, pseudoParameters } from './storage.ts';
+import { checkPlace, checkValues, type Values } from './values.ts';
+
+/** What a deployment starts from, and what it makes of that. */
+export interface Plan {
+  /** Of the stack. */
+  name: string;
+  /** The stack that is there. */
+  stack: Stack | undefined;
+  /** The template of that stack. */
+  deployed: CloudFormationTemplate | undefined;
+  /** The id of what a failed creation left. */
+  shell: string | undefined;
+  previous: Values;
+  next: Values;
+  tags: Tag[];
+  /** The tables of a stack of 0.2.0. */
+  old: OldPools | undefined;
+}
+
+/**
+ * `deletionProtection` of a stack whose creation turns the protection on when all else is done. A run that is ended before that
+ * leaves it, and the next one goes on from it: `false` would look like the operator's choice.
+ */
+export const PENDING = 'pending';
+
+const CHOOSE_PROTOCOL =
+  'commitProtocol=dynamo is for buckets with Rust writers of object_store up to 0.12. Without such writers, native is better: see docs/commits.md';
+
+const STOPPED = 'With acquireConcurrency=0 no call of acquire runs. --reset acquireConcurrency starts acquire again';
+
+const DRAINED = 'The deployment stays drained: no call of acquire runs. holdfast resume starts acquire again';
+
+const NO_TOPIC =
+  'The alarms notify no address, because alarmTopicArn is empty. Name an SNS topic by --param alarmTopicArn=ARN';
+
+/**
+ * Reads what is there, and checks the whole deployment. It changes nothing.
+ * @throws Refusal that says what is wrong
+ */
+export async function planned(
+  aws: Aws,
+  { artifact: { template }, order }: { artifact: Artifact; order: Order },
+  say: (line: string) => void,
+): Promise<Plan> {
+  const { stage, given, reset } = order;
+  const name = `holdfast-${stage}`;
+  const found = await stacks.find(aws, name);
+  const stack = found.stack && (await stacks.cleanedUp(aws, found.stack));
+  say(`${stack ? 'Stack' : 'New stack'} ${name} in account ${aws.account}, region ${aws.region}`);
+  if (stack) refuseState(stack, aws.region);
+  else if (!order.mayCreate)
+    throw new Refusal(
+      `there is no stack ${name} in account ${aws.account}, region ${aws.region}. To create the stack, add --create`,
+    );
+  const deployed = stack && (await stacks.deployedTemplate(aws, name));
+  const previous = stack && deployed ? previousValues(template, { stack, deployed, stage }) : {};
+  const kept = Object.fromEntries(
+    Object.entries(previous).filter(([one]) => template.Parameters?.[one] && !reset.includes(one)),
+  );
+  const next: Values = { codeBucket: defaultCodeBucket(aws), ...kept, ...given, stage };
+  if (next.deletionProtection === PENDING) next.deletionProtection = 'true';
+  checkValues(template, next);
+  checkPlace(next, aws);
+  const tags = mergedTags(stack?.Tags ?? [], order);
+  const plan = { name, stack, deployed, shell: found.shell, previous, next, tags };
+  const old = await checkRecords(aws, template, { plan, order });
+  for (const line of linesOf(template, { ...plan, old }, order)) say(line);
+  return { ...plan, old };
+}
+
+/** Checks that the deployment meets the records that it should. @returns the tables of a stack of 0.2.0 */
+async function checkRecords(
+  aws: Aws,
+  template: CloudFormationTemplate,
+  { plan: { stack, deployed, previous, next }, order }: { plan: Omit<Plan, 'old'>; order: Order },
+): Promise<OldPools | undefined> {
+  const own = ownNames(aws, template, order.stage);
+  const place = pseudoParameters(aws);
+  if (deployed) {
+    const allowed = order.allowedChanges;
+    const allowChange = refuseSplit(template, { deployed, previous, next, allowed, own, place });
+    if (allowChange) next.allowChange = allowChange;
+  } else checkStageLength(template, { ...next, ...place });
+  await checkStorage(aws, template, { values: next, isNew: !stack });
+  await checkNamesakes(aws, { previous, next });
+  const commits = next.commitsTable || (stack && own.commitsTable);
+  await refuseForeignCommits(aws, { previous, next, table: commits });
+  return oldPoolsOf(previous, own);
+}
+
+/** What the operator reads about the plan. */
+function linesOf(
+  template: CloudFormationTemplate,
+  { stack, deployed, previous, next, tags, old }: Plan,
+  { forgetPools }: Order,
+): string[] {
+  const from = deployed && { template: deployed, values: previous };
+  return [
+    ...(stack || next.commitProtocol ? [] : [CHOOSE_PROTOCOL]),
+    ...(next.acquireConcurrency === '0' ? [STOPPED] : []),
+    ...(next.drained === 'true' ? [DRAINED] : []),
+    ...(next.alarmTopicArn ? [] : [NO_TOPIC]),
+    ...(old ? [adviceOf(old, forgetPools)] : []),
+    ...(previous.deletionProtection === PENDING
+      ? ['The first deployment was interrupted before it protected the tables from deletion']
+      : []),
+    ...changedParameters(from, { template, values: next }),
+    ...changedTags(stack?.Tags ?? [], tags),
+  ];
+}
+
+/** The parameters of the stack. For a stack without parameters, what its template implies. */
+function previousValues(
+  template: CloudFormationTemplate,
+  { stack, deployed, stage }: { stack: Stack; deployed: CloudFormationTemplate; stage: string },
+): Values {
+  const parameters = stack.Parameters ?? [];
+  return parameters.length === 0 ? inferred(template, deployed, stage) : stacks.valuesOf(stack);
+}

@@ -1,0 +1,35 @@
+import type { Stack } from '@aws-sdk/client-cloudformation';
+import { Refusal } from './failure.ts';
+
+const READY = /^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK|IMPORT_ROLLBACK)_COMPLETE$/;
+
+/** What an operator does about a stack that takes no deployment, by the status of the stack. */
+const NEXT_STEPS: Record<string, { means: string; command: string }> = {
+  UPDATE_ROLLBACK_FAILED: {
+    means: 'an update failed, and CloudFormation could not take the update back. Remove the cause, and continue',
+    command: 'continue-update-rollback',
+  },
+  UPDATE_FAILED: { means: 'an update failed, and was not taken back. Take the update back', command: 'rollback-stack' },
+  DELETE_FAILED: {
+    means: 'the deletion stopped at a resource. Remove the cause, and delete the stack again',
+    command: 'delete-stack',
+  },
+  CREATE_FAILED: { means: 'the creation failed. Delete the stack', command: 'delete-stack' },
+  ROLLBACK_FAILED: {
+    means: 'the creation failed, and not every resource could be deleted. Remove the cause, and delete the stack',
+    command: 'delete-stack',
+  },
+};
+
+/** @throws Refusal with the next step if the stack takes no deployment in its present state */
+export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack, region: string): void {
+  const status = String(StackStatus);
+  if (READY.test(status)) return;
+  const reason = StackStatusReason ? ` (${StackStatusReason})` : '';
+  const { means, command } = NEXT_STEPS[status] ?? {};
+  throw new Refusal(
+    means
+      ? `the stack ${StackName} is ${status}${reason}: ${means}:\n  aws cloudformation ${command} --stack-name ${StackName} --region ${region}`
+      : `the stack ${StackName} is ${status}${reason}: it can be deployed once it is complete`,
+  );
+}

@@ -1,0 +1,137 @@
+import { buildSync } from 'esbuild';
+import {
+  type CloudFormationTemplate,
+  choose,
+  type Json,
+  NO_VALUE,
+  type Properties,
+  ref,
+  sub,
+  type TemplateResource,
+} from './cloudformation.ts';
+import { GUARD } from './logical-ids.ts';
+import { PARAMETERS } from './parameters.ts';
+import { NAMES } from './stored-names.ts';
+
+/** How much code CloudFormation takes within a template, in characters. */
+const MAX_CODE = 4096;
+
+/** CloudFormation gives up after this long, and not after an hour. In seconds. */
+const PATIENCE_SECONDS = 300;
+
+const NAME = sub(`holdfast-\${stage}-guardChanges`);
+const LOG_GROUP = sub(`/aws/lambda/holdfast-\${stage}-guardChanges`);
+
+/**
+ * Adds a custom resource that refuses an update which would change a guarded parameter, whichever tool sends the update. Every other
+ * resource depends on the guard, so CloudFormation changes none of them before the guard has agreed.
+ * @throws Error if the code of the guard is too long for a template
+ */
+export function guard({ Resources }: CloudFormationTemplate): void {
+  for (const resource of Object.values(Resources))
+    resource.DependsOn = [...([resource.DependsOn ?? []].flat() as string[]), GUARD];
+  Object.assign(Resources, {
+    [GUARD]: {
+      Type: 'Custom::HoldfastChangeGuard',
+      Properties: {
+        ServiceToken: { 'Fn::GetAtt': [`${GUARD}Function`, 'Arn'] },
+        ServiceTimeout: PATIENCE_SECONDS,
+        allowChange: ref('allowChange'),
+        ...GUARDED,
+      },
+    },
+    [`${GUARD}Function`]: guardFunction(),
+    [`${GUARD}Role`]: ROLE,
+    [`${GUARD}LogGroup`]: {
+      Type: 'AWS::Logs::LogGroup',
+      Properties: {
+        LogGroupName: LOG_GROUP,
+        RetentionInDays: ref('logRetentionDays'),
+        KmsKeyId: choose('HasKmsKey', ref('kmsKeyArn'), NO_VALUE),
+      },
+    },
+  } satisfies Record<string, TemplateResource>);
+}
+
+const guardedNames = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.guarded);
+
+/** The value that a parameter has if none is given. */
+function defaultOf(name: string): [string, Json][] {
+  const [, made] = (Object(NAMES[name])['Fn::If'] ?? []) as Json[];
+  const value = made ?? PARAMETERS[name]?.default;
+  return value === undefined ? [] : [[name, value]];
+}
+
+const GUARDED: Properties = {
+  values: Object.fromEntries(guardedNames.map((name) => [name, NAMES[name] ?? ref(name)])),
+  defaults: Object.fromEntries(guardedNames.flatMap(defaultOf)),
+};
+
+/** It is not in the VPC, because its response goes to a bucket of CloudFormation, which no endpoint of a VPC need let through. */
+const guardFunction = (): TemplateResource => ({
+  Type: 'AWS::Lambda::Function',
+  DependsOn: [`${GUARD}LogGroup`],
+  Properties: {
+    FunctionName: NAME,
+    Description: 'Refuses an update of the stack that changes a guarded parameter',
+    Runtime: 'nodejs24.x',
+    Architectures: ['arm64'],
+    Handler: 'index.handler',
+    Code: { ZipFile: code() },
+    MemorySize: 256,
+    Timeout: 30,
+    Role: { 'Fn::GetAtt': [`${GUARD}Role`, 'Arn'] },
+    LoggingConfig: { LogFormat: ref('logFormat') },
+  },
+});
+
+const ROLE: TemplateResource = {
+  Type: 'AWS::IAM::Role',
+  Properties: {
+    RoleName: sub(`holdfast-\${stage}-guardChanges-\${AWS::Region}-lambdaRole`),
+    PermissionsBoundary: choose('HasBoundary', ref('permissionsBoundaryArn'), NO_VALUE),
+    AssumeRolePolicyDocument: {
+      Version: '2012-10-17',
+      Statement: [{ Effect: 'Allow', Principal: { Service: ['lambda.amazonaws.com'] }, Action: ['sts:AssumeRole'] }],
+    },
+    Policies: [
+      {
+        PolicyName: 'guard',
+        PolicyDocument: {
+          Version: '2012-10-17',
+          Statement: [
+            {
+              Effect: 'Allow',
+              Action: ['logs:CreateLogStream', 'logs:PutLogEvents'],
+              Resource: sub(
+                `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/holdfast-\${stage}-guardChanges:*`,
+              ),
+            },
+            // Whether CloudFormation takes an update back.
+            { Effect: 'Allow', Action: ['cloudformation:DescribeStacks'], Resource: ref('AWS::StackId') },
+          ],
+        },
+      },
+    ],
+  },
+};
+
+/** The code is in the template, so that no tool can deploy one without the other. */
+function code(): string {
+  const { outputFiles } = buildSync({
+    entryPoints: ['functions/deployment/change-guard.ts'],
+    absWorkingDir: `${import.meta.dirname}/..`,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'cjs',
+    external: ['@aws-sdk/*'],
+    // The SDK of Lambda's Node is found by require alone.
+    supported: { 'dynamic-import': false },
+    minify: true,
+    write: false,
+  });
+  const text = outputFiles[0]?.text.trim() ?? '';
+  if (text.length > MAX_CODE) throw new Error(`the code of the guard is ${text.length} characters, over ${MAX_CODE}`);
+  return text;
+}

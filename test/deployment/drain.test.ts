@@ -1,0 +1,127 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { drain, resume } from '../../deployment/drain.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { newTable, testClient } from '../support/emulators/aws.ts';
+import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
+import { released } from '../support/stack/template.ts';
+import { ManualClock } from '../support/time/clock.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+
+const NAME = 'holdfast-prod';
+
+let double: CloudFormationDouble;
+let clock: ManualClock;
+/** What the operator read. */
+let said: string[];
+let world: Awaited<ReturnType<typeof leaseWorld>>;
+
+beforeEach(async () => {
+  double = await startCloudFormation(released);
+  world = await leaseWorld();
+  world.clock.set(systemClock.now());
+  [clock, said] = [new ManualClock(), []];
+  const outputs = { LeasesTableName: world.table, WaitersTableName: await newTable('waiters') };
+  const parameters = { stage: 'prod', acquireConcurrency: '50', clockSkewMs: '500', drained: 'false' };
+  double.stacks.set(NAME, { id: idOf(NAME, 0), status: 'UPDATE_COMPLETE', parameters, tags: { team: 'a' }, outputs });
+});
+afterEach(() => double.stop());
+
+const observer = (confirms = true) => ({
+  say: (line: string) => void said.push(line),
+  onEvent: () => {},
+  confirm: async () => confirms,
+});
+const aws = () => ({ ...double.aws, dynamodb: testClient() });
+const stack = () => double.stacks.get(NAME);
+
+const drained = (timeoutMs = 60_000, confirms = true): Promise<boolean> =>
+  drain(aws(), { stage: 'prod', timeoutMs, clock }, observer(confirms));
+
+describe('a drain', () => {
+  it('stops acquire, and keeps the concurrency and the tags of the stage', async () => {
+    expect(await drained()).toBe(true);
+    expect(stack()?.parameters).toMatchObject({ drained: 'true', acquireConcurrency: '50' });
+    expect(stack()?.tags).toEqual({ team: 'a' });
+    expect(said.at(-1)).toBe('holdfast-prod is drained. holdfast resume starts acquire again');
+  });
+
+  it('says what is held, waits until that is released, and looks no earlier than the last call can have granted', async () => {
+    const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
+    const begun = clock.now();
+    // No call of acquire takes longer than 30 seconds, so one that began before the drain may still grant a lease.
+    clock.at(begun + 29_000, () => expect(said.join()).not.toContain('are held'));
+    clock.at(begun + 61_000, () => world.release(lease));
+    expect(await drained(600_000)).toBe(true);
+    expect(clock.now() - begun).toBe(70_000);
+    expect(said.join()).toContain('1 leases or permits are held (nightly), 0 calls or tasks wait');
+    expect(said.filter((line) => line.startsWith('Waiting: '))).toHaveLength(1);
+  });
+
+  it('waits for parked tasks and for calls that may still wait, and for no row of an execution', async () => {
+    const row = (ticket: string, more: Record<string, { N: string }>) => ({
+      TableName: stack()?.outputs?.WaitersTableName,
+      Item: { key: { S: 'nightly' }, ticket: { S: ticket }, ...more },
+    });
+    const at = (ms: number) => ({ N: String(systemClock.now() + ms) });
+    const [past, future] = [at(-60_000), at(3_600_000)];
+    const put = (input: ReturnType<typeof row>) => world.dynamodb.send(new PutItemCommand(input));
+    await put(row('x1', {}));
+    await put(row('call-that-ended', { deadline: past, keep_until: past }));
+    expect(await drained()).toBe(true);
+    await put(row('call', { deadline: past, keep_until: future }));
+    await put(row('task', { deadline: future }));
+    await expect(drained(0)).rejects.toThrow('0 leases or permits are held, 2 calls or tasks wait');
+  });
+
+  it('leaves acquire stopped if the stage is in use at the end of its time, and goes on if it is run again', async () => {
+    const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
+    await expect(drained(40_000)).rejects.toThrow(
+      'holdfast-prod is not drained: 1 leases or permits are held (nightly)',
+    );
+    expect(stack()?.parameters.drained).toBe('true');
+    await world.release(lease);
+    double.actions.length = 0;
+    expect(await drained()).toBe(true);
+    expect(double.actions).not.toContain('CreateChangeSet');
+  });
+
+  it('changes nothing if the operator does not confirm', async () => {
+    expect(await drained(1000, false)).toBe(false);
+    expect(stack()?.parameters.drained).toBe('false');
+  });
+
+  it('is refused on a release that cannot be drained, and on a stack that is being changed', async () => {
+    const { parameters = {} } = stack() ?? {};
+    const { drained: _, ...former } = parameters;
+    Object.assign(stack() ?? {}, { parameters: former });
+    await expect(drained()).rejects.toThrow('has no parameter drained');
+    Object.assign(stack() ?? {}, { parameters, status: 'UPDATE_ROLLBACK_FAILED' });
+    await expect(drained()).rejects.toThrow('continue-update-rollback');
+    double.stacks.clear();
+    await expect(drained()).rejects.toThrow(
+      'there is no stack holdfast-prod in account 111122223333, region eu-west-1',
+    );
+  });
+});
+
+describe('the end of a drain', () => {
+  const resumed = () => resume(aws(), { stage: 'prod' }, observer());
+
+  it('starts acquire with the concurrency of before, and does nothing a second time', async () => {
+    await drained();
+    expect(await resumed()).toBe(true);
+    expect(stack()?.parameters).toMatchObject({ drained: 'false', acquireConcurrency: '50' });
+    expect(said.at(-1)).toBe('Acquire of holdfast-prod runs again');
+    double.actions.length = 0;
+    expect(await resumed()).toBe(true);
+    expect(said.at(-1)).toBe('holdfast-prod is not drained');
+    expect(double.actions).toEqual(['DescribeStacks']);
+  });
+
+  it('names the parameter that stops acquire if it is not the drain', async () => {
+    Object.assign(stack()?.parameters ?? {}, { acquireConcurrency: '0' });
+    await resumed();
+    expect(said.at(-1)).toContain('acquireConcurrency is 0: holdfast deploy --reset acquireConcurrency');
+  });
+});

@@ -1,0 +1,204 @@
+import { createHash } from 'node:crypto';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  DescribeStacksCommand,
+  paginateDescribeStackEvents,
+  type Stack,
+  type StackEvent,
+  UpdateStackCommand,
+} from '@aws-sdk/client-cloudformation';
+import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
+import { describe, expect, it } from 'vitest';
+import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
+import { call, cloudFormation, deployed, dynamodb, holdfast, ROOT, release } from './support/aws.ts';
+
+const leasesTable = async (name: string): Promise<string> => {
+  await dynamodb.send(
+    new CreateTableCommand({
+      TableName: name,
+      BillingMode: 'PAY_PER_REQUEST',
+      AttributeDefinitions: [{ AttributeName: 'key', AttributeType: 'S' }],
+      KeySchema: [{ AttributeName: 'key', KeyType: 'HASH' }],
+    }),
+  );
+  return name;
+};
+
+const described = async (stage: string): Promise<Stack> => {
+  const { Stacks: [stack] = [] } = await cloudFormation.send(
+    new DescribeStacksCommand({ StackName: `holdfast-${stage}` }),
+  );
+  return stack ?? expect.fail(`there is no stack of ${stage}`);
+};
+
+const tableOf = async (stage: string) =>
+  (await described(stage)).Outputs?.find(({ OutputKey }) => OutputKey === 'LeasesTableName')?.OutputValue;
+
+/** Updates the stack by the request that Terraform sends: a parameter that is not named goes back to its default. @returns its last status */
+async function updateByOtherTool(stage: string, parameters: Record<string, string>): Promise<string> {
+  const StackName = `holdfast-${stage}`;
+  await cloudFormation.send(
+    new UpdateStackCommand({
+      StackName,
+      UsePreviousTemplate: true,
+      Capabilities: ['CAPABILITY_NAMED_IAM'],
+      Parameters: Object.entries({ stage, ...parameters }).map(([ParameterKey, ParameterValue]) => ({
+        ParameterKey,
+        ParameterValue,
+      })),
+    }),
+  );
+  for (;;) {
+    const status = String((await described(stage)).StackStatus);
+    if (!status.endsWith('_IN_PROGRESS')) return status;
+    await delay(500);
+  }
+}
+
+/** What happened to a resource, the latest first. */
+async function eventsOf(stage: string, resource: string): Promise<StackEvent[]> {
+  const events: StackEvent[] = [];
+  const pages = paginateDescribeStackEvents({ client: cloudFormation }, { StackName: `holdfast-${stage}` });
+  for await (const { StackEvents = [] } of pages)
+    events.push(...StackEvents.filter(({ LogicalResourceId }) => LogicalResourceId === resource));
+  return events;
+}
+
+/** Why updates of a resource failed. */
+const reasonsOf = async (stage: string, resource: string): Promise<(string | undefined)[]> =>
+  (await eventsOf(stage, resource))
+    .filter(({ ResourceStatus }) => ResourceStatus === 'UPDATE_FAILED')
+    .map(({ ResourceStatusReason }) => ResourceStatusReason);
+
+/** A lease that A holds, and what every other caller receives. */
+async function heldLease(url: string) {
+  const acquire = (holder: string) =>
+    call(`${url}/v1/leases/acquire`, { body: { key: 'nightly', holder, ttlSeconds: 3600 }, credentials: ROOT });
+  const { status, body } = await acquire('A');
+  expect(status).toBe(201);
+  const proof = { key: 'nightly', leaseId: body.leaseId };
+  return async () => {
+    expect(await acquire('B')).toMatchObject({ status: 409, body: { holder: 'A', fence: body.fence } });
+    const beat = await call(`${url}/v1/leases/heartbeat`, { body: proof, credentials: ROOT });
+    expect(beat).toMatchObject({ status: 200, body: { fence: body.fence } });
+  };
+}
+
+describe('an update by another tool', () => {
+  it('that forgets a table is refused before a function changes, and the lease keeps its one holder', async () => {
+    const stage = 'guarded';
+    const table = await leasesTable('my-leases-of-guarded');
+    const { ApiUrl = '' } = await deployed(stage, ['--param', `leasesTable=${table}`]);
+    const { codeBucket = '' } = await parametersOf(stage);
+    const isHeldByA = await heldLease(ApiUrl);
+    const before = await eventsOf(stage, 'AcquireLambdaFunction');
+
+    expect(await updateByOtherTool(stage, { codeBucket, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
+    const [reason] = await reasonsOf(stage, 'ChangeGuard');
+    expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-guarded-leases'`);
+    expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-guarded-leases'");
+    expect(await eventsOf(stage, 'AcquireLambdaFunction')).toEqual(before);
+    expect(await tableOf(stage)).toBe(table);
+    await isHeldByA();
+
+    // The tool is mended, and goes on.
+    expect(await updateByOtherTool(stage, { codeBucket, leasesTable: table, memoryMb: '256' })).toBe('UPDATE_COMPLETE');
+    await isHeldByA();
+  });
+
+  it('changes a table that allowChange names, and comes back if the update fails later', async () => {
+    const stage = 'allowed';
+    const { ApiUrl = '' } = await deployed(stage);
+    const { codeBucket = '' } = await parametersOf(stage);
+    const isHeldByA = await heldLease(ApiUrl);
+    const table = await leasesTable('my-leases-of-allowed');
+    const change = { codeBucket, leasesTable: table, allowChange: `leasesTable=${table}` };
+
+    const withoutCode = { ...change, codePrefix: 'nowhere/' };
+    expect(await updateByOtherTool(stage, withoutCode)).toBe('UPDATE_ROLLBACK_COMPLETE');
+    expect(await reasonsOf(stage, 'ChangeGuard')).toEqual([]);
+    expect(await tableOf(stage)).toBe('holdfast-allowed-leases');
+    await isHeldByA();
+
+    expect(await updateByOtherTool(stage, change)).toBe('UPDATE_COMPLETE');
+    expect(await tableOf(stage)).toBe(table);
+    // What allowed one change allows no other: not the way back either.
+    const { leasesTable: _, ...forgotten } = change;
+    expect(await updateByOtherTool(stage, forgotten)).toBe('UPDATE_ROLLBACK_COMPLETE');
+    expect(await tableOf(stage)).toBe(table);
+  });
+});
+
+const parametersOf = async (stage: string): Promise<Record<string, string>> =>
+  Object.fromEntries(
+    ((await described(stage)).Parameters ?? []).map(({ ParameterKey, ParameterValue }) => [
+      String(ParameterKey),
+      ParameterValue ?? '',
+    ]),
+  );
+
+/** A later release, which has one more guarded parameter and one more parameter. */
+async function laterRelease(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'holdfast-later-'));
+  await cp(release, folder, { recursive: true });
+  const template: CloudFormationTemplate = JSON.parse(await readFile(join(folder, 'template.json'), 'utf8'));
+  const { values, defaults } = Object(template.Resources.ChangeGuard?.Properties);
+  for (const name of ['graphTable', 'graphDepth'])
+    Object.assign(template.Parameters ?? {}, { [name]: { Type: 'String', Default: '' } });
+  values.graphTable = { Ref: 'graphTable' };
+  defaults.graphTable = '';
+  const text = `${JSON.stringify(template)}\n`;
+  await writeFile(join(folder, 'template.json'), text);
+  const sums = await readFile(join(folder, 'SHA256SUMS'), 'utf8');
+  const sum = createHash('sha256').update(text).digest('hex');
+  await writeFile(join(folder, 'SHA256SUMS'), sums.replace(/^\w+(?= {2}template\.json$)/m, sum));
+  return folder;
+}
+
+describe('a rollback', () => {
+  it('to a release that lacks a guarded parameter is refused, and names the value of any other that is dropped', async () => {
+    const later = await laterRelease();
+    try {
+      const deploy = (args: string[], from?: string) =>
+        holdfast(['deploy', '--stage', 'back', '--yes', ...args], from === undefined ? {} : { from });
+      const set = ['--create', '--param', 'graphTable=mine', '--param', 'graphDepth=3'];
+      const first = await deploy(set, later);
+      expect(first.exitCode, first.output).toBe(0);
+      const refused = await deploy([]);
+      expect(refused.exitCode, refused.output).toBe(64);
+      expect(refused.output).toContain("graphTable='mine': this release does not have the parameter");
+      expect(await parametersOf('back')).toMatchObject({ graphTable: 'mine', graphDepth: '3' });
+
+      const { codeBucket = '' } = await parametersOf('back');
+      const emptied = { codeBucket, graphDepth: '3', allowChange: 'graphTable=' };
+      expect(await updateByOtherTool('back', emptied)).toBe('UPDATE_COMPLETE');
+      const back = await deploy([]);
+      expect(back.exitCode, back.output).toBe(0);
+      expect(back.output).toContain("parameter graphDepth: '3' is dropped");
+      expect(await parametersOf('back')).not.toHaveProperty('graphDepth');
+    } finally {
+      await rm(later, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('a deployment without a terminal', () => {
+  it('makes no second stage in another region unless --create says so', async () => {
+    await deployed('pinned');
+    const elsewhere = { env: { AWS_REGION: 'us-east-1' } };
+    const refused = await holdfast(['deploy', '--stage', 'pinned', '--yes'], elsewhere);
+    expect(refused).toMatchObject({ exitCode: 64 });
+    expect(refused.output).toContain('there is no stack holdfast-pinned in account 000000000000, region us-east-1');
+    expect(refused.output).toContain('add --create');
+    const other = await holdfast(['deploy', '--stage', 'pinned', '--yes', '--account', '111122223333']);
+    expect(other).toMatchObject({ exitCode: 64 });
+    expect(other.output).toContain('for account 000000000000, not for account 111122223333');
+    const silent = await holdfast(['deploy', '--stage', 'pinned', '--param', 'memoryMb=256']);
+    expect(silent).toMatchObject({ exitCode: 64 });
+    expect(silent.output).toContain('no terminal to ask at: add --yes');
+    expect(await parametersOf('pinned')).toMatchObject({ memoryMb: '512' });
+  });
+});
