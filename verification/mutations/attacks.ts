@@ -137,7 +137,7 @@ export const ATTACKS: Mutation[] = [
     name: 'the emulator of DynamoDB answers pages of the web',
     changes: [
       change(
-        'return startGuard(await startDynamodb(await freePort(), dataDir, host), port);',
+        'return startGuard(await startDynamodb(await portClosedToBrowsers(host), dataDir, host), port);',
         'return startDynamodb(port, dataDir);',
       ),
     ],
