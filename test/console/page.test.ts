@@ -265,6 +265,28 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
+  it('cleans page after page until the report ends, and asks for nothing but what was chosen', async () => {
+    await site.world.abandon('left/3', 'crashed-3');
+    await site.world.report();
+    const page = await site.open('#/expired');
+    const asked: object[] = [];
+    await page.route('**/v1/expired/clean', async (route) => {
+      const { cursor: _, ...first } = route.request().postDataJSON();
+      asked.push(route.request().postDataJSON());
+      const cleaned = await (await route.fetch({ postData: JSON.stringify(first) })).json();
+      const cut = { stoppedBy: 'time', nextCursor: 'the rest' };
+      await route.fulfill({ json: asked.length === 1 ? { ...cleaned, ...cut } : cleaned });
+    });
+    await page.getByRole('button', { name: 'Clean up…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
+    await dialog.getByRole('button', { name: 'Show what would go' }).click();
+    await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
+    const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
+    expect(asked).toEqual([expect.objectContaining(chosen), expect.objectContaining({ ...chosen, cursor: 'the rest' })]);
+    expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
+    await page.unroute('**/v1/expired/clean');
+  });
+
   // Its names are shortened there: one that is not ours would fail here alone.
   it.runIf(isFull)(
     'as it is in the file of the command shows every view, breaks, takes out of the line and cleans',

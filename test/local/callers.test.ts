@@ -195,7 +195,7 @@ describe('a server of the local stack', () => {
       if (url === '/') throw new Error('not today');
     });
     const printed = await printedBy(async () => {
-      const answer = await fetch(faulty.url);
+      const answer = await fetch(faulty.url, { signal: AbortSignal.timeout(10_000) });
       expect([answer.status, await answer.json()]).toEqual([500, { message: 'not today' }]);
     });
     expect(printed).toEqual([['GET /: Error: not today']]);
