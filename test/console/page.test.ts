@@ -282,7 +282,10 @@ describe.runIf(executablePath)('the page', () => {
     await dialog.getByRole('button', { name: 'Show what would go' }).click();
     await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
     const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
-    expect(asked).toEqual([expect.objectContaining(chosen), expect.objectContaining({ ...chosen, cursor: 'the rest' })]);
+    expect(asked).toEqual([
+      expect.objectContaining(chosen),
+      expect.objectContaining({ ...chosen, cursor: 'the rest' }),
+    ]);
     expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
     await page.unroute('**/v1/expired/clean');
   });
