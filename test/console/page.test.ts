@@ -265,6 +265,19 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
+  it('says that a waiter was not cancelled if the waiter had its grant before', async () => {
+    await site.world.acquire('late cancel', { ttlSeconds: 600 });
+    await site.world.park('late cancel', 'waiter-1');
+    const page = await site.open('#/leases/late%20cancel');
+    await page.route('**/v1/leases/cancel', (route) =>
+      route.fulfill({ json: { cancelled: false, reason: 'granted' } }),
+    );
+    await page.getByRole('button', { name: 'Cancel… the wait of waiter-1' }).click();
+    await page.getByRole('button', { name: 'Take it out' }).click();
+    await page.getByText('The waiter already has its grant, so it was not cancelled.').waitFor({ state: 'attached' });
+    await page.unroute('**/v1/leases/cancel');
+  });
+
   it('cleans page after page until the report ends, and asks for nothing but what was chosen', async () => {
     await site.world.abandon('left/3', 'crashed-3');
     await site.world.report();
