@@ -14,17 +14,17 @@ import type { TableDefinition } from '../infrastructure/read.ts';
 import { dynamodbCommand } from './dynamodb-command.ts';
 import type { Emulator } from './emulator.ts';
 import { startGuard } from './guard.ts';
-import { freePort } from './ports.ts';
+import { portClosedToBrowsers } from './ports.ts';
 import { refusedBy } from './refusal.ts';
 
 /**
- * The emulator behind a guard, because the emulator itself would answer web pages. On Linux, where all of 127.0.0.0/8 is
- * this machine, it listens on a random address that a web page would have to guess.
+ * The emulator behind a guard, because the emulator itself would answer web pages. It listens on a port that browsers do
+ * not call. On Linux, where all of 127.0.0.0/8 is this machine, its address is random.
  */
 export async function startGuardedDynamodb(port: number, dataDir?: string): Promise<Emulator> {
   const part = () => randomInt(1, 255);
   const host = process.platform === 'linux' ? `127.${part()}.${part()}.${part()}` : '127.0.0.1';
-  return startGuard(await startDynamodb(await freePort(), dataDir, host), port);
+  return startGuard(await startDynamodb(await portClosedToBrowsers(host), dataDir, host), port);
 }
 
 /** @param dataDir where tables are kept between runs; in memory when undefined */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import type { Emulator } from './emulator.ts';
 import type { BusEvent } from './events.ts';
@@ -17,7 +17,7 @@ interface Entry {
  * for the functions that an event starts.
  */
 export async function startEventBus(dispatch: (event: BusEvent) => void, port = 0): Promise<Emulator> {
-  const answerPut: RequestListener = async (request, response) => {
+  const answerPut = async (request: IncomingMessage, response: ServerResponse) => {
     const answer = (status: number, body: object) => {
       response.writeHead(status, { 'content-type': 'application/x-amz-json-1.1' });
       response.end(JSON.stringify(body));
@@ -25,7 +25,8 @@ export async function startEventBus(dispatch: (event: BusEvent) => void, port = 
     // A sender that gives up in the middle of its request must not end the whole stack.
     const sent = await json(request).catch(() => undefined);
     const { Entries: entries } = Object(sent) as { Entries?: Entry[] };
-    if (!Array.isArray(entries)) return answer(400, { __type: 'SerializationException', message: 'has no Entries' });
+    if (!Array.isArray(entries) || !entries.every((entry) => Object(entry) === entry))
+      return answer(400, { __type: 'SerializationException', message: 'Entries must be a list of events' });
     const events = entries.map(busEvent);
     const results = events.map((event) => ('ErrorCode' in event ? event : { EventId: randomUUID() }));
     answer(200, { FailedEntryCount: events.filter((event) => 'ErrorCode' in event).length, Entries: results });

@@ -1,4 +1,5 @@
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream';
 import type { Emulator } from './emulator.ts';
 import { listen } from './listen.ts';
 
@@ -17,7 +18,7 @@ export async function startGuard(emulator: Emulator, port: number): Promise<Emul
     const passed = { 'content-type': CONTENT_TYPE, ...headers, host };
     const forwarded = request(emulator.endpoint, { method, path, agent, headers: passed }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(outgoing);
+      pipeline(answer, outgoing, () => {}); // an answer that breaks off breaks off here, too
     });
     forwarded.on('error', () => outgoing.destroy()); // the caller's client tries again, as with any lost connection
     outgoing.on('close', () => forwarded.destroy());

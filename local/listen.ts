@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { refuseForeign } from './callers.ts';
 
@@ -9,14 +9,17 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
+type Handle = (request: IncomingMessage, response: ServerResponse) => unknown;
+
 /**
- * Answers callers on this machine by `handle`, and refuses web pages.
+ * Answers callers on this machine by `handle`, and refuses web pages. If `handle` fails, that call alone does: it is
+ * answered with 500.
  * @param port 0 for any free port
  * @throws Error if the port is taken
  */
-export async function listen(handle: RequestListener, port = 0): Promise<Listening> {
+export async function listen(handle: Handle, port = 0): Promise<Listening> {
   const server = createServer((request, response) => {
-    if (!refuseForeign(request, response)) handle(request, response);
+    if (!refuseForeign(request, response)) void answer(handle, request, response);
   });
   // After the usual five seconds a caller on a busy machine would write to a connection that is just being closed. Its request would be lost.
   server.keepAliveTimeout = 300_000;
@@ -33,4 +36,16 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
       await closed;
     },
   };
+}
+
+async function answer(handle: Handle, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  try {
+    await handle(request, response);
+  } catch (error) {
+    if (!request.complete) return void response.destroy(); // the caller has gone, and there is nothing to answer
+    const { name, message } = error as Error;
+    console.error(`${request.method} ${request.url}: ${name}: ${message}`);
+    if (response.headersSent) return void response.destroy();
+    response.writeHead(500, { 'content-type': 'application/json' }).end(JSON.stringify({ message }));
+  }
 }

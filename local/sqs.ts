@@ -1,24 +1,27 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { text } from 'node:stream/consumers';
+import { json } from 'node:stream/consumers';
+import { z } from 'zod';
 import type { Events } from './events.ts';
 import { type Listening, listen } from './listen.ts';
 
 /** Requests name a queue by a URL that ends in its id. */
-interface SendMessage {
-  QueueUrl: string;
-  MessageBody: string;
-  DelaySeconds?: number;
-}
+const SEND_MESSAGE = z.object({
+  QueueUrl: z.string(),
+  MessageBody: z.string(),
+  DelaySeconds: z.number().optional(),
+});
 
 /** The one call of SQS that functions make: puts a message into a queue of serverless.yml, whose functions get it after its delay. */
 export function startSqs(events: Pick<Events, 'put'>, port = 0): Promise<Listening> {
   return listen(async (request, response) => {
     const answer = (status: number, body: object) =>
       response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
-    const body = await text(request);
+    const sent = SEND_MESSAGE.safeParse(await json(request).catch(() => undefined));
     if (request.headers['x-amz-target'] !== 'AmazonSQS.SendMessage')
       return answer(400, { __type: 'com.amazonaws.sqs#UnsupportedOperation', message: 'only SendMessage' });
-    const { QueueUrl, MessageBody, DelaySeconds } = JSON.parse(body) as SendMessage;
+    if (!sent.success)
+      return answer(400, { __type: 'com.amazon.coral.service#SerializationException', message: sent.error.message });
+    const { QueueUrl, MessageBody, DelaySeconds } = sent.data;
     const isThere = events.put(QueueUrl.split('/').at(-1) ?? '', MessageBody, DelaySeconds);
     if (!isThere) return answer(400, { __type: 'com.amazonaws.sqs#QueueDoesNotExist', message: QueueUrl });
     // The client compares the hash with what it sent.

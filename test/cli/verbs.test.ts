@@ -12,6 +12,7 @@ import { Holdfast } from '../../client/src/index.ts';
 import { readHealth } from '../../functions/contract/health.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { whoami } from '../../functions/contract/whoami.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
 import { listen } from '../../local/listen.ts';
 import { systemClock as clock } from '../../shared/surroundings/clock.ts';
 import { builtCli } from '../support/programs/cli.ts';
@@ -26,10 +27,12 @@ import { readLease } from '../support/worlds/read-key.ts';
 let api: Awaited<ReturnType<typeof startApi>>;
 let cli: Awaited<ReturnType<typeof builtCli>>;
 let holdfast: Holdfast;
+let leaseHandlers: Awaited<ReturnType<typeof leaseWorld>>['handlers'];
 
 beforeAll(async () => {
   const worlds = [leaseWorld({ clock }), commitWorld({ clock }), nameserviceWorld({ clock })] as const;
   const [leases, commits, names] = await Promise.all(worlds);
+  leaseHandlers = leases.handlers;
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
   const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
   // For the report two hours have passed.
@@ -125,14 +128,6 @@ describe('every verb', () => {
         'holdfast: no-such-file cannot be read: no such file or directory\n',
       ],
       [['commit', 'a', '.', '--create'], 'holdfast: . cannot be read: it is a folder\n'],
-      [
-        ['status', '--endpoint', 'https://ann:secret@api.example'],
-        "holdfast: the endpoint must be a URL of http or https alone, not 'https://***@api.example'\n",
-      ],
-      [
-        ['status', '--endpoint', 'https://:secret@api.example'],
-        "holdfast: the endpoint must be a URL of http or https alone, not 'https://***@api.example'\n",
-      ],
       [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
       [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],
       [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
@@ -158,12 +153,20 @@ describe('every verb', () => {
   });
 });
 
+it.each(['ann:secret', ':secret'])('an endpoint with the user %s is refused with 64, and not shown', async (user) => {
+  const { code, stderr } = await run('status', '--endpoint', `https://${user}@api.example`);
+  expect(code).toBe(64);
+  expect(stderr).toContain("the endpoint must be a URL of http or https alone, not 'https://***@api.example'\n");
+  expect(stderr).not.toContain('secret');
+});
+
 describe('a script', () => {
   it('acquires, extends and gives back a lease without seeing its proof', async () => {
     const acquired = await run('acquire', 'script/1', '--ttl', '60', '--holder', 'me');
     const file = acquired.stdout.trim();
     expect(acquired.code).toBe(0);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await stat(dirname(file))).mode & 0o777).toBe(0o700);
     const { leaseId } = JSON.parse(await readFile(file, 'utf8'));
     expect(leaseId).toMatch(/^[0-9a-f-]{36}$/);
     const { expiresAt, fence } = await readLease(holdfast, 'script/1');
@@ -221,6 +224,20 @@ describe('a script', () => {
     expect((await run('heartbeat', file)).code).toBe(76);
     const { code, stdout } = await run('release', file);
     expect([code, stdout]).toEqual([76, 'script/2 was not held any more (broken)\n']);
+  });
+
+  it('keeps the file of a lease whose release fails, so that a second release succeeds', async () => {
+    const file = join(cli.folder, 'unreleased');
+    let refuses = true;
+    const release: LambdaHandler = (event, context) =>
+      leaseHandlers.release(refuses ? { ...Object(event), body: '{}' } : event, context);
+    const service = await startApi({ ...leaseHandlers, release });
+    const env = { HOLDFAST_ENDPOINT: service.url };
+    expect((await cli.call(['acquire', 'script/6', '--lease-file', file], { env })).code).toBe(0);
+    expect((await cli.call(['release', file], { env })).code).toBe(64);
+    refuses = false;
+    expect(await cli.call(['release', file], { env })).toMatchObject({ code: 0, stdout: 'script/6 is released\n' });
+    await service.stop();
   });
 
   it('learns who holds a lease, and leaves no file', async () => {
@@ -447,6 +464,12 @@ describe('where the service', () => {
     const lines = await cli.call(['queue', 'k', '--json'], { env });
     for (const { stdout } of [table, lines]) expect(/[\p{Cc}\u202e]/u.test(stdout.replaceAll('\n', ''))).toBe(false);
     expect(JSON.parse(lines.stdout)).toEqual(lease);
+    await server.stop();
+  });
+
+  it.each([401, 403])('refuses the caller with %d, the exit code is 77', async (status) => {
+    const server = await canned(() => ({ status, body: { message: 'Unauthorized' } }));
+    expect((await cli.call(['status'], { env: { HOLDFAST_ENDPOINT: server.url } })).code).toBe(77);
     await server.stop();
   });
 

@@ -149,6 +149,16 @@ describe('a release', () => {
     expect(await released).toBe(true);
   });
 
+  it('ends at its limit if neither the heartbeat under way nor the release is answered', async () => {
+    const { by, service, holdfast, outcomeOf } = world();
+    service.reply = ({ operation, payload }) => (operation === 'acquire' ? grantOf(payload) : undefined);
+    const lease = await holdfast.acquire('k', { releaseTimeoutMs: 2000 });
+    await by.advance(20_000);
+    const outcome = outcomeOf(lease.release());
+    await by.advance(2200); // the pause before a last try, too
+    expect(outcome).toEqual({ value: false });
+  });
+
   it('is sent although the wall clock jumps ahead while a heartbeat is under way', async () => {
     const { by, service, holdfast } = world();
     service.reply = ({ operation, payload }) => (operation === 'acquire' ? grantOf(payload) : undefined);

@@ -313,6 +313,20 @@ describe('a release', () => {
     expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LeaseLost', reason: 'released' }));
   });
 
+  it('that is never answered is tried again after half of its limit, and ends at the limit', async () => {
+    const { by, lease, service } = await held({ releaseTimeoutMs: 3000 });
+    service.reply = () => undefined;
+    let ended = false;
+    const released = lease.release().finally(() => {
+      ended = true;
+    });
+    await by.advance(2000);
+    expect(service.of('release').map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    await by.advance(2000);
+    expect(ended).toBe(true);
+    expect(await released).toBe(false);
+  });
+
   it('is tried again, gives up after its limit, and does not throw', async () => {
     const { by, lease, service, events } = await held({ releaseTimeoutMs: 3000 });
     service.reply = (sent) => sent.fail('Unavailable');

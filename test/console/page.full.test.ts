@@ -67,8 +67,8 @@ describe.runIf(executablePath)('the page', () => {
     ]);
     try {
       const reading = await site.open('#token=T', { url: reader.url });
-      await reading.getByRole('link', { name: 'guarded' }).click();
       await expect.poll(() => reading.url()).not.toContain('token');
+      await reading.getByRole('link', { name: 'guarded' }).click();
       await reading.getByText('This page only reads.').waitFor();
       expect(await reading.getByRole('button', { name: 'Break lease…' }).isDisabled()).toBe(true);
       expect(await violations(reading)).toEqual([]);

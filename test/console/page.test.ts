@@ -57,6 +57,15 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
   });
 
+  it('takes its token out of the address, so that neither a link nor the way back has it', async () => {
+    const page = await site.open('#token=secret');
+    await expect.poll(() => page.url()).toBe(`${site.world.url}/#/leases`);
+    expect(await page.evaluate("sessionStorage.getItem('holdfast-token')")).toBe('secret');
+    await page.getByRole('link', { name: 'Names' }).click();
+    await page.goBack();
+    expect(page.url()).toBe(`${site.world.url}/#/leases`);
+  });
+
   it('finds a lease, shows who holds it, and breaks it now behind a dialog that names holder and fence', async () => {
     const holder = '<script>alert("x")</script>';
     await site.world.acquire('find/other');
@@ -87,6 +96,40 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=find/me')).toMatchObject({ state: 'released', fence });
     await page.getByRole('link', { name: 'History' }).click();
     await page.getByText(`this page broke the lease of ${holder}, fence ${fence}`).waitFor();
+  });
+
+  it('breaks nothing if another holder has come since the dialog named one, also when the page shows the new holder', async () => {
+    const { fence } = await site.world.acquire('passed on', { holder: 'first', ttlSeconds: 600 });
+    const page = await site.open('#/leases/passed%20on', { expectsRefusals: true });
+    const detail = page.getByRole('region', { name: 'passed on' });
+    await detail.getByRole('button', { name: 'Break lease…' }).click();
+    await site.world.post('leases/break', { key: 'passed on', fence });
+    await site.world.acquire('passed on', { holder: 'second', ttlSeconds: 600 });
+    await detail.getByText('second', { exact: true }).waitFor();
+    const dialog = page.getByRole('dialog', { name: 'Break this lease?' });
+    await dialog.getByText('first', { exact: true }).waitFor();
+    await dialog.getByRole('button', { name: 'End it when the holder stops' }).click();
+    await page.getByText('The lease has changed hands since you looked, so nothing was broken.').waitFor();
+    const standing = await site.world.get('leases?key=passed on');
+    expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
+  });
+
+  it('says that a list is longer than what it shows, and takes no key behind its end for gone', async () => {
+    await site.world.acquire('long list', { ttlSeconds: 600 });
+    const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
+    const page = await site.open('#/history');
+    let asked = 0;
+    await page.route('**/v1/leases?*', (route) => {
+      const isFirstLook = asked++ < 5;
+      const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
+      return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
+    });
+    await page.getByRole('link', { name: 'Leases' }).click();
+    await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();
+    await page.getByText('There are more than 0 keys.').waitFor();
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByText('Nothing has changed yet.').waitFor();
+    await page.unroute('**/v1/leases?*');
   });
 
   it.runIf(isFull)(
@@ -220,6 +263,44 @@ describe.runIf(executablePath)('the page', () => {
     for (const key of ['left/1', 'left/2'])
       expect(await site.world.get(`leases?key=${key}`)).toMatchObject({ state: 'free' });
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
+  });
+
+  it('says that a waiter was not cancelled if the waiter had its grant before', async () => {
+    await site.world.acquire('late cancel', { ttlSeconds: 600 });
+    await site.world.park('late cancel', 'waiter-1');
+    const page = await site.open('#/leases/late%20cancel');
+    await page.route('**/v1/leases/cancel', (route) =>
+      route.fulfill({ json: { cancelled: false, reason: 'granted' } }),
+    );
+    await page.getByRole('button', { name: 'Cancel… the wait of waiter-1' }).click();
+    await page.getByRole('button', { name: 'Take it out' }).click();
+    await page.getByText('The waiter already has its grant, so it was not cancelled.').waitFor({ state: 'attached' });
+    await page.unroute('**/v1/leases/cancel');
+  });
+
+  it('cleans page after page until the report ends, and asks for nothing but what was chosen', async () => {
+    await site.world.abandon('left/3', 'crashed-3');
+    await site.world.report();
+    const page = await site.open('#/expired');
+    const asked: object[] = [];
+    await page.route('**/v1/expired/clean', async (route) => {
+      const { cursor: _, ...first } = route.request().postDataJSON();
+      asked.push(route.request().postDataJSON());
+      const cleaned = await (await route.fetch({ postData: JSON.stringify(first) })).json();
+      const cut = { stoppedBy: 'time', nextCursor: 'the rest' };
+      await route.fulfill({ json: asked.length === 1 ? { ...cleaned, ...cut } : cleaned });
+    });
+    await page.getByRole('button', { name: 'Clean up…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Clean up expired records' });
+    await dialog.getByRole('button', { name: 'Show what would go' }).click();
+    await dialog.getByText(/^\d+ records would be deleted\.$/).waitFor();
+    const chosen = { dryRun: true, olderThanSeconds: 3600, neverDeletable: false };
+    expect(asked).toEqual([
+      expect.objectContaining(chosen),
+      expect.objectContaining({ ...chosen, cursor: 'the rest' }),
+    ]);
+    expect(await site.world.get('leases?key=left/3')).toMatchObject({ state: 'expired' });
+    await page.unroute('**/v1/expired/clean');
   });
 
   // Its names are shortened there: one that is not ours would fail here alone.

@@ -2,6 +2,7 @@ import { request } from 'node:http';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ConsoleOptions, startConsole } from '../../cli/src/console/server.ts';
 import { httpTransport } from '../../client/src/http.ts';
+import type { Transport } from '../../client/src/transport.ts';
 import { listen } from '../../local/listen.ts';
 
 const TOKEN = 'the-token-of-this-test';
@@ -165,6 +166,20 @@ describe('holdfast console', () => {
     answers.push({ status: 401, body: { message: 'Unauthorized' } });
     const expired = await raw(reader, '/v1/leases', token);
     expect([expired.status, expired.body]).toEqual([403, expect.stringContaining('credentials are not accepted')]);
+  });
+
+  it('ends a call to the service if the page has closed its connection', async () => {
+    let signal: AbortSignal | undefined;
+    const waits: Transport = (_operation, _payload, own) => {
+      signal = own;
+      return new Promise(() => {});
+    };
+    const closed = request(`${await started({ transport: waits })}/v1/leases`, { headers: token });
+    closed.on('error', () => {}); // this test closes it
+    closed.end();
+    await expect.poll(() => signal?.aborted).toBe(false);
+    closed.destroy();
+    await expect.poll(() => signal?.aborted, { timeout: 10_000 }).toBe(true);
   });
 
   it('says so where the service cannot be reached, or there are no credentials', async () => {

@@ -1,6 +1,9 @@
 import { BatchWriteItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterAll, describe, expect, it } from 'vitest';
+import { CHECKPOINT, reportKey } from '../../shared/expiry/checkpoint.ts';
+import { reportStore } from '../../shared/expiry/store.ts';
 import type { Summary } from '../../shared/expiry/summary.ts';
+import { call } from '../support/emulators/aws.ts';
 import { apiContext, get, httpEvent, lambdaContext, post, throughTask } from '../support/stack/adapters.ts';
 import { ManualClock } from '../support/time/clock.ts';
 import {
@@ -188,6 +191,56 @@ describe('EventBridge', () => {
     const last = await world.report();
     expect(last.announced).toBe(true);
     expect(announced).toEqual([...reports, last.reportId]);
+  });
+
+  it('gets the event of an earlier report from a run that is cut by its time', async () => {
+    const announced: string[] = [];
+    let fails = true;
+    const announce = async ({ reportId }: Summary) => {
+      if (fails) throw new Error('the bus is down');
+      announced.push(reportId);
+    };
+    const world = await expiryWorld({ announce });
+    const { reportId } = await world.report();
+    fails = false;
+    world.clock.advance(120_000);
+    expect(await world.report(call({ timeLeftMs: () => 0 }))).toMatchObject({ complete: false, announced: true });
+    expect(announced).toEqual([reportId]);
+  });
+
+  it('gets the events of the latest 96 reports after a long time without the bus', async () => {
+    const announced: string[] = [];
+    let fails = true;
+    const announce = async ({ reportId }: Summary) => {
+      if (fails) throw new Error('the bus is down');
+      announced.push(reportId);
+    };
+    const world = await expiryWorld({ announce });
+    await world.report();
+    const store = reportStore(world.dependencies.s3, world.places.bucket);
+    const { text = '', etag } = (await store.get(CHECKPOINT, call())) ?? {};
+    const owed = Array.from({ length: 96 }, (_, at) => `20250101T0000000${String(at).padStart(2, '0')}Z-earlier0`);
+    for (const reportId of owed)
+      await store.put(reportKey(reportId), JSON.stringify({ ...JSON.parse(text), reportId }), call());
+    await store.replace(CHECKPOINT, { text: JSON.stringify({ ...JSON.parse(text), owed }), before: etag }, call());
+    world.clock.advance(120_000);
+    const { reportId } = await world.report();
+    fails = false;
+    world.clock.advance(120_000);
+    await world.report(call({ timeLeftMs: () => 0 }));
+    expect(announced).toEqual([...owed.slice(1), reportId]);
+  });
+
+  it('takes a report that a later run has taken over for success', async () => {
+    const world = await newWorld();
+    const { report } = world.handlers();
+    await report(scheduled, lambdaContext());
+    const store = reportStore(world.dependencies.s3, world.places.bucket);
+    const { text = '', etag } = (await store.get(CHECKPOINT, call())) ?? {};
+    const later = { ...JSON.parse(text), fence: Number.MAX_SAFE_INTEGER };
+    await store.replace(CHECKPOINT, { text: JSON.stringify(later), before: etag }, call());
+    expect(await report(scheduled, lambdaContext())).toMatchObject({ code: 'LeaseLost' });
+    expect(await throughTask(report, {})).toMatchObject({ outcome: 'LeaseLost' });
   });
 
   it('starts a clean-up by the event of a report, older than it is set to', async () => {

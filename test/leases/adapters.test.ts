@@ -129,11 +129,12 @@ describe('the log', () => {
       await post(logging.breakLease, { key: 'logged-key', fence: granted.body.fence, wait: true }),
       await post(logging.release, { key: 'logged-key', leaseId: granted.body.leaseId }),
     ];
+    await post(logging.withdraw, { key: 'logged-key', holder: 'logged-holder', requestId });
     const log = lines.join('');
     vi.restoreAllMocks();
 
     const requests = lines.flatMap((line) => line.split('\n')).filter((line) => /"(answered|refused)"/.test(line));
-    expect(requests).toHaveLength(10);
+    expect(requests).toHaveLength(11);
     const marked = requests.map((line) => JSON.parse(line)).find(({ wait }) => wait !== undefined);
     expect(marked).toMatchObject({ function: 'breakLease', key: 'logged-key', wait: true, ended: false });
     expect(JSON.parse(requests[0] ?? '')).toMatchObject({

@@ -1,17 +1,23 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
+import { createServer } from 'node:net';
 import { DynamoDBClient, ListTablesCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { afterAll, describe, expect, it } from 'vitest';
+import { chromium } from 'playwright-core';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { startGuardedDynamodb } from '../../local/dynamodb.ts';
 import { startEventBus } from '../../local/event-bus.ts';
 import type { BusEvent } from '../../local/events.ts';
 import { startGateway } from '../../local/gateway.ts';
 import { startGuard } from '../../local/guard.ts';
-import { freePort } from '../../local/ports.ts';
+import { listen } from '../../local/listen.ts';
+import { CLOSED_TO_BROWSERS, freePort, portClosedToBrowsers, whyNotFree } from '../../local/ports.ts';
 import { startS3 } from '../../local/s3.ts';
 import { startSqs } from '../../local/sqs.ts';
 import { startEndpoint } from '../../local/step-functions/endpoint.ts';
 import { apiError } from '../../local/step-functions/errors.ts';
+import { chromiumIn } from '../support/programs/browser.ts';
 
+const executablePath = chromiumIn();
 const called: string[] = [];
 const events: BusEvent[] = [];
 const dynamodb = await startGuardedDynamodb(await freePort());
@@ -156,6 +162,57 @@ describe.each(PORTS)('$name', (port) => {
   });
 });
 
+describe.each(PORTS)('$name, at a request that is no call', (port) => {
+  it.each(['not json', 'null', '{"Entries":[null]}', '{"QueueUrl":null}'])('refuses the body %s', async (body) => {
+    const { status } = await send({ ...port, body });
+    expect(status).toBeLessThan(500);
+    expect((await send(port)).status).not.toBe(500);
+  });
+
+  it('answers the next request after a connection that was closed in the middle of a body', async () => {
+    const { url, method, path, headers } = port;
+    const sent = request(url + path, { method, headers: { ...headers, 'content-length': 1000 } });
+    const closed = new Promise((resolve) => sent.once('close', resolve));
+    sent.on('error', () => {}); // it was closed by us
+    sent.write('{', () => setImmediate(() => sent.destroy()));
+    await closed;
+    expect((await send(port)).status).not.toBe(500);
+  });
+});
+
+describe('a server of the local stack', () => {
+  /** What it printed while `act` ran. */
+  async function printedBy(act: () => Promise<void>): Promise<unknown[][]> {
+    const printed = vi.spyOn(console, 'error').mockImplementation(() => {});
+    await act();
+    const { calls } = printed.mock;
+    printed.mockRestore();
+    return calls;
+  }
+
+  it('answers 500 and continues if what it serves fails, and says why', async () => {
+    const faulty = await listen(async ({ url }) => {
+      if (url === '/') throw new Error('not today');
+    });
+    const printed = await printedBy(async () => {
+      const answer = await fetch(faulty.url, { signal: AbortSignal.timeout(10_000) });
+      expect([answer.status, await answer.json()]).toEqual([500, { message: 'not today' }]);
+    });
+    expect(printed).toEqual([['GET /: Error: not today']]);
+    await faulty.stop();
+  });
+
+  it('closes a connection whose response was begun when what it serves fails', async () => {
+    const faulty = await listen(async (_, response) => {
+      response.writeHead(200, { 'content-length': 10 }).write('half');
+      throw new Error('not today');
+    });
+    const printed = await printedBy(() => expect(fetch(faulty.url).then((one) => one.text())).rejects.toThrow());
+    expect(printed).toHaveLength(1);
+    await faulty.stop();
+  });
+});
+
 describe('the guard of DynamoDB', () => {
   const credentials = { accessKeyId: 'x', secretAccessKey: 'x' };
 
@@ -170,6 +227,55 @@ describe('the guard of DynamoDB', () => {
     const port = PORTS.find(({ name }) => name === 'DynamoDB') as Port;
     const { 'content-type': _, ...headers } = port.headers;
     expect(await send({ ...port, headers })).toMatchObject({ status: 200, body: '{"TableNames":[]}' });
+  });
+
+  it('has the emulator on a port that browsers do not call, also on systems where its address is not random', async () => {
+    const taken = async () => {
+      const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port)));
+      return CLOSED_TO_BROWSERS.filter((_, at) => why[at] !== undefined);
+    };
+    const before = await taken();
+    const { platform } = process;
+    Object.defineProperty(process, 'platform', { value: 'darwin' });
+    const guard = await startGuardedDynamodb(await freePort()).finally(() =>
+      Object.defineProperty(process, 'platform', { value: platform }),
+    );
+    const more = (await taken()).filter((port) => !before.includes(port));
+    await guard.stop();
+    expect(more).not.toEqual([]);
+  });
+
+  it('has it on a port that the fetch standard blocks', async () => {
+    for (const port of CLOSED_TO_BROWSERS) {
+      const failure = await fetch(`http://127.0.0.1:${port}`).catch((error: Error) => error);
+      expect((failure as Error).cause, String(port)).toMatchObject({ message: 'bad port' });
+    }
+  });
+
+  it.runIf(executablePath)('has it on a port that Chromium does not call', async () => {
+    const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
+    const page = await browser.newPage();
+    for (const port of CLOSED_TO_BROWSERS)
+      await expect(page.goto(`http://127.0.0.1:${port}/`), String(port)).rejects.toThrow('ERR_UNSAFE_PORT');
+    await browser.close();
+  });
+
+  it.runIf(process.platform === 'linux')('does not start the emulator if each such port is taken', async () => {
+    const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port, '127.9.9.9')));
+    const free = CLOSED_TO_BROWSERS.filter((_, at) => why[at] === undefined);
+    const servers = free.map((port) => createServer().listen(port, '127.9.9.9'));
+    await Promise.all(servers.map((server) => once(server, 'listening')));
+    await expect(portClosedToBrowsers('127.9.9.9')).rejects.toThrow('a port that browsers do not call');
+    for (const server of servers) server.close();
+  });
+
+  it('breaks off a response that the emulator breaks off', async () => {
+    const emulator = await listen((_, response) => {
+      response.writeHead(200, { 'content-length': 10 }).write('half', () => response.destroy());
+    });
+    const guard = await startGuard({ endpoint: emulator.url, stop: emulator.stop }, 0);
+    await expect(fetch(guard.endpoint).then((answer) => answer.text())).rejects.toThrow();
+    await guard.stop();
   });
 
   it('breaks off where the emulator does, and stops it with itself', async () => {

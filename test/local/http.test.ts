@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 import { startGateway } from '../../local/gateway.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
@@ -9,6 +9,7 @@ import { leaseWorld } from '../support/worlds/leases.ts';
 const { handlers } = await leaseWorld({ clock: systemClock });
 const { url, stop } = await startApi(handlers);
 afterAll(stop);
+afterEach(() => void vi.useRealTimers());
 
 type Body = Record<string, unknown> & { fence: number; leaseId: string };
 
@@ -75,10 +76,47 @@ describe('over HTTP', () => {
   });
 });
 
+/** A function that answers with the event that it was given. */
+const ECHO = {
+  method: 'GET',
+  name: 'echo',
+  timeoutSeconds: 5,
+  handler: async (event: unknown) => ({ statusCode: 200, body: JSON.stringify(event) }),
+};
+
 describe('the local gateway, where no function answers', () => {
   it('knows no other route or method', async () => {
     expect((await post('/v1/other', {})).status).toBe(404);
     expect((await fetch(`${url}/v1/leases/acquire`)).status).toBe(404);
+  });
+
+  it('answers 404 if a segment of the path is empty, also a segment that a route names', async () => {
+    const local = await startGateway([{ ...ECHO, path: '/v1/ns/{ns}/leases' }], 0);
+    expect((await fetch(`${local.url}/v1/ns/team-a/leases`)).status).toBe(200);
+    expect((await fetch(`${local.url}/v1/ns//leases`)).status).toBe(404);
+    await local.stop();
+  });
+
+  it('passes on the whole query, with each question mark in it', async () => {
+    const local = await startGateway([{ ...ECHO, path: '/v1/leases' }], 0);
+    const answer = await fetch(`${local.url}/v1/leases?key=a?b&prefix=?`);
+    expect(await answer.json()).toMatchObject({ rawPath: '/v1/leases', rawQueryString: 'key=a?b&prefix=?' });
+    await local.stop();
+  });
+
+  it('answers 503 after 30 seconds, while a function with a longer timeout continues', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const called = vi.fn(() => new Promise(() => {}));
+    const local = await startGateway([{ ...ECHO, path: '/slow', timeoutSeconds: 60, handler: called }], 0);
+    const answer = fetch(`${local.url}/slow`);
+    await vi.waitFor(() => expect(called).toHaveBeenCalled());
+    const first = Promise.race([answer, new Promise((resolve) => setTimeout(resolve, 29_999, 'none yet'))]);
+    vi.advanceTimersByTime(29_999);
+    expect(await first).toBe('none yet');
+    vi.advanceTimersByTime(1);
+    const { status, body } = await answer.then(async (late) => ({ status: late.status, body: await late.json() }));
+    expect({ status, body }).toEqual({ status: 503, body: { message: 'Service Unavailable' } });
+    await local.stop();
   });
 
   it('refuses a body larger than Lambda takes', async () => {

@@ -173,11 +173,36 @@ export const ATTACKS: Mutation[] = [
     name: 'the emulator of DynamoDB answers pages of the web',
     changes: [
       change(
-        'return startGuard(await startDynamodb(await freePort(), dataDir, host), port);',
+        'return startGuard(await startDynamodb(await portClosedToBrowsers(host), dataDir, host), port);',
         'return startDynamodb(port, dataDir);',
       ),
     ],
     test: { file: 'test/local/callers.test.ts', name: 'refuses the page that a browser shows' },
+  },
+  {
+    name: 'browsers can call the emulator of DynamoDB',
+    changes: [change('await portClosedToBrowsers(host), dataDir', 'port + 20_000, dataDir')],
+    test: { file: 'test/local/callers.test.ts', name: 'has the emulator on a port that browsers do not call' },
+  },
+  {
+    name: 'a call that fails ends the local stack',
+    changes: [change('if (!request.complete) return void response.destroy();', 'throw error;')],
+    test: { file: 'test/local/callers.test.ts', name: 'answers 500 and continues if what it serves fails' },
+  },
+  {
+    name: 'the log has the request id of a withdrawal',
+    changes: [change("logged: ['key', 'holder', 'cancelled'", "logged: ['requestId', 'key', 'holder', 'cancelled'")],
+    test: { file: 'test/leases/adapters.test.ts', name: 'has a line for each request, and no lease id' },
+  },
+  {
+    name: 'the events of the oldest reports are kept in place of the latest',
+    changes: [change('.slice(-MAX_UNANNOUNCED)', '.slice(0, MAX_UNANNOUNCED)')],
+    test: { file: 'test/expiry/adapters.test.ts', name: 'gets the events of the latest 96 reports' },
+  },
+  {
+    name: 'the first try of a release takes all of its time',
+    changes: [change('{ timeoutMs, ms: timeoutMs / 2 })).released', '{ timeoutMs })).released')],
+    test: { file: 'test/client/lease.test.ts', name: 'that is never answered is tried again' },
   },
   {
     name: 'the client holds a lease by an answer that is no grant',
