@@ -30,6 +30,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       args,
       options: {
         ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, untag: TEXTS, 'allow-change': TEXTS },
+        'role-arn': TEXTS,
         ...{ 'forget-pools': SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
@@ -49,6 +50,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       untag: values.untag,
       allowedChanges: values['allow-change'],
       forgetPools: values['forget-pools'],
+      roleArn: only('role-arn', values['role-arn']),
     });
     const stack = await deploy(await connect(region), { artifact, order }, observer(values));
     for (const { OutputKey, OutputValue } of stack?.Outputs ?? []) console.log(`${OutputKey} ${OutputValue}`);

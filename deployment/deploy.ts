@@ -47,7 +47,7 @@ export async function deploy(
   observer: Observer,
 ): Promise<Stack | undefined> {
   const { template } = artifact;
-  const { stage, given, reset, allowedChanges, forgetPools } = order;
+  const { stage, given, reset, allowedChanges, forgetPools, roleArn } = order;
   const name = `holdfast-${stage}`;
   const { stack, shell } = await stacks.find(aws, name);
   const isNew = stack === undefined;
@@ -83,6 +83,7 @@ export async function deploy(
       Capabilities: ['CAPABILITY_NAMED_IAM'],
       Parameters: Object.entries(values).map(([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue })),
       Tags,
+      ...(roleArn && { RoleARN: roleArn }),
     });
   // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';

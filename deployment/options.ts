@@ -12,6 +12,7 @@ export const DEPLOY_OPTIONS = {
     multiple: true,
   },
   'forget-pools': { help: 'from 0.2.0: do not wait until all permits and their waiters have ended' },
+  'role-arn': { value: 'ARN', help: 'the role that CloudFormation works with, now and from now on', multiple: true },
   plan: { help: 'show the changes, and make none' },
   yes: { help: 'do not ask' },
 } as const;

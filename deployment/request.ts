@@ -19,6 +19,8 @@ export interface Request {
   allowedChanges: string[];
   /** Whether permits of 0.2.0 may still be held, and awaited. */
   forgetPools: boolean;
+  /** The service role of CloudFormation. Without one, CloudFormation uses the role of the stack, or else the caller's rights. */
+  roleArn?: string | undefined;
 }
 
 /** A request that can be understood. */
@@ -30,11 +32,12 @@ export interface Order {
   untag: string[];
   allowedChanges: string[];
   forgetPools: boolean;
+  roleArn?: string | undefined;
 }
 
 /** @throws Refusal that names what is wrong, before anybody asks AWS anything */
 export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
-  const { stage, reset, allowedChanges, forgetPools } = request;
+  const { stage, reset, allowedChanges, forgetPools, roleArn } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
   const given = parseParameters(request.parameters, { Parameters });
@@ -46,12 +49,16 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.guarded);
   if (free === 'stage') throw new Refusal('the stage of a stack can never change');
   if (free) throw new Refusal(`the parameter ${free} may always change: leave out --allow-change ${free}`);
+  if (roleArn !== undefined && !ROLE.test(roleArn))
+    throw new Refusal(`--role-arn must be an ARN like arn:aws:iam::111122223333:role/name, not '${roleArn}'`);
   const { untag } = request;
   const tags = parseTags(request.tags);
   const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
   if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is given and taken off`);
-  return { stage, given, reset, allowedChanges, tags, untag, forgetPools };
+  return { stage, given, reset, allowedChanges, tags, untag, forgetPools, roleArn };
 }
+
+const ROLE = /^arn:[a-z-]+:iam::\d{12}:role\/[!-~]{1,512}$/;
 
 /** Of CloudFormation, for each stack. */
 const MAX_TAGS = 50;
