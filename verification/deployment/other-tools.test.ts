@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { glob, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, glob, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,7 +9,9 @@ import {
   waitUntilStackCreateComplete,
 } from '@aws-sdk/client-cloudformation';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { pathInNamespace } from '../../contract/routes/route.ts';
+import { ROUTES } from '../../contract/routes.ts';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { type Evaluated, evaluate } from '../../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
@@ -62,40 +64,93 @@ const comparable = (resources: Evaluated['Resources'] = {}) => {
   return Object.fromEntries(listed);
 };
 
-describe('the snippet for CDK', () => {
-  it('synthesises the template of the release, with its parameters filled in', async ({ skip }) => {
-    const folder = await mkdtemp(join(tmpdir(), 'holdfast-cdk-'));
-    try {
-      const installed = await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], {
-        cwd: 'verification/deployment/cdk',
-      }).catch((error: Error) => error);
-      if (installed instanceof Error) return skip(`npm has no CDK here: ${installed.message}`);
-      const [, snippet = ''] = (await readFile('docs/deploy.md', 'utf8')).match(/```ts\n(.*?)```/s) ?? [];
-      await writeFile(join(folder, 'app.mjs'), snippet);
-      await symlink(release, join(folder, NAME));
-      await symlink(resolve('verification/deployment/cdk/node_modules'), join(folder, 'node_modules'));
-      const env = { ...process.env, CDK_OUTDIR: join(folder, 'out'), CDK_DISABLE_VERSION_CHECK: '1' };
-      await run(process.execPath, ['app.mjs'], { cwd: folder, env, maxBuffer: 2 ** 26 });
-      const synthesised = await readTemplate(join(folder, 'out', 'holdfast-prod.template.json'));
+describe('the construct for CDK', () => {
+  const SNIPPET = /```ts\n(.*?)```/s;
+  let folder: string;
+  let installed: Error | undefined;
+  let synthesised: CloudFormationTemplate;
+  const tsc = (file: string) => {
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2022'];
+    const args = [resolve('node_modules/typescript/bin/tsc'), ...options, file];
+    return run(process.execPath, args, { cwd: folder });
+  };
 
-      const filledIn = { stage: 'prod', codeBucket: 'my-code', codePrefix: 'holdfast/' };
-      expectUsable(filledIn);
-      const left = Object.keys(template.Parameters ?? {}).filter((name) => !(name in filledIn));
-      expect(Object.keys(synthesised.Parameters ?? {}).toSorted()).toEqual([...left, 'BootstrapVersion'].toSorted());
-      expect(Object.keys(synthesised.Rules ?? {})).toEqual(expect.arrayContaining(Object.keys(template.Rules ?? {})));
-      for (const further of [
-        {},
-        { namespaces: 'team-a,,team-c', auth: 'jwt', leasesTable: 'mine', dashboard: 'false' },
-      ]) {
-        const [theirs, ours] = [synthesised, template].map((one) => evaluate(one, { ...filledIn, ...further }));
-        expect(comparable(theirs?.Resources)).toEqual(comparable(ours?.Resources));
-        const { Api: api, ...outputs } = Object(theirs?.Outputs);
-        expect(outputs).toEqual(ours?.Outputs);
-        expect(api.Value).toEqual(Object(ours?.Outputs).ApiUrl.Value);
-      }
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-cdk-'));
+    const cdk = 'verification/deployment/cdk';
+    const install = run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: cdk });
+    installed = await install.then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    if (installed) return;
+    const [, snippet = ''] = SNIPPET.exec(await readFile('docs/deploy.md', 'utf8')) ?? [];
+    await writeFile(join(folder, 'app.mts'), snippet);
+    // Node resolves the construct's packages from its real folder.
+    await cp(release, join(folder, NAME), { recursive: true });
+    await symlink(resolve(cdk, 'node_modules'), join(folder, 'node_modules'));
+    const { context } = JSON.parse(await readFile(join(cdk, 'cdk.json'), 'utf8'));
+    const env = { ...process.env, CDK_OUTDIR: join(folder, 'out'), CDK_CONTEXT_JSON: JSON.stringify(context) };
+    await run(process.execPath, ['app.mts'], { cwd: folder, env, maxBuffer: 2 ** 26 });
+    synthesised = await readTemplate(join(folder, 'out', 'holdfast-prod.template.json'));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('passes the validation of CDK with the flags of an app of cdk init', async ({ skip }) => {
+    if (installed) return skip(`npm has no CDK here: ${installed.message}`);
+    const report = JSON.parse(await readFile(join(folder, 'out', 'validation-report.json'), 'utf8'));
+    expect(report.pluginReports).toMatchObject([{ pluginName: 'CloudFormation Validate', violations: [] }]);
+  });
+
+  it('synthesises the template of the release with its parameters filled in, and the zips as assets', ({ skip }) => {
+    if (installed) return skip();
+    const given = { stage: 'prod', namespaces: 'team-a', codeBucket: 'assets', codePrefix: '' };
+    expect(Object.keys(synthesised.Parameters ?? {})).toEqual(['BootstrapVersion']);
+    expect(Object.keys(synthesised.Rules ?? {})).toEqual(expect.arrayContaining(Object.keys(template.Rules ?? {})));
+    const [theirs, ours] = [evaluate(synthesised, {}), evaluate(template, given)];
+    const own = Object.entries(theirs.Resources).filter(([id]) => id in ours.Resources);
+    const withoutCode = (resources: Evaluated['Resources']) =>
+      JSON.parse(JSON.stringify(comparable(resources)), (key, value) => (key === 'Code' ? null : value));
+    expect(withoutCode(Object.fromEntries(own))).toEqual(withoutCode(ours.Resources));
+    const codes = own.flatMap(([, { Type, Properties }]) =>
+      Type === 'AWS::Lambda::Function' ? [Properties?.Code] : [],
+    );
+    const keys = codes.map((code) => Object(code).S3Key);
+    expect(new Set(keys).size).toBe(codes.length);
+    for (const key of keys) expect(key).toMatch(/^[0-9a-f]{64}\.zip$/);
+  });
+
+  it('grants routes of the contract, without a wildcard', async ({ skip }) => {
+    if (installed) return skip();
+    const { Resources } = evaluate(synthesised, {});
+    const policy = Object.entries(Resources).find(([id]) => id.startsWith('WorkerDefaultPolicy'))?.[1];
+    const granted = JSON.stringify(policy).match(/\$default[^"]*/g) ?? [];
+    const routes = ROUTES.map((one) => `$default/${one.method}${pathInNamespace(one).replace('{ns}', 'team-a')}`);
+    expect(granted.map((route) => route.split('/').at(-1))).toEqual([
+      ...['leases', 'acquire', 'heartbeat', 'release', 'withdraw'],
+    ]);
+    for (const route of granted) expect(routes).toContain(route);
+    const source = await readFile('deployment/cdk/index.ts', 'utf8');
+    const written = [...source.matchAll(/'((?:GET|POST) [a-z/]+)'/g)].map(([, route]) => route);
+    const paths = ROUTES.map(({ method, path }) => `${method} ${path.replace('/v1/', '')}`);
+    expect(written.length).toBeGreaterThan(4);
+    for (const route of written) expect(paths).toContain(route);
+  });
+
+  it('takes the parameters of the template by their types, and refuses a namespace with a wildcard', async ({
+    skip,
+  }) => {
+    if (installed) return skip();
+    const types = await run(process.execPath, ['build/cdk-types.ts']);
+    expect(types.stdout).toBe(await readFile('deployment/cdk/parameters.ts', 'utf8'));
+    await tsc('app.mts');
+    const app = await readFile(join(folder, 'app.mts'), 'utf8');
+    await writeFile(join(folder, 'wrong.mts'), app.replace("stage: 'prod'", "stage: 'prod', maxWaitSecond: 10"));
+    await expect(tsc('wrong.mts')).rejects.toMatchObject({ stdout: expect.stringContaining('maxWaitSecond') });
+    await writeFile(join(folder, 'wild.mts'), app.replace("(worker, 'team-a')", "(worker, '*')"));
+    await expect(run(process.execPath, ['wild.mts'], { cwd: folder })).rejects.toMatchObject({
+      stderr: expect.stringContaining('namespace must be a literal of 1 to 32'),
+    });
   });
 });
 
