@@ -58,6 +58,7 @@ async function write(): Promise<void> {
     'deploy.mjs': await bundleProgram('deployment/commands.ts', join(folder, 'deploy.mjs')),
   };
   await writeConstruct();
+  await writeModule();
   for (const file of ['bounded-deployer.json', 'deployer-policy.json'])
     await copyFile(join('deployment', file), join(folder, file));
   await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, { function: ofFunctions, file: ofFiles }));
@@ -65,6 +66,13 @@ async function write(): Promise<void> {
   await writeFile(join(folder, 'LICENSES.txt'), await licencesText(unique(Object.values(ofFiles).flat())));
   await writeFile(join(folder, 'SHA256SUMS'), await checksums());
   console.log(`Wrote ${folder}`);
+}
+
+/** The module for Terraform. */
+async function writeModule(): Promise<void> {
+  const module = join('deployment', 'terraform');
+  await mkdir(join(folder, 'terraform'));
+  for (const file of await readdir(module)) await copyFile(join(module, file), join(folder, 'terraform', file));
 }
 
 /** The construct for CDK, as JavaScript with types. Its types are checked where CDK is installed: verification/deployment/cdk. */
