@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, glob, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, glob, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -25,16 +25,8 @@ const readTemplate = async (file: string): Promise<CloudFormationTemplate> => JS
 const template = await readTemplate(join(release, 'template.json'));
 
 interface Snippets {
-  terraform: { resource: Record<string, Record<string, Terraform>>[] };
+  terraform: { module: Record<string, Record<string, unknown>>[] };
   commands: { operation: string; parameters: Record<string, unknown>; errors: string }[];
-}
-
-interface Terraform {
-  name: string;
-  template_url: string;
-  capabilities: string[];
-  parameters: Record<string, string>;
-  tags: Record<string, string>;
 }
 
 let snippets: Snippets;
@@ -156,41 +148,46 @@ describe('the construct for CDK', () => {
   });
 });
 
-describe('the snippet for Terraform', () => {
-  const stack = () => Object.values(snippets.terraform.resource[0]?.aws_cloudformation_stack ?? {})[0] as Terraform;
-
-  it('is HCL that names arguments of the resource, and parameters that the template takes', () => {
-    expect(Object.keys(snippets.terraform.resource[0] ?? {})).toEqual(['aws_cloudformation_stack']);
-    const known = ['name', 'template_url', 'capabilities', 'parameters', 'tags'];
-    expect(Object.keys(stack()).toSorted()).toEqual(known.toSorted());
-    expect(stack().capabilities).toEqual(['CAPABILITY_NAMED_IAM']);
-    expectUsable(stack().parameters);
+describe('the template alone', () => {
+  it('is what the module for Terraform deploys, by variables and parameters that exist', async () => {
+    const [[name, given = {}] = []] = snippets.terraform.module.flatMap((one) => Object.entries(one));
+    expect(name).toBe('holdfast');
+    expect(given.source).toBe(`./${NAME}/terraform`);
+    expect(await readdir(join(release, 'terraform'))).toEqual(await readdir('deployment/terraform'));
+    const variables = await readFile('deployment/terraform/variables.tf', 'utf8');
+    const known = [...variables.matchAll(/^variable "(.*)"/gm)].map(([, variable]) => variable);
+    for (const variable of Object.keys(given)) expect(['source', ...known]).toContain(variable);
+    const parameters = given.parameters as Record<string, string>;
+    expectUsable({ ...parameters, stage: String(given.stage), codeBucket: String(given.code_bucket) });
+    const main = await readFile('deployment/terraform/main.tf', 'utf8');
+    const guarded = Object.keys(PARAMETERS).filter((parameter) => PARAMETERS[parameter]?.guarded);
+    const ofModule = /guarded = \[(.*?)\]/s.exec(main)?.[1]?.match(/\w+/g) ?? [];
+    expect(ofModule.toSorted()).toEqual(guarded.filter((parameter) => parameter !== 'stage').toSorted());
+    for (const table of main.match(/"(LeasesTable|WaitersTable|CommitsTable|NameserviceTable|Bucket)"/g) ?? [])
+      expect(template.Resources).toHaveProperty(JSON.parse(table));
   });
 
-  it('deploys by the request that Terraform sends: no command of ours has a part in it', async () => {
-    const { name, template_url: url, capabilities, parameters, tags } = stack();
-    const { hostname, pathname } = new URL(url);
-    const [bucket = ''] = hostname.split('.');
-    expect(bucket).toBe(parameters.codeBucket);
-    await makeBucket(bucket);
+  it('makes a stack by plain CreateStack: no command of ours has a part in it', async () => {
+    const [StackName, Bucket] = ['holdfast-alone', 'my-code'];
+    await makeBucket(Bucket);
     const put = async (key: string, file: string) =>
-      s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: await readFile(file) }));
-    // What the two commands before the snippet copy.
+      s3.send(new PutObjectCommand({ Bucket, Key: key, Body: await readFile(file) }));
+    // What the two commands of the page copy.
     for await (const zip of glob(join(release, 'functions', '*.zip'))) await put(`holdfast/${basename(zip)}`, zip);
     await put('holdfast/template.json', join(release, 'template.json'));
+    const parameters = { stage: 'alone', codeBucket: Bucket, codePrefix: 'holdfast/' };
     await cloudFormation.send(
       new CreateStackCommand({
-        StackName: name,
-        TemplateURL: `http://127.0.0.1:${inject('port')}/${bucket}${pathname}`,
-        Capabilities: capabilities as ['CAPABILITY_NAMED_IAM'],
+        StackName,
+        TemplateURL: `http://127.0.0.1:${inject('port')}/${Bucket}/holdfast/template.json`,
+        Capabilities: ['CAPABILITY_NAMED_IAM'],
         Parameters: Object.entries(parameters).map(([ParameterKey, ParameterValue]) => ({
           ParameterKey,
           ParameterValue,
         })),
-        Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
       }),
     );
-    const made = { StackName: name };
+    const made = { StackName };
     await waitUntilStackCreateComplete({ client: cloudFormation, maxWaitTime: 600, minDelay: 1, maxDelay: 1 }, made);
     const { Stacks: [deployed] = [] } = await cloudFormation.send(new DescribeStacksCommand(made));
     const api = deployed?.Outputs?.find(({ OutputKey }) => OutputKey === 'ApiUrl')?.OutputValue;
@@ -201,9 +198,11 @@ describe('the snippet for Terraform', () => {
   });
 });
 
-describe('the commands for StackSets', () => {
+describe('the commands of the page', () => {
   it('have options that the API knows and finds valid, and parameters that the template takes', () => {
-    expect(snippets.commands.map(({ operation }) => operation)).toEqual(['CreateStackSet', 'CreateStackInstances']);
+    expect(snippets.commands.map(({ operation }) => operation)).toEqual([
+      ...['CreateStackSet', 'CreateStackInstances', 'DeleteStack', 'CreateStack'],
+    ]);
     for (const { errors, operation } of snippets.commands) expect(errors, operation).toBe('');
     const [created, instances] = snippets.commands;
     expect(created?.parameters).toMatchObject({ Capabilities: ['CAPABILITY_NAMED_IAM'] });
