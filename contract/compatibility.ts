@@ -14,8 +14,8 @@ type Document = Record<string, unknown>;
 
 /** The changes in the later document that can break a caller of the earlier one. */
 export function breakingChanges(earlier: Document, later: Document): BreakingChange[] {
-  // It resolves references in place.
-  const [before, after] = [structuredClone(earlier), structuredClone(later)];
+  // Copies, because the comparison resolves references in place.
+  const [before, after] = [withoutDescriptions(earlier), withoutDescriptions(later)];
   const diffs = apiCompare(before, after).diffs.flatMap(byTrigger);
   const uses = [usesOf(earlier), usesOf(later)];
   const changes = diffs
@@ -27,6 +27,14 @@ export function breakingChanges(earlier: Document, later: Document): BreakingCha
   changes.push(...missingNow(earlier, later));
   const byName = new Map(changes.map((change) => [`${change.subject} ${change.member}`, change]));
   return [...byName.values()];
+}
+
+/** A copy without texts. The comparison takes a new text beside `anyOf` for a removal of what `anyOf` has. */
+function withoutDescriptions<Part>(part: Part): Part {
+  if (Array.isArray(part)) return part.map(withoutDescriptions) as Part;
+  if (typeof part !== 'object' || part === null) return part;
+  const members = Object.entries(part).filter(([name, member]) => name !== 'description' || typeof member !== 'string');
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutDescriptions(member)])) as Part;
 }
 
 /** The comparison reports a new `dependentRequired` as one difference. There is one here for each field that needs others. */
@@ -44,7 +52,7 @@ interface Use {
 /** The comparison treats every component as a part of a request, so its verdicts on answers are corrected here. */
 function isBreaking(diff: Diff, { use, diffs }: { use: Use; diffs: Diff[] }): boolean {
   if (isFieldGone(diff) || (use.isSent && isDependentNow(diff, diffs))) return true;
-  if (isNewCode(diff) || diff.path.at(-1) === 'description') return false;
+  if (isNewCode(diff)) return false;
   if (use.isReceived && !use.isSent && isPromisedNow(diff)) return false;
   return diff.type === 'breaking';
 }

@@ -4,88 +4,87 @@ import { fence } from './answers/commits.ts';
 import { lease } from './answers/leases.ts';
 import { ledgerConfig, pointer, retraction, seenRecord, status } from './answers/nameservice.ts';
 import { holder } from './answers/pools.ts';
-import { always, answers, count, instant, list, nullable, oneOf, text, texts } from './schema.ts';
+import { MEANING, orNull } from './meanings.ts';
+import { always, answers, count, described, instant, list, nullable, oneOf, text, texts } from './schema.ts';
 
 interface ErrorContract {
-  /** Whether the same call may succeed later, as worded in the table of docs/api.md. */
+  /** Whether the same call may succeed later, as docs/api/errors.md says it. */
   retry: 'no' | 'yes' | 'after reading' | 'the same call';
-  /** When the error occurs, for that table. */
+  /** When the error occurs, for that page. */
   when: string;
   /** The members of its problem besides those of every problem. */
   fields: z.core.$ZodLooseShape;
 }
 
-const retryAfterMs = () => count('After how many milliseconds a retry may succeed.');
+const retryAfterMs = () =>
+  count('When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.');
 const retryInLine = () =>
   texts(
-    'Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place.',
+    'Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position.',
   );
-const key = () => text('The key.');
-const alias = () => text('The alias, as `name:branch`.');
-const path = () => text('The path of the commit.');
-const kind = () => oneOf(['ledger', 'graph_source'], 'What the alias is.');
+const key = () => text(MEANING.key);
+const alias = () => text(MEANING.alias);
+const path = () => text(MEANING.path);
+const kind = () => oneOf(['ledger', 'graph_source'], 'The kind of the alias.');
 
 const issue = z.strictObject({
-  path: text('The field, as a dotted path into the payload, or the part of the HTTP request.'),
-  message: text('What is wrong with it.'),
+  path: text('The field as a dotted path into the request, or the part of the HTTP request.'),
+  message: text('What is wrong with the field.'),
 });
 answers.add(issue, { id: 'Issue', description: 'One fault of a request.' });
 
-const actual = () => z.nullable(z.union([lease, pointer, status, ledgerConfig, seenRecord, retraction]));
+const actual = () =>
+  described(z.nullable(z.union([lease, pointer, status, ledgerConfig, seenRecord, retraction])), {
+    description: 'What the record is now: the lease of a key, or the value of an alias. Null if there is none.',
+  });
 
 /** Every error with its fields: the one place where they are written. Code, status and title are in shared/errors.ts. */
 export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   InvalidRequest: {
     retry: 'no',
-    when: 'The input does not fit. The service wrote nothing.',
-    fields: { issues: list(issue, 'Every fault that was found, up to twenty.') },
+    when: 'A field is missing, unknown, out of bounds, or does not go with another field. The service wrote nothing.',
+    fields: { issues: list(issue, 'The faults, up to twenty.') },
   },
   Forbidden: {
     retry: 'no',
-    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without one. A task: the alias that it invokes is none of a namespace.',
-    fields: { missing: text('What the caller lacks.') },
+    when: 'The token of the caller has no subject (`sub`), does not name the namespace of the route, or lacks the scope of administrators on a route without a namespace. For a task: the alias that the task invokes belongs to no namespace, or the function takes no alias.',
+    fields: { missing: text('The claim or the scope that the caller lacks.') },
   },
   NotFound: {
     retry: 'no',
-    when: 'There is no such report, no such alias (or not of the kind that the operation is for), no upload under `source`, or nobody holds the lease or the permit to break.',
+    when: 'The record that the call names does not exist.',
     fields: {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
       kind: z.exactOptional(kind()),
       source: z.exactOptional(text('The upload that the commit names.')),
-      reportId: z.exactOptional(nullable(text('The report. Null where the caller named none.'))),
+      reportId: z.exactOptional(nullable(text(`${MEANING.reportId} Null if the caller named none.`))),
     },
   },
   LeaseHeld: {
     retry: 'yes',
-    when: 'Another caller holds the lease, or the holders of the pool leave no room. For a report: one is running.',
+    when: 'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line.',
     fields: {
       key: key(),
-      holder: nullable(text('Who holds it. Null where the record does not say.')),
-      fence: nullable(count('The fencing token of that grant.')),
-      expiresAt: nullable(instant('When it ends unless its holder extends it.')),
+      holder: nullable(text(orNull(MEANING.holder))),
+      fence: nullable(count(MEANING.fence)),
+      expiresAt: nullable(instant(MEANING.expiresAt)),
       retryAfterMs: retryAfterMs(),
       waiting: z.exactOptional(
         count(
-          'After a wait in line: how many others are in line, counted up to 100. A lower bound while rows of 200 callers that gave up stand in line.',
+          'After a wait in line: the number of other waiters, counted up to 100. A lower bound if 200 or more callers have given up within the last minute.',
         ),
       ),
-      place: z.exactOptional(
-        count('After a wait in line: how many of those are before this call, and one. Counted as `waiting`.'),
-      ),
+      place: z.exactOptional(count('After a wait in line: the position of the call, from 1. Counted as `waiting`.')),
       retryWith: z.exactOptional(
         texts(
-          'After a wait in line: what to add to the same call, within five seconds, to keep the place. Without `ticket` there is no place to keep.',
+          'After a wait in line: the fields to add to the same call. Send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep.',
         ),
       ),
-      used: z.exactOptional(count('Of a pool: how much all holders weigh together.')),
-      limit: z.exactOptional(
-        nullable(
-          count('Of a pool: how much they may weigh together, as this caller asked for it. Null for `exclusive`.'),
-        ),
-      ),
+      used: z.exactOptional(count(MEANING.used)),
+      limit: z.exactOptional(nullable(count('The limit of the pool that this call names. Null for `exclusive`.'))),
       holders: z.exactOptional(
-        list(holder, 'Of a pool: those that end first, up to ten, and expired permits last. The first is `holder`.'),
+        list(holder, 'The holders of the pool whose permits expire first, up to ten, and expired permits last.'),
       ),
     },
   },
@@ -95,27 +94,29 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     fields: {
       key: key(),
       kind: oneOf(['lease', 'pool'], 'The kind of the key.'),
-      holder: nullable(text('The holder whose grant ends first. Null if the record does not say.')),
-      fence: nullable(count('The fencing token of that grant.')),
-      expiresAt: nullable(instant('When that grant ends, unless its holder extends it.')),
+      holder: nullable(text('The holder whose grant expires first. Null if the record does not say.')),
+      fence: nullable(count(MEANING.fence)),
+      expiresAt: nullable(instant(MEANING.expiresAt)),
       retryAfterMs: retryAfterMs(),
-      used: z.exactOptional(count('The total weight of all holders of a pool.')),
-      limit: z.exactOptional(
-        nullable(count('The limit that the last grant of a pool named. Null if no grant has named a limit.')),
-      ),
+      used: z.exactOptional(count(MEANING.used)),
+      limit: z.exactOptional(nullable(count(MEANING.limit))),
       holders: z.exactOptional(
-        list(holder, 'Of a pool: the holders whose permits end first, up to ten, and expired permits last.'),
+        list(holder, 'The holders of the pool whose permits expire first, up to ten, and expired permits last.'),
       ),
     },
   },
   CommitInProgress: {
     retry: 'yes',
-    when: "The record of another client's writer has not timed out.",
-    fields: { path: path(), generation: count('How often the state was contended.'), retryAfterMs: retryAfterMs() },
+    when: 'A foreign client is committing to the path, and has not timed out.',
+    fields: {
+      path: path(),
+      generation: count('How often the state of the path was contended.'),
+      retryAfterMs: retryAfterMs(),
+    },
   },
   Conflict: {
     retry: 'after reading',
-    when: 'A compare-and-set lost, the lease to break has another fence, or what is to be repaired is not as the caller saw it.',
+    when: 'The record has changed since the caller read it: another grant has the fence, or another value is under the alias. `actual` is what is there now.',
     fields: {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
@@ -129,11 +130,14 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseLost: {
     retry: 'no',
-    when: 'A heartbeat without holding, or of a lease that is ending, or an acquire with the `requestId` of such a grant or of a released one. A task or a call in line gets it where its ticket was cancelled or its request withdrawn; a task also where its lease was broken before it knew, and a call where nobody has had the lease since. For a report: a later run has taken over.',
+    when: 'The caller does not hold the lease or the permit, or no longer.',
     fields: {
       key: key(),
-      reason: oneOf(['released', 'taken', 'broken', 'unknown', 'cancelled'], 'How it was lost.'),
-      holder: nullable(text('Who holds the lease now. Null where nobody does, or the record does not say.')),
+      reason: oneOf(
+        ['released', 'taken', 'broken', 'unknown', 'cancelled'],
+        'How the caller lost it: by its own release, to another caller, by an operator, in a way that the record does not show, or by an end of its wait.',
+      ),
+      holder: nullable(text('The present holder. Null if no caller holds the key, or the record does not say.')),
     },
   },
   PreconditionFailed: {
@@ -141,8 +145,8 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     when: 'The object is not in the state that the commit expects.',
     fields: {
       path: path(),
-      etag: nullable(text('What is there. Null where nothing is.')),
-      fence: z.exactOptional(z.nullable(fence)),
+      etag: nullable(text('The ETag of the object at the path. Null if there is no object.')),
+      fence: z.exactOptional(nullable(fence)),
     },
   },
   FenceRejected: {
@@ -150,36 +154,36 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     when: 'The object was written under a newer token, or under another fence.',
     fields: {
       path: path(),
-      token: nullable(count('The token of this commit. Null where it has none.')),
+      token: nullable(count('The token of this commit. Null if the commit has no fence.')),
       highest: count('The highest token that has written the object.'),
     },
   },
   PayloadTooLarge: {
     retry: 'no',
-    when: 'The request is over 64 KiB of JSON (publish: 664 KiB, commit: what Lambda takes), or it holds over 5,000 values. The body of a commit is over 1 MiB: stage an upload. Or an upload is over `maxUploadMib`.',
+    when: 'The request has more than 64 KiB of JSON (a publish: 664 KiB; a commit: the limit of Lambda, 6 MB), or more than 5,000 values. For a commit: the body has more than 1 MiB, so stage an upload; or the upload is larger than the parameter `maxUploadMib`.',
     fields: {
-      limitBytes: z.exactOptional(count('The most bytes that it may have, where it has more.')),
-      limitValues: z.exactOptional(count('The most values that it may hold, where it holds more.')),
+      limitBytes: z.exactOptional(count('The limit in bytes, if the request exceeds it.')),
+      limitValues: z.exactOptional(count('The limit of values, if the request exceeds it.')),
     },
   },
   QueueFull: {
     retry: 'yes',
-    when: 'Too many tasks and callers are in line for the lease, or in the namespace. The task of the `taskToken` fails with the same code.',
+    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken` fails with the same code.',
     fields: {
       key: key(),
       quota: oneOf(['maxWaitersPerKey', 'maxWaitersPerNamespace'], 'The parameter of the deployment that limits them.'),
-      limit: count('Its value.'),
+      limit: count('The value of that parameter.'),
       retryAfterMs: retryAfterMs(),
     },
   },
   Throttled: {
     retry: 'yes',
-    when: "DynamoDB or S3 throttles past the service's own retries.",
+    when: 'DynamoDB or S3 throttles, also after the retries of the service.',
     fields: { retryAfterMs: retryAfterMs(), retryWith: z.exactOptional(retryInLine()) },
   },
   Unavailable: {
     retry: 'yes',
-    when: 'DynamoDB, S3 or Step Functions is down, a table is missing, access is denied (`detail` names it), another client wrote a record that cannot be used, or time was up before anything was written.',
+    when: 'DynamoDB, S3 or Step Functions is not available, a table is missing, access is denied (`detail` names the resource), a foreign client wrote a record that cannot be used, or the time was over before the service wrote anything.',
     fields: {
       retryAfterMs: z.exactOptional(retryAfterMs()),
       key: z.exactOptional(key()),
@@ -188,9 +192,9 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   OutcomeUnknown: {
     retry: 'the same call',
-    when: 'A write was sent and its answer never came. Send the same call with the fields of `retryWith` added, and its answer says what became of the first.',
+    when: 'A write was sent, and its response was lost. Send the same call with the fields of `retryWith` added: its answer says whether the first call took effect.',
     fields: {
-      retryWith: texts('What to add to the same call.'),
+      retryWith: texts('The fields to add to the same call.'),
       retryAfterMs: retryAfterMs(),
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
@@ -203,12 +207,12 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
 export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 
 const baseFields = () => ({
-  type: text('A URN of the code.'),
-  title: text('What the code means, in words.'),
+  type: text('The URN of the code.'),
+  title: text('The meaning of the code.'),
   status: count('The HTTP status.'),
-  code: oneOf(ERROR_CODES, 'What programs branch on.'),
-  detail: text('What happened, in words.'),
-  traceId: text('The id of the request, to look up in the logs.'),
+  code: oneOf(ERROR_CODES, 'The code, for programs.'),
+  detail: text('The reason, for people.'),
+  traceId: text('The id of the Lambda request, also in the log line of the call.'),
 });
 
 /** The members of every problem (RFC 9457). */
@@ -253,4 +257,4 @@ export const GATEWAY_ANSWERS: Readonly<Record<number, string>> = {
 export const GATEWAY_STATUSES = Object.keys(GATEWAY_ANSWERS).map(Number);
 
 export const gatewayRefusal = z.strictObject({ message: text('What API Gateway says.') });
-answers.add(gatewayRefusal, { id: 'GatewayRefusal', description: 'What API Gateway answers where no function does.' });
+answers.add(gatewayRefusal, { id: 'GatewayRefusal', description: 'An answer of API Gateway itself.' });

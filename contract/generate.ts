@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readOptions } from '../local/options.ts';
 import packageJson from '../package.json' with { type: 'json' };
-import { errorTable } from './error-table.ts';
 import { openapi } from './openapi.ts';
+import { referencePages } from './reference/pages.ts';
 import { familyScope } from './routes/route.ts';
 import { ROUTES } from './routes.ts';
 
@@ -12,7 +12,7 @@ const HELP = `node contract/generate.ts (in npm run contract): writes what follo
   contract/openapi.json   the OpenAPI document
   contract/calls.json     each route with its scope, for GET /v1/whoami
   shared/surroundings/version.ts       the version, which every answer names
-  docs/api.md             the table of errors in it
+  docs/api/               the reference of all calls and errors
 
   --check     write nothing, and exit with 1 where a file is not what would be written
   --release   write the document to contract/released too, under the version of package.json: later ones are compared with it`;
@@ -42,31 +42,21 @@ async function main(): Promise<boolean> {
   if (values.help) console.log(HELP);
   else
     for (const { file, text } of [
-      { file: 'contract/openapi.json', text: async () => document() },
-      { file: 'contract/calls.json', text: async () => `${JSON.stringify(calls(), null, 2)}\n` },
-      { file: 'shared/surroundings/version.ts', text: async () => version },
-      { file: 'docs/api.md', text: withTable },
-      ...(values.release
-        ? [{ file: `contract/released/${packageJson.version}.json`, text: async () => document() }]
-        : []),
+      { file: 'contract/openapi.json', text: document() },
+      { file: 'contract/calls.json', text: `${JSON.stringify(calls(), null, 2)}\n` },
+      { file: 'shared/surroundings/version.ts', text: version },
+      ...Object.entries(referencePages()).map(([name, text]) => ({ file: `docs/api/${name}`, text })),
+      ...(values.release ? [{ file: `contract/released/${packageJson.version}.json`, text: document() }] : []),
     ]) {
       const path = join(ROOT, file);
       const standing = await readFile(path, 'utf8').catch(() => '');
-      const wanted = await text(standing);
-      if (!values.check) await writeFile(path, wanted);
-      else if (wanted !== standing) {
+      if (!values.check) await writeFile(path, text);
+      else if (text !== standing) {
         console.error(`${file} is not what the contract says: run npm run contract, and commit what it writes`);
         return false;
       }
     }
   return true;
-}
-
-const TABLE = /(<!-- written by npm run contract -->\n).*?(<!-- end of what it writes -->)/s;
-
-async function withTable(markdown: string): Promise<string> {
-  if (!TABLE.test(markdown)) throw new Error('docs/api.md has no place for the table of errors');
-  return markdown.replace(TABLE, (_, begin: string, end: string) => `${begin}${errorTable()}${end}`);
 }
 
 main().then(

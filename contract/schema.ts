@@ -43,7 +43,7 @@ export type AnswerOf<UseCase> = UseCase extends (...dependencies: any[]) => (...
   ? Answer
   : never;
 
-const described = <S extends z.ZodMiniType>(schema: S, documentation: Documentation): S => {
+export const described = <S extends z.ZodMiniType>(schema: S, documentation: Documentation): S => {
   answers.add(schema, documentation);
   return schema;
 };
@@ -55,14 +55,16 @@ export const always = <const Value extends string | boolean | number>(value: Val
 export const oneOf = <const Values extends readonly string[]>(values: Values, description: string) =>
   described(z.enum(values), { description });
 export const list = <S extends z.ZodMiniType>(of: S, description: string) => described(z.array(of), { description });
-/** A value for each of the names, or none. */
-export const someOf = <const Names extends readonly string[], S extends z.ZodMiniType>(names: Names, of: S) =>
-  z.strictObject(
-    Object.fromEntries(names.map((name) => [name, z.exactOptional(of)])) as Record<
-      Names[number],
-      z.ZodMiniExactOptional<S>
-    >,
+/** A number for each of the names, or none. */
+export const countsOf = <const Names extends readonly string[]>(names: Names, description: string) => {
+  const counts = names.map((name) => [name, z.exactOptional(count(description))]);
+  return described(
+    z.strictObject(
+      Object.fromEntries(counts) as Record<Names[number], z.ZodMiniExactOptional<ReturnType<typeof count>>>,
+    ),
+    { description },
   );
+};
 export const texts = (description: string) => described(z.record(z.string(), z.string()), { description });
 
 /** ISO 8601 in UTC with milliseconds. Other clients' records may hold years that need a sign and six digits. */

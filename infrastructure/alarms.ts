@@ -1,36 +1,78 @@
 import { capital, lambdaId } from './logical-ids.ts';
 
-/** Every alarm, as serverless.yml includes it. To watch one thing more, add a row to FUNCTIONS, TABLES or METRICS. */
+/**
+ * Every alarm, as serverless.yml includes it. To watch one thing more, add a row to FUNCTIONS, TABLES or METRICS, a section to docs/operations.md,
+ * and what the alarm costs to docs/cost.md: CloudWatch charges for each metric of an alarm.
+ */
+
+/**
+ * A page is for callers that are refused or wait now. Two of the last three periods must show it, because callers retry. A ticket can wait for
+ * the next morning, so a single event fires it. `alarms=essential` has the pages alone.
+ */
+type Urgency = 'page' | 'ticket';
+
+const PERIODS = {
+  page: { EvaluationPeriods: 3, DatapointsToAlarm: 2 },
+  ticket: { EvaluationPeriods: 1 },
+};
 
 interface FunctionGroup {
   /** What the alarms' ids begin with. */
   id: string;
   /** What the alarms' descriptions begin with. */
   subject: string;
+  urgency: Urgency;
   crashes?: string[];
   throttles?: string[];
 }
 
-const LEASES = ['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases'];
-const QUEUE = ['cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
+const LEASES = ['acquire', 'heartbeat', 'release', 'withdraw'];
+const QUEUE = ['repairQueues', 'executionEnded'];
+const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
 const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
 const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 
-/** One alarm takes ten metrics, and an alarm on crashes needs two for each function. Hence the queue's functions have their own. */
+/** One alarm takes ten metrics, and an alarm on crashes needs two for each function. Hence three groups for the functions of leases. */
 const FUNCTIONS: FunctionGroup[] = [
-  { id: 'Lease', subject: 'A lease function', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
-  { id: 'Queue', subject: 'A function of the queues', crashes: QUEUE },
-  { id: 'Nameservice', subject: 'A nameservice function', crashes: NAMESERVICE, throttles: NAMESERVICE },
-  { id: 'Commit', subject: 'A commit function', crashes: COMMITS, throttles: COMMITS },
-  { id: 'Expiry', subject: 'A function of the report or the clean-up', crashes: EXPIRY, throttles: EXPIRY },
-  { id: 'Contract', subject: 'A function that describes the API', crashes: CONTRACT, throttles: CONTRACT },
+  { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
+  { id: 'Queue', subject: 'A function of the queues', urgency: 'page', crashes: QUEUE },
+  {
+    id: 'Operator',
+    subject: 'A function that operators call',
+    urgency: 'ticket',
+    crashes: OPERATOR,
+    throttles: OPERATOR,
+  },
+  {
+    id: 'Nameservice',
+    subject: 'A nameservice function',
+    urgency: 'ticket',
+    crashes: NAMESERVICE,
+    throttles: NAMESERVICE,
+  },
+  { id: 'Commit', subject: 'A commit function', urgency: 'ticket', crashes: COMMITS, throttles: COMMITS },
+  {
+    id: 'Expiry',
+    subject: 'A function of the report or the clean-up',
+    urgency: 'ticket',
+    crashes: EXPIRY,
+    throttles: EXPIRY,
+  },
+  {
+    id: 'Contract',
+    subject: 'A function that describes the API',
+    urgency: 'ticket',
+    crashes: CONTRACT,
+    throttles: CONTRACT,
+  },
 ];
 
 interface Table {
   id: string;
   subject: string;
+  urgency: Urgency;
   name: string;
   index?: string;
 }
@@ -39,33 +81,38 @@ const TABLES: Table[] = [
   {
     id: 'LeasesTable',
     subject: 'the leases table or its index',
+    urgency: 'page',
     name: `\${self:custom.leasesTable}`,
     index: 'by-execution',
   },
   {
     id: 'WaitersTable',
     subject: 'the waiters table or its index',
+    urgency: 'ticket',
     name: `\${self:custom.waitersTable}`,
     index: 'by-execution',
   },
   {
     id: 'NameserviceTable',
     subject: 'the nameservice table or its index',
+    urgency: 'ticket',
     name: `\${self:custom.nameserviceTable}`,
     index: 'gsi1-kind',
   },
-  { id: 'CommitsTable', subject: 'the commits table', name: `\${self:custom.commitsTable}` },
+  { id: 'CommitsTable', subject: 'the commits table', urgency: 'ticket', name: `\${self:custom.commitsTable}` },
 ];
 
 type Dimensions = Record<string, unknown>;
 
 interface Metric {
   description: string;
+  urgency: Urgency;
   namespace: string;
   name: string;
   dimensions: Dimensions;
   statistic: 'Sum' | 'Maximum';
   periodSeconds: number;
+  threshold?: number | string;
 }
 
 const SERVICE = { service: `\${self:service}-\${sls:stage}` };
@@ -75,15 +122,27 @@ const queue = (id: string) => ({ QueueName: { 'Fn::GetAtt': [id, 'QueueName'] } 
 const METRICS: Record<string, Metric> = {
   // Failures that no caller is to blame for: Unavailable and OutcomeUnknown, through any adapter.
   FaultsAlarm: {
-    description: 'Holdfast answered with Unavailable or OutcomeUnknown',
+    description: 'Holdfast answers with Unavailable or OutcomeUnknown',
+    urgency: 'page',
     namespace: 'Holdfast',
     name: 'Faults',
     dimensions: SERVICE,
     statistic: 'Sum',
     periodSeconds: 300,
   },
+  OldestWaiterAlarm: {
+    description: 'A task or a call has been in line for longer than waiterOverdueSeconds',
+    urgency: 'page',
+    namespace: 'Holdfast',
+    name: 'OldestTicketAgeSeconds',
+    dimensions: SERVICE,
+    statistic: 'Maximum',
+    periodSeconds: 300,
+    threshold: `\${param:waiterOverdueSeconds}`,
+  },
   ExecutionEndedDeadLettersAlarm: {
     description: 'The leases of an execution that has ended could not be freed; they stay until they expire',
+    urgency: 'ticket',
     ...MESSAGES,
     dimensions: queue('ExecutionEndedDeadLetters'),
     statistic: 'Maximum',
@@ -91,6 +150,7 @@ const METRICS: Record<string, Metric> = {
   },
   RepairsCutShortAlarm: {
     description: 'A run of repairQueues ended before it had looked at every key with a line',
+    urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'RepairsCutShort',
     dimensions: SERVICE,
@@ -99,6 +159,7 @@ const METRICS: Record<string, Metric> = {
   },
   FailedEventsAlarm: {
     description: 'A function failed at an event of EventBridge, also when it was tried again',
+    urgency: 'ticket',
     ...MESSAGES,
     dimensions: queue('FailedEventsQueue'),
     statistic: 'Maximum',
@@ -106,6 +167,7 @@ const METRICS: Record<string, Metric> = {
   },
   AbandonedLeasesAlarm: {
     description: 'A lease expired while it was held, and nobody took it over',
+    urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'ExpiredRecords',
     dimensions: { ...SERVICE, kind: 'abandonedLease' },
@@ -114,6 +176,7 @@ const METRICS: Record<string, Metric> = {
   },
   AbandonedPermitsAlarm: {
     description: 'A permit expired while it was held, and nobody took its place',
+    urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'ExpiredRecords',
     dimensions: { ...SERVICE, kind: 'abandonedPermit' },
@@ -122,6 +185,7 @@ const METRICS: Record<string, Metric> = {
   },
   NamespaceLeasesAlarm: {
     description: 'A namespace holds more leases and permits than maxLeasesPerNamespace',
+    urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'NamespacesOverQuota',
     dimensions: SERVICE,
@@ -132,100 +196,186 @@ const METRICS: Record<string, Metric> = {
 
 /** What serverless.yml includes. */
 export const alarms = () => ({
-  Conditions: { NotifyAlarms: { 'Fn::Not': [{ 'Fn::Equals': [`\${param:alarmTopicArn, ''}`, ''] }] } },
-  Resources: Object.fromEntries([
-    ...Object.entries(METRICS).map(([id, metric]) => [id, onMetric(metric)]),
-    ['ReportOverdueAlarm', onOverdueReport()],
-    ...FUNCTIONS.flatMap((group) => [...onFunctions(group)]),
-    ...TABLES.map((table) => [`${table.id}ThrottlesAlarm`, onTable(table)]),
-  ]),
+  Conditions: {
+    AllAlarms: { 'Fn::Equals': [`\${param:alarms}`, 'all'] },
+    PageAlarms: { 'Fn::Not': [{ 'Fn::Equals': [`\${param:alarms}`, 'none'] }] },
+    NotifyAlarms: isGiven('alarmTopicArn'),
+    NotifyTickets: isGiven('ticketTopicArn'),
+  },
+  Resources: Object.fromEntries(
+    [
+      ...Object.entries(METRICS).map(([id, metric]): Named => [id, onMetric(metric)]),
+      ...(Object.entries({
+        ApiErrorsAlarm: onApiErrors(),
+        LeaseLatencyAlarm: onLatency(),
+        ReportOverdueAlarm: onOverdueReport(),
+      }) as Named[]),
+      ...FUNCTIONS.flatMap((group) => [...onFunctions(group)]),
+      ...TABLES.map((table): Named => [`${table.id}ThrottlesAlarm`, onTable(table)]),
+    ].map(([id, alarm]) => [id, resource(id, alarm)]),
+  ),
 });
 
-function onMetric({ description, namespace, name, dimensions, statistic, periodSeconds }: Metric): object {
+const isGiven = (name: string) => ({ 'Fn::Not': [{ 'Fn::Equals': [`\${param:${name}, ''}`, ''] }] });
+
+interface Alarm {
+  description: string;
+  urgency: Urgency;
+  properties: { Threshold?: number | string } & Record<string, unknown>;
+}
+type Named = [id: string, alarm: Alarm];
+
+function onMetric({ namespace, name, dimensions, statistic, periodSeconds, threshold = 0, ...rest }: Metric): Alarm {
   const metric = { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) };
-  return alarm(description, { ...metric, Statistic: statistic, Period: periodSeconds });
+  return { ...rest, properties: { ...metric, Statistic: statistic, Period: periodSeconds, Threshold: threshold } };
+}
+
+/** What callers receive from the API: errors of functions, and those of the gateway that could not start one. */
+function onApiErrors(): Alarm {
+  const ofApi = (id: string, name: string) => seriesOf(id, ['AWS/ApiGateway', name], { ApiId: { Ref: 'HttpApi' } });
+  return {
+    description: 'More than 1 % of the requests to the API, and more than five in five minutes, are answered with 5xx',
+    urgency: 'page',
+    properties: {
+      Metrics: [
+        { Id: 'percent', Expression: 'IF(failed > 5, 100 * failed / requests, 0)' },
+        ofApi('failed', '5xx'),
+        ofApi('requests', 'Count'),
+      ],
+      Threshold: 1,
+    },
+  };
+}
+
+/** An acquire takes as long as its caller waits. Heartbeats and releases write the same records and never wait. */
+function onLatency(): Alarm {
+  const slowest = (name: string) => seriesOf(name, ['AWS/Lambda', 'Duration', 300, 'p99'], lambda(name));
+  return {
+    description: 'The slowest percent of heartbeats or releases takes longer than a second',
+    urgency: 'page',
+    properties: {
+      Metrics: [
+        { Id: 'slowest', Expression: 'MAX([FILL(heartbeat, 0), FILL(release, 0)])' },
+        slowest('heartbeat'),
+        slowest('release'),
+      ],
+      Threshold: 1000,
+    },
+  };
 }
 
 /**
  * On a new stack no report has completed yet. So the alarm waits until the schedule of each minute has run for half of
  * the period, which shows that the stack is older.
  */
-function onOverdueReport(): object {
+function onOverdueReport(): Alarm {
   const period = `\${param:reportOverdueSeconds}`;
-  return alarm('No report of expired records has completed for an hour, or for reportOverdueSeconds', {
-    Metrics: [
-      {
-        Id: 'overdue',
-        Expression: 'IF(minutes * 120 >= PERIOD(minutes) AND SUM([FILL(completed, 0), minutes * 0]) < 1, 1, 0)',
-      },
-      sumOf('completed', ['Holdfast', 'ReportCompleted', period], SERVICE),
-      sumOf('minutes', ['AWS/Lambda', 'Invocations', period], lambda('repairQueues')),
-    ],
-  });
+  return {
+    description: 'No report of expired records has completed for an hour, or for reportOverdueSeconds',
+    urgency: 'ticket',
+    properties: {
+      Metrics: [
+        {
+          Id: 'overdue',
+          Expression: 'IF(minutes * 120 >= PERIOD(minutes) AND SUM([FILL(completed, 0), minutes * 0]) < 1, 1, 0)',
+        },
+        seriesOf('completed', ['Holdfast', 'ReportCompleted', period], SERVICE),
+        seriesOf('minutes', ['AWS/Lambda', 'Invocations', period], lambda('repairQueues')),
+      ],
+    },
+  };
 }
 
-function* onFunctions({ id, subject, crashes, throttles }: FunctionGroup): Generator<[string, object]> {
-  if (crashes)
-    yield [
-      `${id}ErrorsAlarm`,
-      alarm(`${subject} crashed or ran out of time`, {
-        Metrics: [
-          { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
-          ...crashes.map((name) => sumOf(`errors${capital(name)}`, ['AWS/Lambda', 'Errors'], lambda(name))),
-          // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors. The alarm subtracts those.
-          // Both counts carry the time at which the call arrived, so that they fall into the same period.
-          ...crashes.map((name) =>
-            sumOf(`expected${capital(name)}`, ['Holdfast', 'TaskFailures'], { ...SERVICE, function: name }),
-          ),
-        ],
-      }),
+function* onFunctions({ id, subject, urgency, crashes, throttles }: FunctionGroup): Generator<Named> {
+  if (crashes) {
+    const Metrics = [
+      { Id: 'crashes', Expression: 'SUM(FILL(METRICS("errors"), 0)) - SUM(FILL(METRICS("expected"), 0))' },
+      ...crashes.map((name) => seriesOf(`errors${capital(name)}`, ['AWS/Lambda', 'Errors'], lambda(name))),
+      // A task learns of LeaseHeld by a thrown error, which Lambda counts among its Errors. The alarm subtracts those.
+      // Both counts carry the time at which the call arrived, so that they fall into the same period.
+      ...crashes.map((name) =>
+        seriesOf(`expected${capital(name)}`, ['Holdfast', 'TaskFailures'], { ...SERVICE, function: name }),
+      ),
     ];
-  if (throttles)
-    yield [
-      `${id}ThrottlesAlarm`,
-      alarm(`${subject} was not started, for want of concurrency`, {
-        Metrics: [
-          { Id: 'notStarted', Expression: 'SUM(FILL(METRICS("throttles"), 0))' },
-          ...throttles.map((name) => sumOf(`throttles${capital(name)}`, ['AWS/Lambda', 'Throttles'], lambda(name))),
-        ],
-      }),
+    const description = `${subject} crashed or ran out of time`;
+    yield [`${id}ErrorsAlarm`, { description, urgency, properties: { Metrics } }];
+  }
+  if (throttles) {
+    const Metrics = [
+      { Id: 'notStarted', Expression: 'SUM(FILL(METRICS("throttles"), 0))' },
+      ...throttles.map((name) => seriesOf(`throttles${capital(name)}`, ['AWS/Lambda', 'Throttles'], lambda(name))),
     ];
+    const description = `${subject} was not started, for want of concurrency`;
+    yield [`${id}ThrottlesAlarm`, { description, urgency, properties: { Metrics } }];
+  }
 }
 
-function onTable({ subject, name, index }: Table): object {
+function onTable({ subject, urgency, name, index }: Table): Alarm {
   const table = { TableName: name };
   const readAndWrite = (of: string, dimensions: Dimensions) =>
-    ['Read', 'Write'].map((kind) => sumOf(`events${of}${kind}`, ['AWS/DynamoDB', `${kind}ThrottleEvents`], dimensions));
-  return alarm(`DynamoDB throttles ${subject}`, {
-    Metrics: [
-      { Id: 'throttles', Expression: 'SUM(FILL(METRICS("events"), 0))' },
-      ...readAndWrite('', table),
-      ...(index ? readAndWrite('Index', { ...table, GlobalSecondaryIndexName: index }) : []),
-    ],
-  });
+    ['Read', 'Write'].map((kind) =>
+      seriesOf(`events${of}${kind}`, ['AWS/DynamoDB', `${kind}ThrottleEvents`], dimensions),
+    );
+  const Metrics = [
+    { Id: 'throttles', Expression: 'SUM(FILL(METRICS("events"), 0))' },
+    ...readAndWrite('', table),
+    ...(index ? readAndWrite('Index', { ...table, GlobalSecondaryIndexName: index }) : []),
+  ];
+  return { description: `DynamoDB throttles ${subject}`, urgency, properties: { Metrics } };
 }
 
-const alarm = (description: string, properties: object) => ({
+/** Alarms that share a section of the runbook, in the order of its heading. Each other alarm has a section of its own. */
+const SECTIONS = [
+  FUNCTIONS.map(({ id }) => `${id}Errors`),
+  FUNCTIONS.flatMap(({ id, throttles }) => (throttles ? [`${id}Throttles`] : [])),
+  ['LeasesTableThrottles', 'NameserviceTableThrottles', 'CommitsTableThrottles'],
+];
+
+/** The anchor that Markdown gives the section of an alarm. */
+function anchorOf(id: string): string {
+  const name = id.replace(/Alarm$/, '');
+  const names = SECTIONS.find((section) => section.includes(name)) ?? [name];
+  return names.join('-').toLowerCase();
+}
+
+/** A ticket goes where pages go, unless it has a topic of its own. */
+const ACTIONS = {
+  page: { 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn, ''}`, { Ref: 'AWS::NoValue' }] },
+  ticket: {
+    'Fn::If': [
+      'NotifyTickets',
+      `\${param:ticketTopicArn, ''}`,
+      { 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn, ''}`, { Ref: 'AWS::NoValue' }] },
+    ],
+  },
+};
+
+const resource = (id: string, { description, urgency, properties }: Alarm) => ({
   Type: 'AWS::CloudWatch::Alarm',
+  Condition: urgency === 'page' ? 'PageAlarms' : 'AllAlarms',
   Properties: {
-    AlarmDescription: description,
-    EvaluationPeriods: 1,
+    AlarmDescription: `${description}. What to do: \${param:runbookUrl}#${anchorOf(id)}`,
+    ...PERIODS[urgency],
     Threshold: 0,
     ComparisonOperator: 'GreaterThanThreshold',
     TreatMissingData: 'notBreaching',
-    AlarmActions: [{ 'Fn::If': ['NotifyAlarms', `\${param:alarmTopicArn, ''}`, { Ref: 'AWS::NoValue' }] }],
+    AlarmActions: [ACTIONS[urgency]],
     ...properties,
   },
 });
 
-type SummedMetric = [namespace: string, name: string, periodSeconds?: number | string];
+type OneMetric = [namespace: string, name: string, periodSeconds?: number | string, statistic?: string];
 
-const sumOf = (id: string, [namespace, name, period = 300]: SummedMetric, dimensions: Dimensions) => ({
+const seriesOf = (
+  id: string,
+  [namespace, name, period = 300, statistic = 'Sum']: OneMetric,
+  dimensions: Dimensions,
+) => ({
   Id: id,
   ReturnData: false,
   MetricStat: {
     Period: period,
-    Stat: 'Sum',
+    Stat: statistic,
     Metric: { Namespace: namespace, MetricName: name, Dimensions: named(dimensions) },
   },
 });

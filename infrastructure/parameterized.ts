@@ -57,7 +57,7 @@ export function parameterized(
     Parameters: parameters(),
     Rules: RULES,
     Conditions: { ...(filled(conditions, {}) as Record<string, Json>), ...CONDITIONS },
-    Resources: filled(resources as unknown as Json, NAMES) as unknown as Record<string, TemplateResource>,
+    Resources: filled(resources as unknown as Json, VALUES) as unknown as Record<string, TemplateResource>,
     Outputs: filled(outputs as unknown as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
   };
   for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
@@ -70,6 +70,12 @@ export function parameterized(
 
 const CONDITIONS: Record<string, Json> = {
   UseJwt: equals('auth', 'jwt'),
+  OwnExecutions: {
+    'Fn::Or': [
+      equals('namespaceExecutions', 'own'),
+      { 'Fn::And': [equals('namespaceExecutions', 'auto'), isGiven('namespaces')] },
+    ],
+  },
   NarrowExecutions: { 'Fn::Not': [equals('executionStateMachines', '*')] },
   CleanAutomatically: equals('autoClean', 'true'),
   KeepServerlessBucket: equals('keepServerlessBucket', 'true'),
@@ -77,6 +83,9 @@ const CONDITIONS: Record<string, Json> = {
   ReserveHeartbeat: isGiven('heartbeatConcurrency'),
   ReserveRelease: isGiven('releaseConcurrency'),
 };
+
+/** The expressions that stand in resources for parameters. */
+const VALUES: Record<ParameterName, Json> = { ...NAMES, namespaceExecutions: choose('OwnExecutions', 'own', 'any') };
 
 const needs = (name: ParameterName, other: ParameterName): Json => ({
   RuleCondition: isGiven(name),
@@ -94,6 +103,10 @@ const RULES: Record<string, Json> = {
   },
   VpcNeedsSecurityGroups: needs('vpcSubnetIds', 'vpcSecurityGroupIds'),
   DomainNeedsCertificate: needs('domainName', 'certificateArn'),
+  ApiKeepsAnAddress: {
+    RuleCondition: equals('disableExecuteApiEndpoint', 'true'),
+    Assertions: [{ Assert: isGiven('domainName'), AssertDescription: 'disableExecuteApiEndpoint needs domainName' }],
+  },
 };
 
 /** The state machines whose executions send an event when they end. */

@@ -17,6 +17,8 @@ export function platform(template: CloudFormationTemplate): void {
   Object.assign(template.Conditions, CONDITIONS);
   Object.assign(template.Resources, RESOURCES, { Dashboard: dashboard(template) });
   for (const resource of Object.values(template.Resources)) demand(resource);
+  logOperators(template);
+  throttleLists(template);
   template.Outputs.ApiUrl = {
     Description: 'Where callers send their requests',
     Value: choose('HasDomain', sub(`https://\${domainName}`), { 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] }),
@@ -33,14 +35,18 @@ const CONDITIONS: Record<string, Json> = {
   HasDashboard: equals('dashboard', 'true'),
   NotifyOk: isGiven('alarmOkTopicArn'),
   HasDomain: isGiven('domainName'),
+  ThrottlesLists: equals('throttleLists', 'true'),
+  DisablesEndpoint: equals('disableExecuteApiEndpoint', 'true'),
   HasHostedZone: { 'Fn::And': [isGiven('domainName'), isGiven('hostedZoneId')] },
 };
 
-/** What API Gateway logs about a request: its caller, its route and its outcome. */
+/** What API Gateway logs about a request: its caller, its path, and so its namespace, and its outcome. */
 const ACCESS_LOG = {
   time: '$context.requestTime',
   requestId: '$context.requestId',
+  integrationRequestId: '$context.integration.requestId', // the traceId in the line of the function
   route: '$context.routeKey',
+  path: '$context.path',
   status: '$context.status',
   bytes: '$context.responseLength',
   latencyMs: '$context.responseLatency',
@@ -93,7 +99,14 @@ function demand({ Type, Properties: properties = {} }: TemplateResource): void {
   switch (Type) {
     case 'AWS::IAM::Role':
       properties.PermissionsBoundary = choose('HasBoundary', ref('permissionsBoundaryArn'), NO_VALUE);
-      if (isOfFunction(properties)) for (const statement of STATEMENTS) statementsOf(properties).push(statement);
+      if (isOf('lambda', properties)) statementsOf(properties).push(...demandedOf(statementsOf(properties)));
+      if (isOf('states', properties)) statementsOf(properties).push(choose('Traces', SAMPLED_TRACES, NO_VALUE));
+      return;
+    case 'AWS::StepFunctions::StateMachine':
+      properties.TracingConfiguration = { Enabled: choose('Traces', true, false) };
+      return;
+    case 'AWS::ApiGatewayV2::Api':
+      properties.DisableExecuteApiEndpoint = choose('DisablesEndpoint', true, false);
       return;
     case 'AWS::Lambda::Function':
       Object.assign(properties, FUNCTION);
@@ -157,12 +170,17 @@ const BUCKET_KEY: Json = {
   ],
 };
 
-const allow = (actions: string[], resource: Json): Json => ({ Effect: 'Allow', Action: actions, Resource: resource });
+const allow = (actions: string[], resource: Json) => ({ Effect: 'Allow', Action: actions, Resource: resource });
 
-/** Through DynamoDB, SQS and Lambda a caller uses the key with its own permissions. */
-const USE_KEY = ['Encrypt', 'Decrypt', 'ReEncryptFrom', 'ReEncryptTo', 'GenerateDataKey', 'DescribeKey'].map(
+/** What DynamoDB demands of each principal that reads or writes a table under a key. */
+const USE_TABLE_KEY = ['Encrypt', 'ReEncryptFrom', 'ReEncryptTo', 'GenerateDataKey', 'DescribeKey'].map(
   (action) => `kms:${action}`,
 );
+
+const through = (service: string, statement: Properties): Json => ({
+  ...statement,
+  Condition: { StringEquals: { 'kms:ViaService': sub(`${service}.\${AWS::Region}.\${AWS::URLSuffix}`) } },
+});
 
 const NETWORK_INTERFACES = [
   'CreateNetworkInterface',
@@ -173,19 +191,85 @@ const NETWORK_INTERFACES = [
   'UnassignPrivateIpAddresses',
 ].map((action) => `ec2:${action}`);
 
-/** What each function may do besides its own work, where a parameter needs it. */
-const STATEMENTS: Json[] = [
-  choose('HasKmsKey', allow(USE_KEY, ref('kmsKeyArn')), NO_VALUE),
-  choose('HasBucketKmsKey', allow(['kms:Decrypt', 'kms:GenerateDataKey'], ref('bucketKmsKeyArn')), NO_VALUE),
-  // Neither service has resources for these actions.
-  choose('Traces', allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], '*'), NO_VALUE),
-  choose('InVpc', allow(NETWORK_INTERFACES, '*'), NO_VALUE),
-];
+/** Neither X-Ray nor EC2 has resources for what the functions do there. */
+const TRACES = allow(['xray:PutTraceSegments', 'xray:PutTelemetryRecords'], '*');
+/** Step Functions asks which executions to trace, as Lambda does for itself. */
+const SAMPLED_TRACES = allow([...TRACES.Action, 'xray:GetSamplingRules', 'xray:GetSamplingTargets'], '*');
 
-const isOfFunction = ({ AssumeRolePolicyDocument }: Properties): boolean =>
-  JSON.stringify(AssumeRolePolicyDocument).includes('lambda.amazonaws.com');
+/** What a function may do besides its own work, if a parameter needs it. @param own the statements for its own work, which it confines */
+function demandedOf(own: Json[]): Json[] {
+  const allowed = (own as Properties[]).filter(({ Effect }) => Effect === 'Allow');
+  const actionsOf = ({ Action }: Properties) => [Action].flat() as string[];
+  const ofBucket = allowed.filter((statement) => actionsOf(statement).some((action) => action.startsWith('s3:')));
+  // The name of a bucket that is deleted is free for other accounts. A bucket that a parameter names may be of another account on purpose.
+  for (const statement of ofBucket)
+    statement.Condition = choose(
+      'CreateBucket',
+      { StringEquals: { 'aws:ResourceAccount': ref('AWS::AccountId') } },
+      NO_VALUE,
+    );
+  const may = (one: string) => allowed.flatMap(actionsOf).some((action) => action.startsWith(one));
+  const [key, bucketKey] = [ref('kmsKeyArn'), ref('bucketKmsKeyArn')];
+  // Lambda decrypts the environment and SQS the messages in the name of the function.
+  const ofKey = [
+    allow(['kms:Decrypt'], key),
+    ...(may('dynamodb:') ? [through('dynamodb', allow(USE_TABLE_KEY, key))] : []),
+    ...(may('sqs:SendMessage') ? [through('sqs', allow(['kms:GenerateDataKey'], key))] : []),
+  ];
+  // An upload in parts decrypts what it has written.
+  const ofBucketKey = may('s3:PutObject') ? ['kms:Decrypt', 'kms:GenerateDataKey'] : ['kms:Decrypt'];
+  return [
+    ...ofKey.map((statement) => choose('HasKmsKey', statement, NO_VALUE)),
+    ...(ofBucket.length > 0 ? [choose('HasBucketKmsKey', allow(ofBucketKey, bucketKey), NO_VALUE)] : []),
+    choose('Traces', TRACES, NO_VALUE),
+    choose('InVpc', allow(NETWORK_INTERFACES, '*'), NO_VALUE),
+  ];
+}
+
+const isOf = (service: string, { AssumeRolePolicyDocument }: Properties): boolean =>
+  JSON.stringify(AssumeRolePolicyDocument).includes(`${service}.amazonaws.com`);
 
 function statementsOf({ Policies }: Properties): Json[] {
   const [{ PolicyDocument }] = Policies as [{ PolicyDocument: { Statement: Json[] } }];
   return PolicyDocument.Statement;
+}
+
+/**
+ * The lists that read up to a megabyte of a table at a call. That of the nameservice is not among them: its route looks aliases up too, which
+ * every reader of a ledger does.
+ */
+const LISTS = ['/leases', '/commits/in-flight', '/expired'].flatMap((path) => [
+  `GET /v1${path}`,
+  `GET /v1/ns/{ns}${path}`,
+]);
+
+/**
+ * Numbers and no parameters: CloudFormation does not know the types in RouteSettings, and would hand a parameter on as text. What `false` chooses
+ * is the quota of an account, because settings that a template no longer has may stay.
+ */
+const LIST_THROTTLE = choose(
+  'ThrottlesLists',
+  { ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 },
+  { ThrottlingRateLimit: 10000, ThrottlingBurstLimit: 5000 },
+);
+
+/** API Gateway takes settings only of routes that exist, so the stage comes after them. */
+function throttleLists({ Resources }: CloudFormationTemplate): void {
+  const { Properties: stage = {}, ...resource } = Resources.HttpApiStage ?? {};
+  stage.RouteSettings = Object.fromEntries(LISTS.map((route) => [route, LIST_THROTTLE]));
+  const ids = Object.entries(Resources).flatMap(([id, { Properties = {} }]) =>
+    LISTS.includes(String(Properties.RouteKey)) ? [id] : [],
+  );
+  if (ids.length !== LISTS.length) throw new Error('a list has no route');
+  Resources.HttpApiStage = { ...resource, Type: 'AWS::ApiGatewayV2::Stage', DependsOn: ids, Properties: stage };
+}
+
+/** A function that may write to the log of operators writes there. */
+function logOperators({ Resources }: CloudFormationTemplate): void {
+  for (const { Type, Properties: properties = {} } of Object.values(Resources)) {
+    if (Type !== 'AWS::Lambda::Function') continue;
+    const [role = ''] = Object(properties.Role)['Fn::GetAtt'] as string[];
+    if (JSON.stringify(Resources[role]).includes('AuditLogGroup'))
+      properties.LoggingConfig = { ...Object(properties.LoggingConfig), LogGroup: ref('AuditLogGroup') };
+  }
 }

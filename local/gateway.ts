@@ -42,7 +42,9 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const [path = '', ...query] = (request.url ?? '').split('?');
+  const [sent = '', ...query] = (request.url ?? '').split('?');
+  const path = decodedPath(sent);
+  if (path === undefined) return reply(response, 400, { message: 'Bad Request' });
   const route = routes.find((candidate) => candidate.method === request.method && isOn(path, candidate.path));
   if (!route) return (await page(request, response)) ? undefined : reply(response, 404, { message: 'Not Found' });
 
@@ -61,6 +63,18 @@ async function answer(
   const result = (await answered) as APIGatewayProxyStructuredResultV2;
   response.writeHead(result.statusCode ?? 200, result.headers as Record<string, string>);
   response.end(result.body);
+}
+
+/**
+ * The path as an HTTP API reads it before it looks for a route: percent-decoded, and cut at a decoded `?`. The function receives the same text.
+ * Undefined if the escapes are not UTF-8.
+ */
+function decodedPath(sent: string): string | undefined {
+  try {
+    return decodeURIComponent(sent).split('?', 1)[0];
+  } catch {
+    return undefined;
+  }
 }
 
 /** As an HTTP API matches: `{name}` stands for one segment. */
@@ -92,7 +106,7 @@ const TEXT_TYPE = /^(text\/|application\/(.*\+)?(json|javascript|xml))/i;
 
 interface Received {
   route: Route;
-  /** The header as it was sent. */
+  /** Decoded. */
   path: string;
   rawQueryString: string;
   body: Buffer;

@@ -1,5 +1,5 @@
 /**
- * Every error a caller can meet: its code, HTTP status and title. docs/api.md lists when each occurs, and what to do.
+ * Every error a caller can meet: its code, HTTP status and title. docs/api/errors.md lists when each occurs.
  */
 export const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
@@ -34,7 +34,7 @@ export interface Problem {
   [context: string]: unknown;
 }
 
-/** A documented error, with the context fields that docs/api.md lists for its code. It never holds a secret. */
+/** A documented error, with the context fields that docs/api/errors.md lists for its code. It never holds a secret. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode;
   readonly context: Readonly<Record<string, unknown>>;

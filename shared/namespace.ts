@@ -37,7 +37,7 @@ export interface Listed {
   of: 'stored' | 'paths';
 }
 
-interface Cursors {
+export interface Cursors {
   open(sealed: string, namespace: string): string;
   seal(cursor: string, namespace: string): string;
 }

@@ -5,15 +5,15 @@ import type { Options, Syntax } from './syntax.ts';
 
 /** The options of every verb that calls the service. */
 const CALL_OPTIONS: Options = {
-  endpoint: { value: 'URL', help: 'where the API is (HOLDFAST_ENDPOINT)' },
+  endpoint: { value: 'URL', help: 'the URL of the API (HOLDFAST_ENDPOINT)' },
   profile: { value: 'NAME', help: 'a profile of the configuration file (HOLDFAST_PROFILE)' },
-  namespace: { value: 'NAME', help: 'the only namespace to touch (HOLDFAST_NAMESPACE)' },
-  region: { value: 'REGION', help: 'the AWS region of an API with a domain of its own (AWS_REGION)' },
+  namespace: { value: 'NAME', help: 'the only namespace that the command may use (HOLDFAST_NAMESPACE)' },
+  region: { value: 'REGION', help: 'the AWS region of an API with a custom domain (AWS_REGION)' },
 };
 
 /** The options of verbs that try a call again where no answer comes. */
 const RETRY_OPTIONS: Options = {
-  timeout: { value: 'DURATION', help: 'how long to retry, on top of any wait (30s)' },
+  timeout: { value: 'DURATION', help: 'how long to retry, beyond any wait (30s)' },
 };
 
 /** The options of verbs that print a result. */
@@ -21,7 +21,7 @@ const RESULT_OPTIONS: Options = { json: { help: 'print JSON, one object a line' 
 
 /** The options of every verb. */
 const COMMON_OPTIONS: Options = {
-  quiet: { help: 'say nothing but results and errors', short: 'q' },
+  quiet: { help: 'print only results and errors', short: 'q' },
   help: { help: 'show this help', short: 'h' },
 };
 

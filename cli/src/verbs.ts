@@ -19,7 +19,7 @@ const SHELLS = Object.keys(SCRIPTS).join(', ');
 
 /** It is here because it lists all the others. */
 const completion: Verb = {
-  summary: `print what completes the words of holdfast in a shell: ${SHELLS}`,
+  summary: `print the completion script for a shell: ${SHELLS}`,
   usage: 'SHELL',
   words: [1, 1000],
   isLocal: true,

@@ -9,8 +9,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read this document
-         * @description The contract of the version that is deployed. It may be cached.
+         * Read the OpenAPI document
+         * @description The contract of the version that is deployed, as an OpenAPI 3.1 document. The answer may be cached.
          *
          *     Permission: `execute-api:Invoke` on `GET/openapi.json`.
          */
@@ -31,7 +31,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what is at a path
+         * Read an object and its commits
          * @description Reads the ETag, the metadata and the fence of an object, and whether a commit is under way.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/commits`, or a JWT with the scope of the parameter `adminScope`.
@@ -39,8 +39,8 @@ export interface paths {
         get: operations["readCommit"];
         put?: never;
         /**
-         * Create or replace an object on a precondition
-         * @description Of all callers that create an object at one path, or replace one and the same ETag, exactly one wins. A repeat with the same `commitId` is answered with what became of the commit.
+         * Commit an object
+         * @description Creates an object, or replaces the object with the expected ETag. Of all callers that create an object at one path, or that replace the same ETag, one caller wins. A retry with the same `commitId` receives the outcome of the first try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/commits`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -59,8 +59,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the commits that are under way
-         * @description Lists commits that have begun and have not replaced what they found. It scans the commit records, and looks at the object of each one that is young enough. With `commitProtocol=native`, the service writes no records, and the list has writers of other clients alone.
+         * List commits in flight
+         * @description Lists commits that have begun and have not replaced the object yet. The call scans the commit records, and looks at the object of each recent record. With `commitProtocol=native`, Holdfast writes no records, and the list has only commits of foreign clients.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/commits/in-flight`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -83,8 +83,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Replace or lift the fence of an object
-         * @description For an administrator who has seen the ETag and the fence of an object. The bytes stay, the ETag changes. The next reset of the object must wait for a commit.
+         * Replace or lift a fence
+         * @description For an administrator who has seen the ETag and the fence of an object. The bytes stay, and the ETag changes. The next reset of the object must wait for a commit.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/commits/reset-fence`, or a JWT with the scope of the parameter `adminScope` and `resetFenceScope`.
          */
@@ -103,8 +103,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the rows of a report
-         * @description Reads the last complete report, or the one asked for, page by page.
+         * Read a report
+         * @description Reads the last complete report, or the report with the given id, page by page.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/expired`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -127,8 +127,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Delete what has expired
-         * @description Deletes reported records that are still the very ones reported. By default it only says what it would delete.
+         * Delete expired records
+         * @description Deletes reported records that have not changed since the report. By default, the call deletes nothing and says what it would delete.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/expired/clean`, or a JWT with the scope of the parameter `adminScope` and `cleanScope`.
          */
@@ -150,7 +150,7 @@ export interface paths {
         put?: never;
         /**
          * Report what has expired
-         * @description Scans tables and bucket for expired records and writes them down, without changing any. The schedule calls it too.
+         * @description Scans the tables and the bucket for expired records, and writes a report. The records do not change. The schedule calls it too.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/expired/report`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -169,8 +169,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask whether the deployment answers, and with which version
-         * @description Says that the gateway, the authorizer and a function answer. It reads no table and no bucket: what a caller needs of those, a lease that it acquires and releases shows. Every answer of a function names the version too, in the header `holdfast-version`.
+         * Check the health
+         * @description Says that the gateway, the authorizer and a function answer. The call reads no table and no bucket: to check those, acquire and release a lease. The caller needs a signature or a token, as on every route.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/health`.
          */
@@ -191,8 +191,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read one key, or a page of keys
-         * @description With `key`, reads the lease or the pool of that key, and counts the waiters in line. Without `key`, lists all keys page by page.
+         * Read a key, or list keys
+         * @description With `key`, reads the lease or the pool of that key, with its line. Without `key`, lists keys page by page. Without `sort`, a page costs 0.5 read units for each 4 KiB of records that it reads. To read all pages, leave out `sort` and sort the rows yourself. For the first few rows, one call with `sort` and a small `limit` is enough.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/leases`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -215,8 +215,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a lease, or learn who holds it
-         * @description Takes the lease of a key. If another caller holds the lease, waits in line up to `waitSeconds`, or answers LeaseHeld with the holder and the expiry. With a `taskToken`, parks a Step Functions task in the line of the key. With `limit` or `mode`, takes a permit of a pool in the same way: several callers hold permits of a pool at once. If other callers use the key as the other kind, answers WrongKind at once, also with `waitSeconds`.
+         * Acquire a lease or a permit
+         * @description Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken`, a task of Step Functions waits in place of the call.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -237,8 +237,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End the lease or the permit that an operator saw
-         * @description Ends a lease or a permit, named by its fence: at once, or with `wait` when the holder releases the grant or the ttl ends. Only the fence stops later writes of the holder.
+         * Break a lease or a permit
+         * @description For an operator: ends the grant with this fence, at once or, with `wait`, at its release or its expiry. The next heartbeat of the holder, and a retry of its acquire, fail with `LeaseLost` (`broken`). Only the fence stops what the holder writes later.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/break`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -259,8 +259,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a task or a call out of the line
-         * @description An operator takes a task or a call out of the line of a key, by its ticket. The task or the call fails with LeaseLost. Callers take their own calls out of the line with `withdraw`.
+         * Cancel a waiter
+         * @description For an operator: takes a task or a call out of the line of a key, by its ticket. The task or the call fails with `LeaseLost` (`cancelled`). A caller withdraws its own request with `withdraw`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/cancel`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -281,8 +281,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Extend a lease
-         * @description Extends a lease that the caller holds, or one of its own that expired and that nobody took.
+         * Extend a lease or a permit
+         * @description A heartbeat extends the grant of the caller, with the same fence. A heartbeat also revives an expired grant, if no other caller has taken the key or the room.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/heartbeat`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -303,8 +303,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a lease back
-         * @description Gives a lease back; the first in line gets it. A release by anybody but the holder is no error.
+         * Release a lease or a permit
+         * @description Ends the grant, and hands the key to the next waiter. A release by another caller than the holder is no error.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/release`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -325,8 +325,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Withdraw an acquisition of your own
-         * @description Withdraws a call of the caller's own that waits in line, or the lease or the permit that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease; of a permit, until eight others have ended. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.
+         * Withdraw a request
+         * @description Takes a request of the caller out of the line, or ends its grant: for a caller that gives up and does not know which. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. So does a retry of a request that had its grant, until another caller has had the lease, or eight later permits have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/withdraw`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -345,8 +345,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Look an alias up, or list all of them
-         * @description With `alias`, reads the whole record. Without it, lists records page by page.
+         * Read an alias, or list aliases
+         * @description With `alias`, reads the record of that alias. Without `alias`, lists records page by page.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/nameservice`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -369,8 +369,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Publish what a ledger or graph source points to
-         * @description Every write of the nameservice, by `op`. A publication that comes late is stale and changes nothing.
+         * Publish
+         * @description Creates or changes what an alias points to, by the operation `op`. A publication that arrives late is stale, and changes nothing.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/publish`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -391,8 +391,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take back what publishing cannot
-         * @description For administrators: sets counters and flags back, and removes aliases. Each operation is conditional on what the caller saw.
+         * Repair an alias
+         * @description For an administrator: sets counters and flags back, or removes an alias. Each operation takes effect only if the alias is as the caller saw it.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/nameservice/repair`, or a JWT with the scope of the parameter `adminScope` and `repairScope`.
          */
@@ -413,8 +413,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Reserve a place for an upload
-         * @description Signs a URL to upload bytes to. A commit then names the `uploadId` as its `source`.
+         * Stage an upload
+         * @description Signs a URL for the bytes of an object. A commit then names the `uploadId` as its `source`.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/uploads`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -433,8 +433,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask who the caller is, and what it may call
-         * @description Tells the caller as whom the service knows it, the version of the deployment, and what each call needs. The scopes of a JWT decide what it may call. What IAM allows is in policies that the service does not read, so it is null.
+         * Read who the caller is, and what it may call
+         * @description Answers the name of the authenticated caller, the version of the deployment, and the permission that each call needs. The scopes of a JWT decide what its caller may call. The service does not read the policies of IAM, so with IAM `allowed` is null.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/whoami`.
          */
@@ -451,36 +451,37 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description A lease that the caller has acquired, or a permit of a pool. */
+        /** @description A lease or a permit that the caller has acquired. */
         AcquiredGrant: {
             /**
              * Format: date-time
-             * @description When the lease was granted.
+             * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
-            /** @description What the holder left for others to see. */
+            /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
              * Format: date-time
-             * @description When the lease ends unless a heartbeat extends it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token. It rises with every new grant of the key.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number;
-            /** @description Who holds the lease, as the caller named itself. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. */
             leaseId: string;
             /**
              * Format: int64
-             * @description Of a permit: how much all holders may weigh together, as this caller asked for it. Null for `exclusive`.
+             * @description The limit that this permit names. Null for `exclusive`.
              */
             limit?: number | null;
+            /** @description Both limits, if the grant before named another limit. */
             limitChanged?: {
                 /**
                  * Format: int64
@@ -489,86 +490,87 @@ export interface components {
                 from: number;
                 /**
                  * Format: int64
-                 * @description The limit of this permit. `limitChanged` is absent if the two limits are the same.
+                 * @description The limit of this permit.
                  */
                 to: number;
             };
             /**
-             * @description Of a permit: beside other holders, or alone.
+             * @description How a permit is held: together with other holders (`shared`), or alone (`exclusive`).
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
-             * @description How much of the lease was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number;
-            /** @description Whether the service had granted this request before: a retry, or a lost reply. */
+            /** @description True if the request had its grant already: the call is a retry, or a response was lost. */
             repeated: boolean;
             /**
              * Format: int64
-             * @description The total weight of all holders of a pool, with expired holders whose room no caller has needed.
+             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
              */
             used?: number;
-            /** @description New at every heartbeat. A secret. */
+            /** @description A UUID that is new after each heartbeat, and a secret. */
             version: string;
             /**
              * Format: int64
-             * @description From the arrival of the call to its answer; of a task, from when it was parked to the message of its grant. One reading of the clock ends it and begins remainingMs: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.
+             * @description From the arrival of the call to its answer, in milliseconds; for a task, from its parking to the message with its grant. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller. `sentAt` is a moment before the call was sent.
              */
             waitedMs: number;
             /**
              * Format: int64
-             * @description Of a permit: how much it weighs. 1,000,000 for one who has the key alone.
+             * @description How much of the limit the permit takes. 1,000,000 for `exclusive`.
              */
             weight?: number;
         };
-        /** @description Takes a lease, or with `limit` or `mode` a permit. With a task token, parks a task for the lease or the permit. */
+        /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken`, parks a task of Step Functions until the task has its grant. */
         AcquireRequest: {
-            /** @description Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease. */
+            /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
-            /** @description The ARN of the Standard execution that will hold the lease or the permit. Its end frees it. */
+            /** @description The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`. */
             execution?: string;
             /**
-             * @description Whether the call waits in line, and gets the lease in its turn. `false` looks and races instead: that costs fewer requests, and the order is left to chance.
+             * @description If false, the call polls outside the line, and competes with every other caller: for short waits among few callers. A wait in line costs six requests more, and keeps the order of arrival.
              * @default true
              */
             fair?: boolean;
-            /** @description How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 by default. Needs `execution`. */
+            /** @description How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, and never beyond its own expiry. Set it to the longest timeout of the functions that the execution calls. Without it, 0. Needs `execution`. */
             graceSeconds?: number;
-            /** @description Who the caller is, shown to others. Up to 256 bytes of UTF-8. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
-            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description Asks for a permit of the pool of the key: the permit is granted if all holders, with this permit, weigh at most `limit`. With `mode` `shared`, the default is 200. */
+            /** @description Asks for a permit, which is granted if all holders, with this permit, weigh at most `limit`. Without it, 200 in the mode `shared`. Not with `mode` `exclusive`. */
             limit?: number;
             /**
-             * @description Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take up to 256 bytes of `data`.
+             * @description Asks for a permit. How a permit is held: together with other holders (`shared`), or alone (`exclusive`). With `limit` alone, `shared`.
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description How long the task waits at most, in seconds. 86,400 where it is not given. Needs `taskToken`. */
+            /** @description How long the task waits, in seconds. Then the task fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken`. */
             parkSeconds?: number;
-            /** @description Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8. */
+            /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
             requestId?: string;
-            /** @description The ARN of an execution that works under the lease or the permit, which stays while it runs. Needs `execution`. */
+            /** @description The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`. */
             target?: string;
-            /** @description The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`. */
+            /** @description The token of a task of Step Functions. The call answers at once, and the task receives its grant in order of the tickets. Not with `waitSeconds`, `ticket` or `fair` false. */
             taskToken?: string;
-            /** @description Of the `retryWith` of an earlier LeaseHeld of this request: within five seconds it keeps the place in line. Needs `requestId`. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
             ticket?: string;
             /**
-             * @description How long the lease lasts, in seconds.
+             * @description How long the grant lasts without a heartbeat, in seconds.
              * @default 60
              */
             ttlSeconds?: number;
             /**
-             * @description How long to wait inside the call for the lease to come free, in seconds. The deployment may allow less.
+             * @description How long the call waits in line, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short: the call then fails with `LeaseHeld` earlier.
              * @default 0
              */
             waitSeconds?: number;
-            /** @description How much the permit weighs, at most `limit`. 1 where it is not given. Needs `limit` or `mode`. */
+            /** @description How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`. */
             weight?: number;
         };
         /** @description The alias exists already. */
@@ -578,7 +580,7 @@ export interface components {
             /** @enum {string} */
             code: "AlreadyExists";
             /**
-             * @description What the alias is.
+             * @description The kind of the alias.
              * @enum {string}
              */
             kind?: "ledger" | "graph_source";
@@ -600,170 +602,176 @@ export interface components {
              * @description The fence of the lease or the permit to end, as the operator read it.
              */
             fence: number;
-            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work. */
+            /** @description If true, the holder keeps the key until its release or its expiry, and no heartbeat extends the grant. A lease that no caller holds ends at once all the same. If false, the grant ends at once, while the holder may still work. */
             wait?: boolean;
         };
         /** @description The lease or the permit that an operator has broken. */
         Broken: {
-            /** @constant */
+            /**
+             * @description The grant has ended, or is ending.
+             * @constant
+             */
             broken: true;
-            /** @description True if the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`. */
+            /** @description True if the next caller can have the key already. False if the holder has it until its release, or until `holderUntil`. */
             ended: boolean;
             /**
              * Format: int64
-             * @description The fence of the lease or the permit that was broken.
+             * @description The fence of the grant that was broken.
              */
             fence: number;
-            /** @description The holder, which is to end its work. Null if the record does not say. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. */
             holder: string | null;
             /**
              * Format: date-time
-             * @description The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat fails earlier. Null if the record does not say.
+             * @description The expiry on record when the grant was broken. The holder may work until then, unless a heartbeat fails earlier. Null if the record does not say, as in the answer to a repeat after the permit has ended.
              */
             holderUntil: string | null;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * Format: date-time
-             * @description The last heartbeat. Null if no heartbeat came since the grant, or the record does not say: then `holderUntil` is the bound.
+             * @description The last heartbeat. Null if no heartbeat came since the grant, or the record does not say.
              */
             lastHeartbeatAt: string | null;
         };
-        /** @description The task or the call is out of the queue, and fails with LeaseLost. */
+        /** @description The task or the call is out of the line, and fails with `LeaseLost`. */
         Cancelled: {
-            /** @constant */
+            /**
+             * @description The waiter is out of the line.
+             * @constant
+             */
             cancelled: true;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The place in the queue that it had. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
-        /** @description Takes a task or a call out of the line of a key, by its ticket. */
+        /** @description Takes a task or a call out of the line of a key. */
         CancelRequest: {
-            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The place in the queue, as `acquire` or a list of `waiters` shows it. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. As `acquire`, or a read of the key with `waiters`, shows it. */
             ticket: string;
         };
-        /** @description What became of a reported record. */
+        /** @description A reported record that was deleted or spared. */
         CleanedRecord: {
             /**
              * Format: date-time
-             * @description When it expired.
+             * @description When the record expired. Null if the record does not say.
              */
             expiredAt: string | null;
-            /** @description Who left it, where the record says. */
+            /** @description The holder or writer. Null if the record does not say. */
             holder: string | null;
-            /** @description The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit. */
+            /** @description The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit. */
             key: {
                 [key: string]: string;
             };
             /**
-             * @description What kind of record it is.
+             * @description The kind of the record.
              * @enum {string}
              */
             kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
-             * @description Why it was spared.
+             * @description Why the record was spared.
              * @enum {string}
              */
             why?: "tooYoung" | "ageUnknown" | "neverDeletable" | "leftToQueue" | "partOfRecord" | "fenceAhead" | "unrecognisable" | "changed" | "gone";
         };
-        /** @description Deletes reported records that are still the very ones reported. */
+        /** @description Deletes reported records that have not changed since the report. */
         CleanRequest: {
             /** @description The `nextCursor` of the page before. */
             cursor?: string;
             /**
-             * @description Whether to say only what would be deleted.
+             * @description If true, deletes nothing and answers what would be deleted.
              * @default true
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
             kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
-             * @description Whether to delete records too that the TTL of DynamoDB can never delete.
+             * @description If true, also deletes records that the TTL of DynamoDB can never delete.
              * @default false
              */
             neverDeletable?: boolean;
             /**
              * Format: int64
-             * @description Only records that expired at least so long ago, in seconds.
+             * @description Only records that expired at least this long ago, in seconds.
              * @default 3600
              */
             olderThanSeconds?: number;
-            /** @description The report. The last complete one where it is not given. */
+            /** @description The id of the report. Without it, the last complete report. */
             reportId?: string;
         };
-        /** @description What a clean-up did, or would do. */
+        /** @description A clean-up, or with `dryRun` what it would do. */
         CleanUp: {
             deleted: components["schemas"]["Deleted"];
-            /** @description Where true, nothing was written, and `deleted` is what would be tried. */
+            /** @description If true, nothing was deleted, and `deleted` is what a clean-up would try to delete. */
             dryRun: boolean;
-            /** @description Passed as `cursor`, it goes on from here. Null at the end. */
+            /** @description The `cursor` of the next page. Null on the last page. */
             nextCursor: string | null;
             /**
              * Format: double
-             * @description What was asked for, or how long fences are kept if that is longer.
+             * @description The `olderThanSeconds` of the request, or the parameter `fenceRetentionSeconds` if that is longer.
              */
             olderThanSeconds: number;
-            /** @description The report that it went by. */
+            /** @description The id of the report. */
             reportId: string;
             spared: components["schemas"]["Spared"];
             /**
-             * @description Why it has not come to the end of the report. Call again with `nextCursor`.
+             * @description Why the clean-up stopped before the end of the report. Call again with `nextCursor`.
              * @enum {string|null}
              */
             stoppedBy: "time" | "Throttled" | "Unavailable" | "OutcomeUnknown" | null;
         };
-        /** @description A commit that has landed. */
+        /** @description A commit. */
         Commit: {
-            /** @description The id of the commit, sent or made by the service. */
+            /** @description The id of one commit. Made by the service if the request has none. */
             commitId: string;
-            /** @description There, the ETag of what is there now. */
+            /** @description The ETag of the object that is there now, if `etag` is null. */
             currentEtag?: string;
-            /** @description Of what was committed, with its quotes. Null where others have replaced it by the time of the answer. */
+            /** @description The ETag of the committed object, with its quotes. Null if the object has been replaced since. */
             etag: string | null;
             /**
              * Format: int64
-             * @description How often the precondition was contended.
+             * @description How often the state of the path was contended.
              */
             generation?: number;
             /** @description The key of the object in the bucket. */
             path: string;
             /**
-             * @description How the deployment decides who wins.
+             * @description The commit protocol of the deployment.
              * @enum {string}
              */
             protocol: "dynamo" | "native";
-            /** @description Whether the commit may have landed before this call. */
+            /** @description True if an earlier try of the commit may have taken effect. */
             repeated: boolean;
             /**
              * Format: int64
-             * @description In bytes. Null where `etag` is.
+             * @description The size in bytes. Null if `etag` is null.
              */
             size: number | null;
-            /** @description The version of the object, in a bucket that keeps versions. */
+            /** @description The version of the object, in a bucket with versions. */
             versionId?: string;
         };
-        /** @description A commit to this state of the path that has begun and has not replaced it. Its writer may have died. */
+        /** @description A commit that has begun and has not replaced the object. Its writer may have exited. */
         CommitInFlight: {
-            /** @description Null where another client writes. */
+            /** @description The id of one commit. Null for a foreign client. */
             commitId: string | null;
             /**
              * Format: int64
-             * @description How often the state was contended.
+             * @description How often the state of the path was contended.
              */
             generation: number;
             /**
              * Format: int64
-             * @description How long its writer may take, in milliseconds.
+             * @description How long the writer may take, in milliseconds.
              */
             timeoutMs: number | null;
             /**
              * Format: date-time
-             * @description When it began. Null where another client writes.
+             * @description When the commit began. Null for a foreign client.
              */
             writtenAt: string | null;
         };
@@ -773,14 +781,14 @@ export interface components {
             code: "CommitInProgress";
             /**
              * Format: int64
-             * @description How often the state was contended.
+             * @description How often the state of the path was contended.
              */
             generation: number;
-            /** @description The path of the commit. */
+            /** @description The key of the object in the bucket. */
             path: string;
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
             /** @enum {integer} */
@@ -788,22 +796,22 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:CommitInProgress";
         };
-        /** @description Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, must be given. */
+        /** @description Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, is required. */
         CommitRequest: {
-            /** @description The content, up to 1 MiB: text, or base64 with padding where `encoding` says so. Stage an upload for more. */
+            /** @description The content, up to 1 MiB: text, or base64 with padding if `encoding` says so. For more, stage an upload. */
             body?: string;
-            /** @description The Cache-Control header to store with the object. */
+            /** @description The Cache-Control header to store with the object. A header of the upload is dropped. */
             cacheControl?: string;
-            /** @description Names one commit, so that a repeat is answered with what became of it. Without `=?`. */
+            /** @description The id of one commit, with its path, precondition and content: a retry with the same id receives the outcome of the first try. Without it, the service makes one. Up to 64 printable ASCII characters without spaces and `=?`. */
             commitId?: string;
-            /** @description The Content-Disposition header to store with the object. */
+            /** @description The Content-Disposition header to store with the object. A header of the upload is dropped. */
             contentDisposition?: string;
-            /** @description The Content-Encoding header to store with the object. Not aws-chunked, which S3 takes for its own. */
+            /** @description The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. A header of the upload is dropped. */
             contentEncoding?: string;
-            /** @description The media type. Without it the upload's, or else application/octet-stream. */
+            /** @description The media type. Without it, that of the upload, or application/octet-stream. */
             contentType?: string;
             /**
-             * @description How `body` is written. utf8 where it is not given.
+             * @description The encoding of `body`. Without it, utf8.
              * @enum {string}
              */
             encoding?: "utf8" | "base64";
@@ -813,18 +821,18 @@ export interface components {
                 key: string;
                 /**
                  * Format: int64
-                 * @description The `fence` of the grant. At most a day ahead of the clock in milliseconds.
+                 * @description The `fence` of the grant. At most a day ahead of the clock, in milliseconds.
                  */
                 token: number;
             };
-            /** @description Replace: exactly this ETag must be there. */
+            /** @description Replaces the object, which must have this ETag. */
             ifMatch?: string;
             /**
-             * @description Create: nothing may be there.
+             * @description Creates the object: no object may be at the path.
              * @enum {string}
              */
             ifNoneMatch?: "*";
-            /** @description What to put on the object: at most 32 names and 1 KiB together. Names begin with anything but `holdfast-`, values are printable ASCII without `=?`. */
+            /** @description The metadata of the object: at most 32 lower-case names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`. */
             metadata?: {
                 [key: string]: string;
             };
@@ -832,59 +840,60 @@ export interface components {
             path: string;
             /** @description The `uploadId` of a staged upload, in place of a body. */
             source?: string;
-            /** @description The upload's own ETag, as S3 answered it. The commit takes the upload only as long as it has that one. */
+            /** @description The ETag of the upload, as S3 answered it. The commit fails if the upload has another ETag. */
             sourceEtag?: string;
             /**
-             * @description How long to wait for the commit record of another client, in seconds.
+             * @description How long to wait for a commit of a foreign client, in seconds.
              * @default 0
              */
             waitSeconds?: number;
         } & ((unknown | unknown) & (unknown | unknown));
-        /** @description Sets a ref where it is as expected. */
+        /** @description Sets a ref that is as expected. */
         CompareAndSetRef: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What must stand there. Null where the alias must not exist; it is created as a ledger. */
+            /** @description The ref that the alias must have. Null if the alias must not exist, and is created as a ledger. */
             expected: {
-                /** @description Where the commit or index is. */
+                /** @description Where the commit or the index is. */
                 address: string | null;
                 /**
                  * Format: int64
-                 * @description Its watermark.
+                 * @description The watermark, a whole number.
                  */
                 t: number;
             } | null;
-            /** @description What to set it to. */
+            /** @description The ref to set. */
             next: {
-                /** @description Where the commit or index is. */
+                /** @description Where the commit or the index is. */
                 address: string;
                 /**
                  * Format: int64
-                 * @description Its watermark.
+                 * @description The watermark, a whole number.
                  */
                 t: number;
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "compareAndSetRef";
             /**
-             * @description Which of the two pointers.
+             * @description The ref: the head of the commits, or of the index.
              * @enum {string}
              */
             ref: "commit" | "index";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
         };
         /** @description The record is not in the expected state. */
         Conflict: components["schemas"]["Problem"] & {
+            /** @description What the record is now: the lease of a key, or the value of an alias. Null if there is none. */
             actual: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
             code: "Conflict";
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
             /** @enum {integer} */
             status: 409;
@@ -897,64 +906,65 @@ export interface components {
              */
             code: "Conflict";
         };
-        /** @description What was deleted, or would be. */
+        /** @description The records that were deleted, or would be. */
         Deleted: {
+            /** @description The number of records, by kind. */
             by: {
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 abandonedLease?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 abandonedPermit?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 commit?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 emptyPool?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 firstSight?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 nameserviceRow?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 releasedLease?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 upload?: number;
                 /**
                  * Format: int64
-                 * @description How many of the kind.
+                 * @description The number of records, by kind.
                  */
                 waiter?: number;
             };
             /**
              * Format: int64
-             * @description How many.
+             * @description The number of records.
              */
             count: number;
-            /** @description The first hundred. */
+            /** @description The first 100 records. */
             records: components["schemas"]["CleanedRecord"][];
         };
-        /** @description The attributes by which the clean-up recognises this very record. Null for one that was not there. */
+        /** @description The attributes by which the clean-up recognises the record. An attribute that the record does not have is null. */
         ExpiredIdentity: {
             [key: string]: {
                 S: string;
@@ -966,37 +976,38 @@ export interface components {
         ExpiredRecord: {
             /**
              * Format: int64
-             * @description From `expiredAt` to when the row was read, in seconds. 0 where that is not known.
+             * @description From `expiredAt` to the read of the row, in seconds. 0 if `expiredAt` is null.
              */
             ageSeconds: number;
             /**
              * Format: date-time
-             * @description When it expired. Null where that cannot be read.
+             * @description When the record expired. Null if the record does not say.
              */
             expiredAt: string | null;
-            /** @description Who left it, where the record says. */
+            /** @description The holder or writer. Null if the record does not say. */
             holder: string | null;
+            /** @description The attributes by which the clean-up recognises the record. An attribute that the record does not have is null. */
             identity: components["schemas"]["ExpiredIdentity"] | null;
-            /** @description The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit. */
+            /** @description The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit. */
             key: {
                 [key: string]: string;
             };
             /**
-             * @description What kind of record it is.
+             * @description The kind of the record.
              * @enum {string}
              */
             kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
-            /** @description Whether the TTL of DynamoDB can never delete it. */
+            /** @description True if the TTL of DynamoDB can never delete the row. */
             neverDeletable: boolean;
-            /** @description Why it is reported, in words. */
+            /** @description Why the record is reported, for people. */
             reason: string;
             /**
-             * @description Why not.
+             * @description Why the TTL cannot delete the row. Null if it can.
              * @enum {string|null}
              */
             ttlFault: "milliseconds" | "missing" | "notANumber" | "notATime" | "olderThanFiveYears" | null;
         };
-        /** @description By kind of record. */
+        /** @description The expired records, by kind. */
         ExpiredTallies: {
             abandonedLease: components["schemas"]["ExpiredTally"];
             abandonedPermit: components["schemas"]["ExpiredTally"];
@@ -1008,50 +1019,50 @@ export interface components {
             upload: components["schemas"]["ExpiredTally"];
             waiter: components["schemas"]["ExpiredTally"];
         };
-        /** @description How many records of a kind have expired. */
+        /** @description The expired records of a kind. */
         ExpiredTally: {
             /**
              * Format: int64
-             * @description How many.
+             * @description The number of records.
              */
             count: number;
             /**
              * Format: int64
-             * @description The age of the oldest, in seconds.
+             * @description The age of the oldest record, in seconds.
              */
             oldestAgeSeconds: number;
         };
-        /** @description Raises the commit head to a higher `t`, and creates the ledger where there is none. */
+        /** @description Raises the commit head to a higher `t`, and creates the ledger if it does not exist. */
         FastForwardCommit: {
-            /** @description Where the commit or index is. */
+            /** @description Where the commit or the index is. */
             address: string;
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description How often to try again where another caller creates it.
+             * @description How often to try again if another caller creates the ledger at the same time.
              * @default 5
              */
             maxRetries?: number;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "fastForwardCommit";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
             /**
              * Format: int64
-             * @description Its watermark.
+             * @description The watermark, a whole number.
              */
             t: number;
         };
-        /** @description The lease that an object belongs to. */
+        /** @description The fence of an object: only commits with this key and a token at least as high replace the object. */
         Fence: {
-            /** @description The lease's key. */
+            /** @description The key of the lease. */
             key: string;
             /**
              * Format: int64
-             * @description The highest fence that has written the object.
+             * @description The highest token that has written the object.
              */
             token: number;
         };
@@ -1064,13 +1075,13 @@ export interface components {
              * @description The highest token that has written the object.
              */
             highest: number;
-            /** @description The path of the commit. */
+            /** @description The key of the object in the bucket. */
             path: string;
             /** @enum {integer} */
             status: 412;
             /**
              * Format: int64
-             * @description The token of this commit. Null where it has none.
+             * @description The token of this commit. Null if the commit has no fence.
              */
             token: number | null;
             /** @enum {string} */
@@ -1086,80 +1097,83 @@ export interface components {
         Forbidden: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "Forbidden";
-            /** @description What the caller lacks. */
+            /** @description The claim or the scope that the caller lacks. */
             missing: string;
             /** @enum {integer} */
             status: 403;
             /** @enum {string} */
             type: "urn:holdfast:error:Forbidden";
         };
-        /** @description What API Gateway answers where no function does. */
+        /** @description An answer of API Gateway itself. */
         GatewayRefusal: {
             /** @description What API Gateway says. */
             message: string;
         };
-        /** @description A lease as its holder sees it. */
+        /** @description A lease or a permit, as its holder sees it. */
         Grant: {
             /**
              * Format: date-time
-             * @description When the lease was granted.
+             * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
-            /** @description What the holder left for others to see. */
+            /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
              * Format: date-time
-             * @description When the lease ends unless a heartbeat extends it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token. It rises with every new grant of the key.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number;
-            /** @description Who holds the lease, as the caller named itself. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret. */
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. */
             leaseId: string;
             /**
              * Format: int64
-             * @description How much of the lease was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number;
-            /** @description New at every heartbeat. A secret. */
+            /** @description A UUID that is new after each heartbeat, and a secret. */
             version: string;
         };
         /** @description The record of a graph source. */
         GraphSource: {
-            /** @description `name:branch`. */
+            /** @description The alias, as `name:branch`. */
             alias: string;
-            /** @description The part of the alias behind the colon. */
+            /** @description The part of the alias after the colon. */
             branch: string;
             config: components["schemas"]["GraphSourceConfig"];
-            /** @description The aliases that it is made from. */
+            /** @description The aliases from which the graph source is made. */
             dependencies: string[];
             index: components["schemas"]["Pointer"];
-            /** @constant */
+            /**
+             * @description The kind of the alias.
+             * @constant
+             */
             kind: "graph_source";
-            /** @description Items that should be there and are not. The next write to such a concern restores it. */
+            /** @description Items of the record that are missing. The next write to such an item restores it. */
             missing?: ("config" | "head" | "index" | "meta" | "status")[];
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description Another client made the record larger than an answer can be: long texts are cut, the rest is left out.
+             * @description A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
-            /** @description Whether it is retired. It is still visible. */
+            /** @description True if the alias is retracted. A retracted alias stays visible. */
             retracted: boolean;
-            /** @description What kind of graph source it is, for example `db:Bm25Index`. */
+            /** @description The type of the graph source, such as `db:Bm25Index`. */
             sourceType: string;
             status: components["schemas"]["Status"];
             /**
              * Format: date-time
-             * @description When any of its items was last written.
+             * @description When an item of the record was last written.
              */
             updatedAt: string;
         };
@@ -1167,70 +1181,70 @@ export interface components {
         GraphSourceConfig: {
             /**
              * Format: int64
-             * @description The version, which rises with every publication.
+             * @description The version, which rises with each publish.
              */
             v: number;
-            /** @description The config itself. */
+            /** @description The config. */
             value: unknown;
         };
-        /** @description That the deployment answers. */
+        /** @description The health of the deployment. */
         Health: {
             /**
-             * @description It answers.
+             * @description The deployment answers.
              * @enum {string}
              */
             status: "ok";
             /** @description The version of the deployment. */
             version: string;
         };
-        /** @description Extends a lease. */
+        /** @description Extends a lease or a permit. */
         HeartbeatRequest: {
-            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The `leaseId` of the grant. */
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. As `acquire` answered it. */
             leaseId: string;
-            /** @description How long the lease lasts from now on, in seconds. The standing one where not given. */
+            /** @description How long the grant lasts from now on, in seconds, also after later heartbeats. Without it, as before. A heartbeat never shortens a grant. */
             ttlSeconds?: number;
         };
-        /** @description How many leases and permits a namespace holds. */
+        /** @description The leases and permits that are held in a namespace. */
         HeldLeases: {
             /**
              * Format: int64
-             * @description How many. A permit counts as one.
+             * @description The number of leases and permits.
              */
             leases: number;
-            /** @description What their keys begin with. */
+            /** @description The namespace. */
             namespace: string;
         };
-        /** @description A page of commits that are under way. It may be empty and still have a cursor. */
+        /** @description A page of commits in flight. A page may be empty and still have a cursor. */
         InFlightPage: {
-            /** @description In no particular order. */
+            /** @description The commits, in no particular order. */
             commits: components["schemas"]["PathInFlight"][];
-            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            /** @description The `cursor` of the next page. Null on the last page. */
             nextCursor: string | null;
             /**
-             * @description How the deployment decides who wins.
+             * @description The commit protocol of the deployment.
              * @enum {string}
              */
             protocol: "dynamo" | "native";
         };
         /** @description Creates a ledger. */
         InitLedger: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "initLedger";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
         };
         /** @description The request is not valid. */
         InvalidRequest: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "InvalidRequest";
-            /** @description Every fault that was found, up to twenty. */
+            /** @description The faults, up to twenty. */
             issues: components["schemas"]["Issue"][];
             /** @enum {integer} */
             status: 400;
@@ -1239,67 +1253,67 @@ export interface components {
         };
         /** @description One fault of a request. */
         Issue: {
-            /** @description What is wrong with it. */
+            /** @description What is wrong with the field. */
             message: string;
-            /** @description The field, as a dotted path into the payload, or the part of the HTTP request. */
+            /** @description The field as a dotted path into the request, or the part of the HTTP request. */
             path: string;
         };
-        /** @description A page of keys. An empty page may have a cursor. */
+        /** @description A page of keys. A page may be empty and still have a cursor. */
         KeyPage: {
-            /** @description In the order of `sort`. Without `sort`, in no particular order. */
+            /** @description The keys, in the order of `sort`. Without `sort`, in no particular order. */
             leases: components["schemas"]["ListedKey"][];
-            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            /** @description The `cursor` of the next page. Null on the last page. */
             nextCursor: string | null;
         };
-        /** @description A lease as anybody sees it. */
+        /** @description A lease, as every reader sees it. */
         Lease: {
             /**
              * Format: date-time
-             * @description When it was granted.
+             * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
             /**
              * Format: date-time
-             * @description When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.
+             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
              */
             brokenAt: string | null;
-            /** @description The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`. */
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description What the holder left for others to see. Null where there is nothing. */
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution. */
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When it ends. Null where nobody holds it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the last grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
              */
             fence: number | null;
-            /** @description Who holds it, or held it last. Null where the record does not say. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
             holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description How much of it was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number | null;
             /**
-             * @description Whether somebody holds the lease.
+             * @description Whether a caller holds the key. `free`: the key has no record of a release.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
              */
             ttlSeconds: number | null;
         };
@@ -1309,36 +1323,36 @@ export interface components {
             code: "LeaseHeld";
             /**
              * Format: date-time
-             * @description When it ends unless its holder extends it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of that grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number | null;
-            /** @description Who holds it. Null where the record does not say. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. */
             holder: string | null;
-            /** @description Of a pool: those that end first, up to ten, and expired permits last. The first is `holder`. */
+            /** @description The holders of the pool whose permits expire first, up to ten, and expired permits last. */
             holders?: components["schemas"]["PermitHolder"][];
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description Of a pool: how much they may weigh together, as this caller asked for it. Null for `exclusive`.
+             * @description The limit of the pool that this call names. Null for `exclusive`.
              */
             limit?: number | null;
             /**
              * Format: int64
-             * @description After a wait in line: how many of those are before this call, and one. Counted as `waiting`.
+             * @description After a wait in line: the position of the call, from 1. Counted as `waiting`.
              */
             place?: number;
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description After a wait in line: what to add to the same call, within five seconds, to keep the place. Without `ticket` there is no place to keep. */
+            /** @description After a wait in line: the fields to add to the same call. Send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1348,12 +1362,12 @@ export interface components {
             type: "urn:holdfast:error:LeaseHeld";
             /**
              * Format: int64
-             * @description Of a pool: how much all holders weigh together.
+             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
              */
             used?: number;
             /**
              * Format: int64
-             * @description After a wait in line: how many others are in line, counted up to 100. A lower bound while rows of 200 callers that gave up stand in line.
+             * @description After a wait in line: the number of other waiters, counted up to 100. A lower bound if 200 or more callers have given up within the last minute.
              */
             waiting?: number;
         } & {
@@ -1367,12 +1381,12 @@ export interface components {
         LeaseLost: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "LeaseLost";
-            /** @description Who holds the lease now. Null where nobody does, or the record does not say. */
+            /** @description The present holder. Null if no caller holds the key, or the record does not say. */
             holder: string | null;
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description How it was lost.
+             * @description How the caller lost it: by its own release, to another caller, by an operator, in a way that the record does not show, or by an end of its wait.
              * @enum {string}
              */
             reason: "released" | "taken" | "broken" | "unknown" | "cancelled";
@@ -1381,157 +1395,165 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:LeaseLost";
         };
-        /** @description A lease, with how many tasks and callers are in line for it. */
+        /** @description A lease with its line. A key without a record has this form too. */
         LeaseWithQueue: {
             /**
              * Format: date-time
-             * @description When it was granted.
+             * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
             /**
              * Format: date-time
-             * @description When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.
+             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
              */
             brokenAt: string | null;
-            /** @description The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`. */
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description What the holder left for others to see. Null where there is nothing. */
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution. */
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When it ends. Null where nobody holds it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the last grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
              */
             fence: number | null;
-            /** @description Whether the key has a record. If not, no caller has used the key, or none since the retention of its record has ended. */
+            /** @description False if no caller has used the key, or no caller has since the retention of its record ended. */
             hasRecord: boolean;
-            /** @description Who holds it, or held it last. Null where the record does not say. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
             holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @constant */
+            /**
+             * @description The kind of the key.
+             * @constant
+             */
             kind: "lease";
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost. */
             previous: components["schemas"]["PreviousHolder"] | null;
             /**
              * Format: int64
-             * @description How much of it was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number | null;
             /**
-             * @description Whether somebody holds the lease.
+             * @description Whether a caller holds the key. `free`: the key has no record of a release.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
              */
             ttlSeconds: number | null;
-            /** @description The oldest of those, where the caller asked for them. */
+            /** @description The oldest of those in line, if the request has `waiters`. */
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.
+             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.
              */
             waiting: number;
         };
         /** @description The record of a ledger. */
         Ledger: {
-            /** @description `name:branch`. */
+            /** @description The alias, as `name:branch`. */
             alias: string;
-            /** @description The part of the alias behind the colon. */
+            /** @description The part of the alias after the colon. */
             branch: string;
             commit: components["schemas"]["Pointer"];
             config: components["schemas"]["LedgerConfig"];
             index: components["schemas"]["Pointer"];
-            /** @constant */
+            /**
+             * @description The kind of the alias.
+             * @constant
+             */
             kind: "ledger";
-            /** @description Items that should be there and are not. The next write to such a concern restores it. */
+            /** @description Items of the record that are missing. The next write to such an item restores it. */
             missing?: ("config" | "head" | "index" | "meta" | "status")[];
             /** @description The part of the alias before the colon. */
             name: string;
             /**
-             * @description Another client made the record larger than an answer can be: long texts are cut, the rest is left out.
+             * @description A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.
              * @constant
              */
             oversized?: true;
-            /** @description Whether it is retired. It is still visible. */
+            /** @description True if the alias is retracted. A retracted alias stays visible. */
             retracted: boolean;
             status: components["schemas"]["Status"];
             /**
              * Format: date-time
-             * @description When any of its items was last written.
+             * @description When an item of the record was last written.
              */
             updatedAt: string;
         };
         /** @description The config of a ledger. */
         LedgerConfig: {
+            /** @description The content of the config of a ledger. */
             payload: components["schemas"]["LedgerConfigPayload"] | null;
             /**
              * Format: int64
-             * @description The version, which rises with every change.
+             * @description The version, which rises with each change.
              */
             v: number;
         };
-        /** @description What a ledger is configured with. */
+        /** @description The content of the config of a ledger. */
         LedgerConfigPayload: {
-            /** @description Where the default context is. */
+            /** @description Where the default context of the ledger is. */
             defaultContextAddress?: string;
-            /** @description Whatever the writer added. */
+            /** @description What the writer added. */
             extra?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first, or with `sort` `held` of the oldest permit. */
+        /** @description A key in a list. The row of a pool has, from `holder` to `data`, the permit that expires first, or with `sort` `held` the oldest permit. */
         ListedKey: {
             /**
              * Format: date-time
-             * @description When it was granted.
+             * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
             /**
              * Format: date-time
-             * @description When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.
+             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
              */
             brokenAt: string | null;
-            /** @description The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`. */
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description What the holder left for others to see. Null where there is nothing. */
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends. */
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution. */
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When it ends. Null where nobody holds it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of the last grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
              */
             fence: number | null;
-            /** @description Who holds it, or held it last. Null where the record does not say. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
             holder: string | null;
             /**
              * Format: int64
-             * @description The number of holders of a pool.
+             * @description The number of holders of the pool.
              */
             holders?: number;
-            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * @description The kind of the key.
@@ -1540,60 +1562,63 @@ export interface components {
             kind: "lease" | "pool";
             /**
              * Format: int64
-             * @description The limit that the last grant of a pool named. Null if no grant has named a limit.
+             * @description The limit that the last grant of the pool named. Null if no grant has named a limit.
              */
             limit?: number | null;
             /**
              * Format: int64
-             * @description How much of it was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number | null;
             /**
-             * @description Whether somebody holds the lease.
+             * @description Whether a caller holds the key. `free`: the key has no record of a release.
              * @enum {string}
              */
             state: "held" | "expired" | "released" | "free";
             /**
              * Format: double
-             * @description What each heartbeat extends it by, in seconds. Null where nobody holds it.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
              */
             ttlSeconds: number | null;
             /**
              * Format: int64
-             * @description The total weight of all holders of a pool, with expired holders whose room no caller has needed.
+             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
              */
             used?: number;
             /**
              * Format: int64
-             * @description Up to how many tasks and callers are in line: the record counts some that have left too. Reading the key counts the line itself.
+             * @description An upper bound of the number of tasks and calls in line, because the record counts some that have left. Read the key for the number in line.
              */
             waiting: number;
         };
-        /** @description Whether the caller may send a call. */
+        /** @description A call, and whether the caller may send it. */
         MayCall: {
-            /** @description Whether the caller may send it. Null where only IAM knows. */
+            /** @description Whether the caller may send the call. Null if IAM decides. */
             allowed: boolean | null;
             /** @description The `operationId` of the call. */
             operation: string;
-            /** @description The permission or scope that it needs. Null where every caller may send it. */
+            /** @description The permission or the scopes that the call needs. Null if every caller may send it. */
             permission: string | null;
-            /** @description Its method and path. */
+            /** @description The method and the path of the call. */
             route: string;
         };
-        /** @description Everything that stands under an alias. */
+        /** @description The record of an alias. */
         NameserviceRecord: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"];
-        /** @description The task or the call was not waiting. */
+        /** @description The task or the call was not in line. */
         NotCancelled: {
-            /** @constant */
+            /**
+             * @description The waiter was not in line.
+             * @constant
+             */
             cancelled: false;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description The waiter has its grant already, its task or call no longer waits, or there is no such ticket.
+             * @description The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.
              * @enum {string}
              */
             reason: "granted" | "gone" | "unknown";
-            /** @description The place in the queue that was asked for. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
         /** @description There is no such record. */
@@ -1602,14 +1627,14 @@ export interface components {
             alias?: string;
             /** @enum {string} */
             code: "NotFound";
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
             /**
-             * @description What the alias is.
+             * @description The kind of the alias.
              * @enum {string}
              */
             kind?: "ledger" | "graph_source";
-            /** @description The report. Null where the caller named none. */
+            /** @description The id of the report. Null if the caller named none. */
             reportId?: string | null;
             /** @description The upload that the commit names. */
             source?: string;
@@ -1618,49 +1643,56 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:NotFound";
         };
-        /** @description The caller did not hold the lease. That is no error, because releases stand in cleanup code. */
+        /** @description The caller did not hold the lease or the permit. That is no error, because programs release when they clean up. */
         NotReleased: {
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description Another caller has it, an operator broke it, or there is no trace of it.
+             * @description Another caller has the key, an operator broke the grant, or the record does not show the grant.
              * @enum {string}
              */
             reason: "taken" | "broken" | "unknown";
-            /** @constant */
+            /**
+             * @description The caller did not hold it.
+             * @constant
+             */
             released: false;
         };
-        /** @description There was no such request to withdraw. */
+        /** @description There was nothing to withdraw. */
         NotWithdrawn: {
-            /** @constant */
+            /**
+             * @description There was nothing to withdraw.
+             * @constant
+             */
             cancelled: false;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
-             * @description No call of the caller's waits by that request, and it has no lease, or no longer.
+             * @description No call of the request waits, and the request has no grant, or no longer.
              * @enum {string}
              */
             reason: "unknown";
-            /** @description The request. */
+            /** @description The id of one acquisition. */
             requestId: string;
         };
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
+            /** @description What the record is now: the lease of a key, or the value of an alias. Null if there is none. */
             actual?: components["schemas"]["Lease"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["SeenRecord"] | components["schemas"]["Retraction"] | null;
             /** @description The alias, as `name:branch`. */
             alias?: string;
             /** @enum {string} */
             code: "OutcomeUnknown";
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
-            /** @description The path of the commit. */
+            /** @description The key of the object in the bucket. */
             path?: string;
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description What to add to the same call. */
+            /** @description The fields to add to the same call. */
             retryWith: {
                 [key: string]: string;
             };
@@ -1669,43 +1701,43 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:OutcomeUnknown";
         };
-        /** @description A task that waits in the queue, or that the service has answered through Step Functions already. */
+        /** @description A task that waits in line, or that has its grant already. */
         Parked: {
-            /** @description Who waits. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description False where the task was notified at once, or is being notified by another call. */
+            /** @description False if the task was notified at once, or another call is notifying it. */
             parked: boolean;
-            /** @description The place in the queue. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
-        /** @description A commit that has begun and has not replaced what it found. Its writer may have died. */
+        /** @description A commit that has begun and has not replaced the object. Its writer may have exited. */
         PathInFlight: {
-            /** @description Null where another client writes. */
+            /** @description The id of one commit. Null for a foreign client. */
             commitId: string | null;
-            /** @description What it replaces, with its quotes. Null where it creates the object. */
+            /** @description The ETag that the commit replaces, with its quotes. Null if the commit creates the object. */
             expectedEtag: string | null;
             /**
              * Format: int64
-             * @description How often the state was contended.
+             * @description How often the state of the path was contended.
              */
             generation: number;
             /** @description The key of the object in the bucket. */
             path: string;
             /**
              * Format: int64
-             * @description What was left of its writer's time when the service answered. Null where another client writes.
+             * @description How much of the time of the writer was left when the service answered, in milliseconds. Null for a foreign client.
              */
             remainingMs: number | null;
             /**
              * Format: int64
-             * @description How long its writer may take, in milliseconds.
+             * @description How long the writer may take, in milliseconds.
              */
             timeoutMs: number | null;
             /**
              * Format: date-time
-             * @description When it began. Null where another client writes.
+             * @description When the commit began. Null for a foreign client.
              */
             writtenAt: string | null;
         };
@@ -1715,12 +1747,12 @@ export interface components {
             code: "PayloadTooLarge";
             /**
              * Format: int64
-             * @description The most bytes that it may have, where it has more.
+             * @description The limit in bytes, if the request exceeds it.
              */
             limitBytes?: number;
             /**
              * Format: int64
-             * @description The most values that it may hold, where it holds more.
+             * @description The limit of values, if the request exceeds it.
              */
             limitValues?: number;
             /** @enum {integer} */
@@ -1728,11 +1760,11 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:PayloadTooLarge";
         };
-        /** @description A permit as anybody sees it. */
+        /** @description A permit, as every reader sees it. */
         Permit: {
             /**
              * Format: date-time
-             * @description When it was granted.
+             * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
             /**
@@ -1740,114 +1772,117 @@ export interface components {
              * @description When the operator broke the permit. Null if `ending` is false.
              */
             brokenAt: string | null;
-            /** @description The operator: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator. */
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
             brokenBy: string | null;
-            /** @description What the holder left for others to see. Null where there is nothing. */
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
-            /** @description True if an operator broke the permit, which stays until its holder releases the permit or its ttl ends. */
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
             ending: boolean;
-            /** @description The ARN of the execution that holds the permit, or held the permit when that execution ended. Null if there is no such execution. */
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
             execution: string | null;
             /**
              * Format: date-time
-             * @description When it ends unless a heartbeat extends it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token of the permit.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number;
-            /** @description Who holds it, as the caller named itself. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
-            /** @description True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats. */
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
             inGrace: boolean;
             /**
-             * @description Of a permit: beside other holders, or alone.
+             * @description How a permit is held: together with other holders (`shared`), or alone (`exclusive`).
              * @enum {string}
              */
             mode: "shared" | "exclusive";
             /**
              * Format: int64
-             * @description How much of it was left when the service answered, in milliseconds.
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number;
             /**
-             * @description Whether its time is over. Until its place is needed, a heartbeat revives it.
+             * @description Whether the permit has expired. A heartbeat revives an expired permit, until another caller needs its room.
              * @enum {string}
              */
             state: "held" | "expired";
             /**
              * Format: double
-             * @description What each heartbeat extends it by, in seconds.
+             * @description By how much each heartbeat extends the lease or the permit, in seconds.
              */
             ttlSeconds: number;
             /**
              * Format: int64
-             * @description Of a permit: how much it weighs. 1,000,000 for one who has the key alone.
+             * @description How much of the limit the permit takes. 1,000,000 for `exclusive`.
              */
             weight: number;
         };
-        /** @description One of those who hold permits of a pool. */
+        /** @description A holder of a pool. */
         PermitHolder: {
             /**
              * Format: date-time
-             * @description When it ends unless a heartbeat extends it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
             expiresAt: string;
             /**
              * Format: int64
-             * @description The fencing token of the permit.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number;
-            /** @description Who holds it, as the caller named itself. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
             /**
-             * @description Of a permit: beside other holders, or alone.
+             * @description How a permit is held: together with other holders (`shared`), or alone (`exclusive`).
              * @enum {string}
              */
             mode: "shared" | "exclusive";
             /**
              * Format: int64
-             * @description Of a permit: how much it weighs. 1,000,000 for one who has the key alone.
+             * @description How much of the limit the permit takes. 1,000,000 for `exclusive`.
              */
             weight: number;
         };
-        /** @description What an alias points to: the head of its commits, or of its index. */
+        /** @description The head of the commits or of the index of an alias. */
         Pointer: {
-            /** @description Null while nothing has been published. */
+            /** @description Where the commit or the index is. Null before the first publish. */
             address: string | null;
             /**
              * Format: int64
-             * @description The watermark: a whole number that publishing only ever raises.
+             * @description The watermark: a whole number that only a repair lowers.
              */
             t: number;
         };
-        /** @description A pool as anybody sees it. */
+        /** @description A pool with its line. */
         Pool: {
-            /** @description Those that came first, first. */
+            /** @description The permits, in the order of their grants. */
             holders: components["schemas"]["Permit"][];
-            /** @description The name of the pool. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @constant */
+            /**
+             * @description The kind of the key.
+             * @constant
+             */
             kind: "pool";
             /**
              * Format: int64
-             * @description The limit that the last grant named. Null if no grant has named a limit.
+             * @description The limit that the last grant of the pool named. Null if no grant has named a limit.
              */
             limit: number | null;
             /** @description The holder whose grant named that limit. Null if the record does not say. */
             limitBy: string | null;
             /**
              * Format: int64
-             * @description The total weight of all holders of a pool, with expired holders whose room no caller has needed.
+             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
              */
             used: number;
-            /** @description The oldest of those, where the caller asked for them. */
+            /** @description The oldest of those in line, if the request has `waiters`. */
             waiters?: components["schemas"]["Waiter"][];
             /**
              * Format: int64
-             * @description How many tasks and callers are in line for a permit, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.
+             * @description The number of tasks and calls in line, counted up to 100, or with `waiters` up to `limit`. A lower bound if 200 or more callers have given up within the last minute.
              */
             waiting: number;
         };
@@ -1855,10 +1890,11 @@ export interface components {
         PreconditionFailed: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "PreconditionFailed";
-            /** @description What is there. Null where nothing is. */
+            /** @description The ETag of the object at the path. Null if there is no object. */
             etag: string | null;
+            /** @description The fence of an object: only commits with this key and a token at least as high replace the object. */
             fence?: components["schemas"]["Fence"] | null;
-            /** @description The path of the commit. */
+            /** @description The key of the object in the bucket. */
             path: string;
             /** @enum {integer} */
             status: 412;
@@ -1871,159 +1907,160 @@ export interface components {
              */
             code: "PreconditionFailed";
         };
-        /** @description Who had the lease before, and how that ended. Null where the record does not tell: there was none, it was a client of another make, or the answer to a first try was lost. */
+        /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost. */
         PreviousHolder: {
             /**
              * Format: date-time
-             * @description When it ended.
+             * @description When that grant ended.
              */
             at: string;
-            /** @description Of a broken lease: the operator that broke it, an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say. */
+            /** @description The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say. */
             by?: string;
             /**
-             * @description Its holder released it, its time was over, an operator broke it, or the execution that held it ended.
+             * @description How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended. `expired` also if an operator broke it with `wait` and the holder did not release it.
              * @enum {string}
              */
             ended: "released" | "expired" | "broken" | "executionEnded";
             /**
              * Format: int64
-             * @description The fencing token of that grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number;
-            /** @description Who had it, as that caller named itself. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
         };
         /** @description An error of the service, RFC 9457. Each code has fields of its own. */
         Problem: {
             /**
-             * @description What programs branch on.
+             * @description The code, for programs.
              * @enum {string}
              */
             code: "InvalidRequest" | "Forbidden" | "NotFound" | "LeaseHeld" | "WrongKind" | "CommitInProgress" | "Conflict" | "AlreadyExists" | "LeaseLost" | "PreconditionFailed" | "FenceRejected" | "PayloadTooLarge" | "QueueFull" | "Throttled" | "Unavailable" | "OutcomeUnknown";
-            /** @description What happened, in words. */
+            /** @description The reason, for people. */
             detail: string;
             /**
              * Format: int64
              * @description The HTTP status.
              */
             status: number;
-            /** @description What the code means, in words. */
+            /** @description The meaning of the code. */
             title: string;
-            /** @description The id of the request, to look up in the logs. */
+            /** @description The id of the Lambda request, also in the log line of the call. */
             traceId: string;
-            /** @description A URN of the code. */
+            /** @description The URN of the code. */
             type: string;
         };
-        /** @description Raises the commit head of a ledger. A lower `t` is stale and changes nothing. */
+        /** @description Raises the commit head of a ledger. A lower `t` is stale, and changes nothing. */
         PublishCommit: {
-            /** @description Where the commit or index is. */
+            /** @description Where the commit or the index is. */
             address: string;
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "publishCommit";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
             /**
              * Format: int64
-             * @description Its watermark.
+             * @description The watermark, a whole number.
              */
             t: number;
         };
-        /** @description What a publish came to. */
+        /** @description The outcome of a publish. */
         Published: {
-            /** @description `name:branch`. */
+            /** @description The alias, as `name:branch`. */
             alias: string;
-            /** @description Whether this call created the alias. */
+            /** @description True if this call created the alias. */
             created: boolean;
+            /** @description The value that the operation is for, as it is now: the record of a new alias, otherwise the ref, the status, the config or the retraction. */
             current: components["schemas"]["Ledger"] | components["schemas"]["GraphSource"] | components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["Retracted"];
             /**
-             * @description `stale`: something newer stands there, and nothing was written.
+             * @description `stale`: the alias has a newer value, and nothing was written.
              * @enum {string}
              */
             outcome: "updated" | "stale";
-            /** @description Whether an earlier try of this call had landed. */
+            /** @description True if an earlier try of this call took effect. */
             repeated: boolean;
         };
         /** @description Creates a graph source, or replaces its definition. */
         PublishGraphSource: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description Its config: any JSON up to 4 KiB, or a string that is JSON. */
+            /** @description The config: any JSON up to 4 KiB, or a string that is JSON. */
             config: unknown;
-            /** @description The aliases that it is made from. */
+            /** @description The aliases from which the graph source is made. */
             dependencies: string[];
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "publishGraphSource";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
-            /** @description What kind of graph source it is. */
+            /** @description The type of the graph source. */
             sourceType: string;
         };
         /** @description Raises the index of a graph source. */
         PublishGraphSourceIndex: {
-            /** @description Where the commit or index is. */
+            /** @description Where the commit or the index is. */
             address: string;
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "publishGraphSourceIndex";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
             /**
              * Format: int64
-             * @description Its watermark.
+             * @description The watermark, a whole number.
              */
             t: number;
         };
         /** @description Raises the index of a ledger. */
         PublishIndex: {
-            /** @description Where the commit or index is. */
+            /** @description Where the commit or the index is. */
             address: string;
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description Whether an index at the same `t` is replaced.
+             * @description If true, replaces an index at the same `t`.
              * @default false
              */
             allowEqual?: boolean;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "publishIndex";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
             /**
              * Format: int64
-             * @description Its watermark.
+             * @description The watermark, a whole number.
              */
             t: number;
         };
-        /** @description Every write of the nameservice, by `op`. */
+        /** @description A write of the nameservice, by the operation `op`. */
         PublishRequest: components["schemas"]["InitLedger"] | components["schemas"]["PublishCommit"] | components["schemas"]["PublishIndex"] | components["schemas"]["Retract"] | components["schemas"]["CompareAndSetRef"] | components["schemas"]["FastForwardCommit"] | components["schemas"]["PushStatus"] | components["schemas"]["PushConfig"] | components["schemas"]["PublishGraphSource"] | components["schemas"]["PublishGraphSourceIndex"] | components["schemas"]["RetractGraphSource"];
         /** @description Deletes all items of a retracted alias. */
         Purge: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What the caller saw, and what must still stand there. Null where items stand under the alias that make no record. */
+            /** @description The value that the caller saw, which the alias must still have. Null if the items of the alias make no record. */
             expected: {
                 /** @description The commit ref of a ledger. */
                 commit?: {
-                    /** @description Where the commit or index is. */
+                    /** @description Where the commit or the index is. */
                     address: string | null;
                     /**
                      * Format: int64
-                     * @description Its watermark.
+                     * @description The watermark, a whole number.
                      */
                     t: number;
                 };
@@ -2037,11 +2074,11 @@ export interface components {
                 };
                 /** @description The index ref. */
                 index: {
-                    /** @description Where the commit or index is. */
+                    /** @description Where the commit or the index is. */
                     address: string | null;
                     /**
                      * Format: int64
-                     * @description Its watermark.
+                     * @description The watermark, a whole number.
                      */
                     t: number;
                 };
@@ -2052,7 +2089,7 @@ export interface components {
                 kind: "ledger" | "graph_source";
                 /** @description The status. */
                 status: {
-                    /** @description One word for the state. */
+                    /** @description The state, in one word. */
                     state: string;
                     /**
                      * Format: int64
@@ -2062,18 +2099,18 @@ export interface components {
                 };
             } | null;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "purge";
-            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
+            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
             requestId?: string;
         };
-        /** @description Sets the config of a ledger where its version is as expected. */
+        /** @description Sets the config of a ledger, if its version is as expected. */
         PushConfig: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What must stand there. */
+            /** @description The config that the ledger must have. */
             expected: {
                 /**
                  * Format: int64
@@ -2081,7 +2118,7 @@ export interface components {
                  */
                 v: number;
             };
-            /** @description What to set it to. The version must rise. */
+            /** @description The config to set. The version must rise. */
             next: {
                 /** @description The content. Null empties the config. */
                 payload: {
@@ -2099,20 +2136,20 @@ export interface components {
                 v: number;
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "pushConfig";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
         };
-        /** @description Sets the status where state and version are as expected. */
+        /** @description Sets the status, if its state and version are as expected. */
         PushStatus: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What must stand there. */
+            /** @description The status that the alias must have. */
             expected: {
-                /** @description One word for the state. */
+                /** @description The state, in one word. */
                 state: string;
                 /**
                  * Format: int64
@@ -2120,13 +2157,13 @@ export interface components {
                  */
                 v: number;
             };
-            /** @description What to set it to. The version must rise. */
+            /** @description The status to set. The version must rise. */
             next: {
                 /** @description Any JSON object up to 4 KiB. */
                 extra?: {
                     [key: string]: unknown;
                 };
-                /** @description One word for the state. */
+                /** @description The state, in one word. */
                 state: string;
                 /**
                  * Format: int64
@@ -2135,22 +2172,22 @@ export interface components {
                 v: number;
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "pushStatus";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
         };
         /** @description Too many tasks and callers wait. */
         QueueFull: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "QueueFull";
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * Format: int64
-             * @description Its value.
+             * @description The value of that parameter.
              */
             limit: number;
             /**
@@ -2160,7 +2197,7 @@ export interface components {
             quota: "maxWaitersPerKey" | "maxWaitersPerNamespace";
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
             /** @enum {integer} */
@@ -2174,124 +2211,128 @@ export interface components {
              */
             code: "QueueFull";
         };
-        /** @description A page of records. It may be empty and still have a cursor. */
+        /** @description A page of records. A page may be empty and still have a cursor. */
         RecordPage: {
-            /** @description Passed as `cursor`, it gets the next page. Null on the last page. */
+            /** @description The `cursor` of the next page. Null on the last page. */
             nextCursor: string | null;
-            /** @description By kind, and then by alias. */
+            /** @description The records, by kind and then by alias. */
             records: components["schemas"]["NameserviceRecord"][];
         };
-        /** @description The lease is free, or the next in the queue holds it. */
+        /** @description The lease or the permit has ended, and the next waiter has its grant. */
         Released: {
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @constant */
+            /**
+             * @description The caller held it.
+             * @constant
+             */
             released: true;
         };
-        /** @description Gives a lease back. */
+        /** @description Releases a lease or a permit. */
         ReleaseRequest: {
-            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The `leaseId` of the grant. */
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. As `acquire` answered it. */
             leaseId: string;
         };
-        /** @description What a repair came to. */
+        /** @description The outcome of a repair. */
         Repaired: {
-            /** @description `name:branch`. */
+            /** @description The alias, as `name:branch`. */
             alias: string;
+            /** @description The value that the operation is for, as it is now. Null after a purge. */
             current: components["schemas"]["Pointer"] | components["schemas"]["Status"] | components["schemas"]["LedgerConfig"] | components["schemas"]["Unretracted"] | null;
             /**
              * @description The operation.
              * @enum {string}
              */
             op: "resetRef" | "resetStatus" | "resetConfig" | "unretract" | "purge";
-            /** @description Whether an earlier try of this call had landed. */
+            /** @description True if an earlier try of this call took effect. */
             repeated: boolean;
         };
-        /** @description What publishing cannot do, by `op`. */
+        /** @description A repair, by the operation `op`. */
         RepairRequest: components["schemas"]["ResetRef"] | components["schemas"]["ResetStatus"] | components["schemas"]["ResetConfig"] | components["schemas"]["Unretract"] | components["schemas"]["Purge"];
         /** @description A report, complete or stopped. */
         Report: {
-            /** @description Whether the event bus has the event of every complete report. */
+            /** @description True if the event of each complete report has reached the event bus. */
             announced: boolean;
-            /** @description Whether everything was scanned. */
+            /** @description True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
              * Format: date-time
-             * @description When it was complete. Null until then.
+             * @description When the report was complete. Null until then.
              */
             finishedAt: string | null;
-            /** @description How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+            /** @description The namespaces with the most held leases and permits, up to 100. On a route of a namespace, only that namespace. */
             heldByNamespace: components["schemas"]["HeldLeases"][];
-            /** @description Where the rows are, as newline-delimited JSON. */
+            /** @description Where the rows are in S3, as newline-delimited JSON. */
             location: string;
             /**
              * Format: int64
-             * @description How many of the expired rows the TTL of DynamoDB can never delete.
+             * @description The number of expired rows that the TTL of DynamoDB can never delete.
              */
             neverDeletable: number;
             /**
              * Format: double
-             * @description What DynamoDB charged for it, in read units.
+             * @description The read units that DynamoDB charged.
              */
             readUnits: number;
-            /** @description Names the report. */
+            /** @description The id of the report. */
             reportId: string;
             /**
              * Format: int64
-             * @description How many rows and objects it looked at.
+             * @description The number of rows and objects that the report has read.
              */
             scanned: number;
             /**
              * Format: date-time
-             * @description When the report began. It may have gone on over several runs.
+             * @description When the report began. A report may take several runs.
              */
             startedAt: string;
             /**
-             * @description Why it is not complete. The next run goes on with it. Null where it is.
+             * @description Why the report is not complete. The next run continues the report, unless `finishedAt` is set: then only the count of a namespace is cut short. Null if the report is complete.
              * @enum {string|null}
              */
             stoppedBy: "time" | "Throttled" | null;
         };
         /** @description A report with a page of its rows. A page of one kind may be empty and still have a cursor. */
         ReportPage: {
-            /** @description Whether everything was scanned. */
+            /** @description True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted. */
             complete: boolean;
             expired: components["schemas"]["ExpiredTallies"];
             /**
              * Format: date-time
-             * @description When it was complete. Null until then.
+             * @description When the report was complete. Null until then.
              */
             finishedAt: string | null;
-            /** @description How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own. */
+            /** @description The namespaces with the most held leases and permits, up to 100. On a route of a namespace, only that namespace. */
             heldByNamespace: components["schemas"]["HeldLeases"][];
-            /** @description Where the rows are, as newline-delimited JSON. */
+            /** @description Where the rows are in S3, as newline-delimited JSON. */
             location: string;
             /**
              * Format: int64
-             * @description How many of the expired rows the TTL of DynamoDB can never delete.
+             * @description The number of expired rows that the TTL of DynamoDB can never delete.
              */
             neverDeletable: number;
-            /** @description Passed as `cursor`, it goes on from here. Null at the end. */
+            /** @description The `cursor` of the next page. Null on the last page. */
             nextCursor: string | null;
             /**
              * Format: double
-             * @description What DynamoDB charged for it, in read units.
+             * @description The read units that DynamoDB charged.
              */
             readUnits: number;
-            /** @description Names the report. */
+            /** @description The id of the report. */
             reportId: string;
-            /** @description In the order in which they were found. */
+            /** @description The records, in the order in which the report found them. */
             rows: components["schemas"]["ExpiredRecord"][];
             /**
              * Format: int64
-             * @description How many rows and objects it looked at.
+             * @description The number of rows and objects that the report has read.
              */
             scanned: number;
             /**
              * Format: date-time
-             * @description When the report began. It may have gone on over several runs.
+             * @description When the report began. A report may take several runs.
              */
             startedAt: string;
         };
@@ -2299,9 +2340,9 @@ export interface components {
         ReportRequest: Record<string, never>;
         /** @description Sets the config of a ledger to the same version or a lower one. */
         ResetConfig: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What the caller saw, and what must still stand there. */
+            /** @description The value that the caller saw, which the alias must still have. */
             expected: {
                 /**
                  * Format: int64
@@ -2309,7 +2350,7 @@ export interface components {
                  */
                 v: number;
             };
-            /** @description What to set it to. The version must not rise. */
+            /** @description The value to set. The version must not rise. */
             next: {
                 /** @description The content. Null empties the config. */
                 payload: {
@@ -2327,18 +2368,18 @@ export interface components {
                 v: number;
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "resetConfig";
-            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
+            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
             requestId?: string;
         };
         /** @description Replaces or lifts the fence of an object that an administrator has seen. */
         ResetFenceRequest: {
-            /** @description Names this reset, so that a repeat is answered with what became of it. Without `=?`. */
+            /** @description The id of this reset: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`. */
             commitId?: string;
-            /** @description Exactly this must be the fence of the object. */
+            /** @description The fence that the object must have. */
             expectedFence: {
                 /** @description The key of the lease. */
                 key: string;
@@ -2348,70 +2389,70 @@ export interface components {
                  */
                 token: number;
             };
-            /** @description What commits must carry from then on. Null lifts the fence. */
+            /** @description The fence that commits need from then on. Null lifts the fence. */
             fence: {
                 /** @description The key of the lease. */
                 key: string;
                 /**
                  * Format: int64
-                 * @description The lowest token that may write the object. At most a day ahead of the clock in milliseconds.
+                 * @description The lowest token that may write the object. At most a day ahead of the clock, in milliseconds.
                  */
                 token: number;
             } | null;
-            /** @description Exactly this ETag must be there. */
+            /** @description The ETag that the object must have. */
             ifMatch: string;
             /** @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/. */
             path: string;
             /**
-             * @description How long to wait for the commit record of another client, in seconds.
+             * @description How long to wait for a commit of a foreign client, in seconds.
              * @default 0
              */
             waitSeconds?: number;
         };
         /** @description Sets a ref to the same `t` or a lower one. */
         ResetRef: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What the caller saw, and what must still stand there. */
+            /** @description The value that the caller saw, which the alias must still have. */
             expected: {
-                /** @description Where the commit or index is. */
+                /** @description Where the commit or the index is. */
                 address: string | null;
                 /**
                  * Format: int64
-                 * @description Its watermark.
+                 * @description The watermark, a whole number.
                  */
                 t: number;
             };
-            /** @description What to set it to. The address is null, and `t` is 0, for a ref that points to nothing. */
+            /** @description The ref to set. For a ref that points to nothing, the address is null and `t` is 0. */
             next: {
-                /** @description Where the commit or index is. */
+                /** @description Where the commit or the index is. */
                 address: string | null;
                 /**
                  * Format: int64
-                 * @description Its watermark.
+                 * @description The watermark, a whole number.
                  */
                 t: number;
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "resetRef";
             /**
-             * @description Which of the two pointers.
+             * @description The ref: the head of the commits, or of the index.
              * @enum {string}
              */
             ref: "commit" | "index";
-            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
+            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
             requestId?: string;
         };
         /** @description Sets the status to the same version or a lower one. */
         ResetStatus: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What the caller saw, and what must still stand there. */
+            /** @description The value that the caller saw, which the alias must still have. */
             expected: {
-                /** @description One word for the state. */
+                /** @description The state, in one word. */
                 state: string;
                 /**
                  * Format: int64
@@ -2419,13 +2460,13 @@ export interface components {
                  */
                 v: number;
             };
-            /** @description What to set it to. The version must not rise. */
+            /** @description The value to set. The version must not rise. */
             next: {
                 /** @description Any JSON object up to 4 KiB. */
                 extra?: {
                     [key: string]: unknown;
                 };
-                /** @description One word for the state. */
+                /** @description The state, in one word. */
                 state: string;
                 /**
                  * Format: int64
@@ -2434,54 +2475,58 @@ export interface components {
                 v: number;
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "resetStatus";
-            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
+            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
             requestId?: string;
         };
-        /** @description Retires a ledger. It stays visible. */
+        /** @description Retracts a ledger. The ledger stays visible. */
         Retract: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "retract";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
         };
-        /** @description The ledger or graph source is retired. */
+        /** @description The ledger or the graph source is retracted. */
         Retracted: {
-            /** @constant */
+            /**
+             * @description The alias is retracted.
+             * @constant
+             */
             retracted: true;
         };
-        /** @description Retires a graph source. */
+        /** @description Retracts a graph source. */
         RetractGraphSource: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "retractGraphSource";
-            /** @description Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8. */
+            /** @description The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing. */
             requestId?: string;
         };
-        /** @description Whether a ledger or graph source is retired. */
+        /** @description Whether a ledger or a graph source is retracted. */
         Retraction: {
-            /** @description Whether it is. */
+            /** @description True if the alias is retracted. */
             retracted: boolean;
         };
-        /** @description What stands under an alias, as far as a purge expects it. */
+        /** @description The part of a record that a purge compares. */
         SeenRecord: {
             commit?: components["schemas"]["Pointer"];
+            /** @description The config. */
             config: {
                 /**
                  * Format: int64
-                 * @description Its version.
+                 * @description The version.
                  */
                 v: number;
             };
@@ -2491,100 +2536,104 @@ export interface components {
              * @enum {string}
              */
             kind: "ledger" | "graph_source";
-            /** @description Whether it is retired: only then it can be purged. */
+            /** @description True if the alias is retracted. Only a retracted alias can be purged. */
             retracted: boolean;
+            /** @description The status. */
             status: {
-                /** @description For example `ready`. */
+                /** @description The state, such as `ready`. */
                 state: string;
                 /**
                  * Format: int64
-                 * @description Its version.
+                 * @description The version.
                  */
                 v: number;
             };
         };
-        /** @description What was left alone. */
+        /** @description The records that were spared. */
         Spared: {
+            /** @description The number of records, by the reason for sparing them. */
             by: {
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 ageUnknown?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 changed?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 fenceAhead?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 gone?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 leftToQueue?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 neverDeletable?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 partOfRecord?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 tooYoung?: number;
                 /**
                  * Format: int64
-                 * @description How many for that reason.
+                 * @description The number of records, by the reason for sparing them.
                  */
                 unrecognisable?: number;
             };
             /**
              * Format: int64
-             * @description How many.
+             * @description The number of records.
              */
             count: number;
-            /** @description The first hundred. */
+            /** @description The first 100 records. */
             records: components["schemas"]["CleanedRecord"][];
         };
-        /** @description What a ledger or graph source is doing. */
+        /** @description The status of a ledger or a graph source. */
         Status: {
-            /** @description Whatever the writer added. */
+            /** @description What the writer added. */
             extra: {
                 [key: string]: unknown;
             };
-            /** @description For example `ready`. */
+            /** @description The state, such as `ready`. */
             state: string;
             /**
              * Format: int64
-             * @description The version, which rises with every change.
+             * @description The version, which rises with each change.
              */
             v: number;
         };
-        /** @description What is at a path. All fields of the object are null where nothing is there. */
+        /** @description The object at a path. All its fields are null if there is no object. */
         StoredObject: {
-            /** @description The commit that wrote the object. Null where another client wrote it. */
+            /** @description The id of the commit that wrote the object. Null if a foreign client wrote it. */
             commitId: string | null;
             /** @description The media type. */
             contentType: string | null;
-            /** @description With its quotes. */
+            /** @description The ETag, with its quotes. */
             etag: string | null;
+            /** @description The fence of an object: only commits with this key and a token at least as high replace the object. */
             fence: components["schemas"]["Fence"] | null;
+            /** @description A commit that has begun and has not replaced the object. Its writer may have exited. */
             inFlight: components["schemas"]["CommitInFlight"] | null;
-            /** @description What callers put on the object. */
+            /** @description The metadata that callers put on the object. */
             metadata: {
                 [key: string]: string;
             } | null;
@@ -2592,10 +2641,10 @@ export interface components {
             path: string;
             /**
              * Format: int64
-             * @description In bytes.
+             * @description The size in bytes.
              */
             size: number | null;
-            /** @description In a bucket that keeps versions. */
+            /** @description The version of the object, in a bucket with versions. */
             versionId: string | null;
         };
         /** @description The store is throttling requests. */
@@ -2604,10 +2653,10 @@ export interface components {
             code: "Throttled";
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place. */
+            /** @description Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -2626,14 +2675,14 @@ export interface components {
         Unavailable: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "Unavailable";
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs?: number;
-            /** @description Of a call that stood in line: what to add to the same call, which finds what it was granted meanwhile, or keeps the place. */
+            /** @description Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -2642,11 +2691,11 @@ export interface components {
             /** @enum {string} */
             type: "urn:holdfast:error:Unavailable";
         };
-        /** @description Takes a retraction back. */
+        /** @description Ends a retraction. */
         Unretract: {
-            /** @description `name:branch`. A name alone means its branch `main`. */
+            /** @description The alias, as `name:branch`. A name alone means its branch `main`. */
             alias: string;
-            /** @description What the caller saw, and what must still stand there. */
+            /** @description The value that the caller saw, which the alias must still have. */
             expected: {
                 /**
                  * @description The kind of the alias.
@@ -2655,59 +2704,62 @@ export interface components {
                 kind: "ledger" | "graph_source";
             };
             /**
-             * @description What to do. (enum property replaced by openapi-typescript)
+             * @description The operation. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "unretract";
-            /** @description Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8. */
+            /** @description The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations. */
             requestId?: string;
         };
-        /** @description The ledger or graph source is in use again. */
+        /** @description The ledger or the graph source is not retracted. */
         Unretracted: {
-            /** @constant */
+            /**
+             * @description The alias is not retracted.
+             * @constant
+             */
             retracted: false;
         };
-        /** @description Where to put what a commit then names as its source. */
+        /** @description Where to send the bytes that a commit then names as its source. */
         Upload: {
             /**
              * Format: date-time
-             * @description When the URL ends. An upload under way then goes on.
+             * @description When the URL expires. An upload that has begun goes on.
              */
             expiresAt: string;
-            /** @description To send along. They are part of the signature. */
+            /** @description The headers of the upload. They are part of the signature. */
             headers: {
                 [key: string]: string;
             };
             /**
-             * @description How to send them.
+             * @description The method of the upload.
              * @constant
              */
             method: "PUT";
-            /** @description Names the upload as the `source` of a commit. */
+            /** @description The id of the upload, for `source` of a commit. */
             uploadId: string;
-            /** @description Where to send the bytes. It is signed. */
+            /** @description The signed URL for the bytes. */
             url: string;
         };
-        /** @description Reserves a place for an upload. */
+        /** @description Stages an upload. */
         UploadRequest: {
-            /** @description The media type. It becomes part of the signature. */
+            /** @description The media type, which becomes part of the signature. */
             contentType?: string;
             /**
              * Format: int64
-             * @description How many bytes it will have. It becomes part of the signature.
+             * @description The size in bytes, which becomes part of the signature.
              */
             sizeBytes?: number;
         };
-        /** @description A task or a call in line for a lease. */
+        /** @description A task or a call in line. */
         Waiter: {
             /**
              * Format: date-time
-             * @description When its wait ends with LeaseHeld. Of a caller: the wait of the present call. The client asks again then for as long as its own caller wants to wait, so the deadline of a caller does not say when it gives up.
+             * @description When the wait ends with `LeaseHeld`. For a call, when the present call ends: its program may ask again.
              */
             deadline: string;
-            /** @description The ARN of the execution that would hold the lease. */
+            /** @description The ARN of the execution that would hold the lease or the permit. */
             execution: string | null;
-            /** @description Who waits. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
             /**
              * @description A parked task, or a call of `acquire` that waits.
@@ -2716,46 +2768,49 @@ export interface components {
             kind: "task" | "caller";
             /**
              * Format: date-time
-             * @description Since when it waits. A caller that asks again in time keeps its ticket, and so this instant.
+             * @description When the wait began. A call that keeps its position keeps this instant.
              */
             parkedAt: string;
-            /** @description Its place in the queue. Tickets sort by age. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. */
             ticket: string;
         };
-        /** @description How the service knows its caller. */
+        /** @description The authenticated caller. */
         Whoami: {
             /**
-             * @description What let the caller in: IAM, a JWT, the permission to invoke the function, or nothing (`npm start`).
+             * @description How the caller was authorized: by IAM, by a JWT, by the permission to invoke the function, or not at all (`npm start`).
              * @enum {string}
              */
             authorizedBy: "iam" | "jwt" | "lambda" | "nobody";
             /** @description Every call of the API. */
             calls: components["schemas"]["MayCall"][];
-            /** @description The namespaces that the caller may name: those of its token. Null where only IAM knows. */
+            /** @description The namespaces of the token of the caller, or of the alias that a task invokes. Otherwise null. */
             namespaces: string[] | null;
-            /** @description The ARN that IAM gives the caller, or the subject of its token. Null where there is none. */
+            /** @description The ARN that IAM gives the caller, or the subject of its token. Null without either. */
             principal: string | null;
             /** @description The version of the deployment. */
             version: string;
         };
-        /** @description No call of the request that was in line holds the lease any more. */
+        /** @description No call of the request is in line, and no call that was in line holds the key. */
         Withdrawn: {
-            /** @constant */
+            /**
+             * @description The request is withdrawn.
+             * @constant
+             */
             cancelled: true;
-            /** @description The name of the resource. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The request. */
+            /** @description The id of one acquisition. */
             requestId: string;
         };
-        /** @description Withdraws a call that waits for a lease or a permit, or what it got. */
+        /** @description Withdraws a request of the caller that waits, or its grant. */
         WithdrawRequest: {
-            /** @description The `holder` of the acquisition, as it was sent to `acquire`. */
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. As it was sent to `acquire`. */
             holder: string;
-            /** @description The name of the resource: any text up to 1,024 bytes of UTF-8. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
-            /** @description The `requestId` of the acquisition, as it was sent to `acquire`. */
+            /** @description The id of one acquisition. As it was sent to `acquire`. */
             requestId: string;
-            /** @description The place of the call in line, from `retryWith`: withdraws that place without a read of the whole line, and what it got. Leave `ticket` out if a response to another call of the request was lost, because that call may have a place too. */
+            /** @description The id of a waiter in the line. Tickets sort by arrival. With the ticket of `retryWith`, Holdfast does not read the whole line. Leave it out if a response to another call of the request was lost, because that call may have its own position. */
             ticket?: string;
         };
         /** @description The key is used as the other kind. */
@@ -2764,19 +2819,19 @@ export interface components {
             code: "WrongKind";
             /**
              * Format: date-time
-             * @description When that grant ends, unless its holder extends it.
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
              */
             expiresAt: string | null;
             /**
              * Format: int64
-             * @description The fencing token of that grant.
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
              */
             fence: number | null;
-            /** @description The holder whose grant ends first. Null if the record does not say. */
+            /** @description The holder whose grant expires first. Null if the record does not say. */
             holder: string | null;
-            /** @description Of a pool: the holders whose permits end first, up to ten, and expired permits last. */
+            /** @description The holders of the pool whose permits expire first, up to ten, and expired permits last. */
             holders?: components["schemas"]["PermitHolder"][];
-            /** @description The key. */
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
              * @description The kind of the key.
@@ -2785,12 +2840,12 @@ export interface components {
             kind: "lease" | "pool";
             /**
              * Format: int64
-             * @description The limit that the last grant of a pool named. Null if no grant has named a limit.
+             * @description The limit that the last grant of the pool named. Null if no grant has named a limit.
              */
             limit?: number | null;
             /**
              * Format: int64
-             * @description After how many milliseconds a retry may succeed.
+             * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
             /** @enum {integer} */
@@ -2799,7 +2854,7 @@ export interface components {
             type: "urn:holdfast:error:WrongKind";
             /**
              * Format: int64
-             * @description The total weight of all holders of a pool.
+             * @description The total weight of all holders of the pool, with expired holders whose room no caller has needed.
              */
             used?: number;
         } & {
@@ -2914,7 +2969,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description This document. */
+            /** @description The document. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -2942,7 +2997,7 @@ export interface operations {
             query: {
                 /**
                  * @description The key of the object: 1 to 1,024 bytes of UTF-8, with no empty segment, no segment '.' or '..', and not under .holdfast/.
-                 * @example log/00042.json
+                 * @example data/part-0
                  */
                 path: string;
             };
@@ -2952,7 +3007,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description What is there. */
+            /** @description The object, or null fields if there is none. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -2986,7 +3041,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The commit had landed before. */
+            /** @description The object was committed by an earlier try. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -2998,7 +3053,7 @@ export interface operations {
                     "application/json": components["schemas"]["Commit"];
                 };
             };
-            /** @description The commit has landed. */
+            /** @description The object is committed. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3069,10 +3124,10 @@ export interface operations {
             query?: {
                 /** @description The `nextCursor` of the page before. */
                 cursor?: string;
-                /** @description How many to list. 100 where it is not given. */
+                /** @description The number of rows to list. Without it, 100. */
                 limit?: number;
                 /**
-                 * @description Only paths that begin so.
+                 * @description Only paths that begin with this text.
                  * @example log/
                  */
                 prefix?: string;
@@ -3083,7 +3138,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of them. */
+            /** @description A page of commits. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3183,9 +3238,9 @@ export interface operations {
                  * @example abandonedLease
                  */
                 kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
-                /** @description How many to list. 100 where it is not given. */
+                /** @description The number of rows to list. Without it, 100. */
                 limit?: number;
-                /** @description The report. The last complete one where it is not given. */
+                /** @description The id of the report. Without it, the last complete report. */
                 reportId?: string;
             };
             header?: never;
@@ -3238,7 +3293,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What was deleted and what was spared. */
+            /** @description What was deleted, and what was spared. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3295,7 +3350,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A report that stopped in time; the next call goes on with it. */
+            /** @description A report that stopped before its end. The next call goes on with the report. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3372,7 +3427,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It answers. */
+            /** @description The deployment answers. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3398,24 +3453,27 @@ export interface operations {
             query?: {
                 /** @description The `nextCursor` of the page before. Not with `key`. */
                 cursor?: string;
-                /** @description Only keys of this holder. The row of a pool then shows a permit of this holder. Not with `key`. */
+                /** @description Only keys of this holder. The row of a pool shows a permit of this holder. Not with `key`. */
                 holder?: string;
                 /**
-                 * @description The name of the resource: any text up to 1,024 bytes of UTF-8. Without a key the answer is a page of all keys.
+                 * @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. Without a key, the answer is a page of keys.
                  * @example nightly-report
                  */
                 key?: string;
                 /** @description Only keys of this kind. Not with `key`. */
                 kind?: "lease" | "pool";
-                /** @description How many to list. 100 where it is not given. With `key`: of those in line, and only with `waiters`. */
+                /** @description The number of rows to list. Without it, 100. With `key`, the number of waiters to list, and only with `waiters`. */
                 limit?: number;
-                /** @description Only keys that begin so. Not with `key`. */
+                /** @description Only keys that begin with this text. Not with `key`. */
                 prefix?: string;
-                /** @description Sorts by key, by the expiry that comes first (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). Each page then costs a read of the whole table. Not with `key`. */
+                /** @description The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`. */
                 sort?: "key" | "expiry" | "held" | "waiting";
-                /** @description Only keys in this state. A pool is held while at least one permit has time left. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
+                /** @description Only keys in this state. A pool is held if at least one permit has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`. */
                 state?: "held" | "expired" | "released" | "free" | "active";
-                /** @description With `key`: whether to list the tasks and callers in line for it, the oldest first. */
+                /**
+                 * @description True to list the tasks and calls in line, the oldest first. Needs `key`.
+                 * @example true
+                 */
                 waiters?: boolean;
             };
             header?: never;
@@ -3458,7 +3516,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The caller holds the lease by an earlier try of this request. */
+            /** @description The request had its grant before. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3470,7 +3528,7 @@ export interface operations {
                     "application/json": components["schemas"]["AcquiredGrant"];
                 };
             };
-            /** @description The caller holds the lease, or its task is parked. */
+            /** @description The caller has its grant, or its task is parked. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3551,7 +3609,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The lease or the permit has ended, or is ending. */
+            /** @description The grant has ended, or is ending. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3618,7 +3676,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether it waited. */
+            /** @description Whether the task or the call was in line. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3665,7 +3723,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The caller still holds the lease. */
+            /** @description The caller still holds the lease or the permit. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3722,7 +3780,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether the caller held the lease. */
+            /** @description Whether the caller held the lease or the permit. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3769,7 +3827,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Whether there was something to withdraw. */
+            /** @description Whether the request waited or had a grant. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3807,7 +3865,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description `name:branch`, or a name alone for its branch `main`. Without it the answer is a page of all records.
+                 * @description The alias, as `name:branch`. A name alone means its branch `main`. Without an alias, the answer is a page of records.
                  * @example books
                  */
                 alias?: string;
@@ -3815,9 +3873,9 @@ export interface operations {
                 cursor?: string;
                 /** @description Only records of this kind. Not with `alias`. */
                 kind?: "ledger" | "graph_source";
-                /** @description How many to list. 100 where it is not given. Not with `alias`. */
+                /** @description The number of rows to list. Without it, 100. Not with `alias`. */
                 limit?: number;
-                /** @description Only aliases that begin so. Not with `alias`. */
+                /** @description Only aliases that begin with this text. Not with `alias`. */
                 prefix?: string;
             };
             header?: never;
@@ -3870,7 +3928,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description What stands under the alias now. */
+            /** @description The alias is up to date. */
             200: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -3882,7 +3940,7 @@ export interface operations {
                     "application/json": components["schemas"]["Published"];
                 };
             };
-            /** @description The alias exists now. */
+            /** @description This call created the alias. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */
@@ -4016,7 +4074,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Where to upload. */
+            /** @description Where to send the bytes. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */

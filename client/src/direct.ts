@@ -70,7 +70,9 @@ export function directTransport(options: DirectOptions): Transport {
     const startedAt = systemClock.now();
     const timeLeftMs = () => (signal.aborted ? 0 : timeoutMs - (systemClock.now() - startedAt));
     try {
-      const request = namespace === undefined ? payload : namesIn(payload, names, namespace);
+      // Undefined fields are left out, as JSON leaves them out, before the names decide what the call may see.
+      const sent: unknown = JSON.parse(JSON.stringify(payload));
+      const request = namespace === undefined ? sent : namesIn(sent, names, namespace);
       return told(await call(request, { signal, timeLeftMs, namespace }));
     } catch (error) {
       if (!(error instanceof DomainError)) throw unreachable((error as Error).message, error); // perhaps it was sent
@@ -113,10 +115,9 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
   };
 }
 
-/** Undefined fields are left out, as JSON leaves them out. */
 function checked<Input>(schema: z.ZodMiniType<Input>, run: (input: Input, call: Call) => Promise<unknown>): Run {
   return async (payload, call) => {
-    const parsed = schema.safeParse(JSON.parse(JSON.stringify(payload)));
+    const parsed = schema.safeParse(payload);
     if (parsed.success) return run(parsed.data, call);
     throw invalidRequest(parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message })));
   };

@@ -9,15 +9,15 @@ import {
   stayAlive,
 } from './index.ts';
 
-/** What the wrappers use of the context of an invocation. */
+/** The part of the context of an invocation that the wrappers use. */
 export interface LambdaContext {
   getRemainingTimeInMillis(): number;
 }
 
-/** A text for all events, or a function of the event. */
+/** A string for all events, or a function of the event. */
 export type ByEvent<Event, Text extends string | undefined = string | undefined> = string | ((event: Event) => Text);
 
-/** How the wrappers acquire a lease or a permit: the options of `acquire`, without those that follow from the time of the invocation. */
+/** How the wrappers acquire a lease or a permit: the options of `acquire`, without the options that the wrapper computes from the invocation. */
 export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
   LockOptions,
   'signal' | 'maxHoldMs' | 'waitUntil' | 'execution'
@@ -30,41 +30,41 @@ export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
     execution?: ByEvent<Event> | undefined;
   };
 
-/** The lease that a handler gets: perhaps none if an event may have no key. */
+/** The lease that a handler gets. Undefined is possible only if `key` may return undefined. */
 export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
 
 /**
- * What a wrapper does if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler, which then resolves to
- * `undefined`, or answer by a function.
+ * The action of a wrapper if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
+ * `undefined`, or answer with the result of a function.
  */
 export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
 
-/** What a skipped handler resolves to. */
+/** The result of a handler that did not run. */
 export type Skipped<Hold> = Hold extends 'skip'
   ? undefined
   : Hold extends (...args: never[]) => infer Answer
     ? Awaited<Answer>
     : never;
 
-/** The LeaseHeld of the service, or of a wrapper that had too little time to ask: then `holder` is null. */
+/** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. */
 export type HeldError = HoldfastError & ErrorFields['LeaseHeld'];
 
-/** With less time than this at the beginning, nothing is acquired, in milliseconds. */
+/** The least remaining time with which a wrapper acquires, in milliseconds. */
 const LEAST_MS = 3000;
 
-/** How long before the end of the invocation the work is cut, in milliseconds. */
+/** How long before the end of the invocation the signal aborts, in milliseconds. */
 const CUT_MS = 1000;
 
-/** How long before the end of the invocation an acquire without an answer is given up, in milliseconds: its withdrawal needs time too. */
+/** How long before the end of the invocation an acquire without a response is aborted, in milliseconds. The withdrawal needs time too. */
 const GIVE_UP_MS = 1500;
 
-/** What is left for the answer of the handler itself, in milliseconds. */
+/** The time that is reserved for the response of the handler, in milliseconds. */
 const ANSWER_MS = 200;
 
 /** How long a release may take if there is time, in milliseconds. */
 const RELEASE_MS = 5000;
 
-/** Whether the key was not granted, for another holder or for want of time. */
+/** True if the key was not granted, because of another holder or because too little time was left. */
 export const isHeld = (error: unknown): error is HeldError => isHoldfastError(error, 'LeaseHeld');
 
 export const byEvent = (value: ByEvent<never> | undefined, event: unknown): string | undefined =>
@@ -73,8 +73,10 @@ export const byEvent = (value: ByEvent<never> | undefined, event: unknown): stri
 /** A lease that is held for an invocation. */
 export interface Held {
   lease: Lease;
-  /** Releases the lease within the time that is left. It never rejects. */
+  /** Releases the lease within the remaining time. Never rejects. */
   end(): Promise<void>;
+  /** Stops the timer that keeps the process alive, which `end` does too. */
+  stop(): void;
 }
 
 interface Wanted {
@@ -84,7 +86,7 @@ interface Wanted {
 }
 
 /**
- * Acquires a lease within the time of an invocation. When this rejects, nothing of the request is left, unless the service does not answer.
+ * Acquires a lease within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
  * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; all errors of `acquire`
  */
 export async function take(
@@ -100,6 +102,7 @@ export async function take(
     waitMs = 0,
     timeoutMs = 30_000,
     releaseTimeoutMs = RELEASE_MS,
+    ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
     execution,
     ...asked
   } = options;
@@ -108,8 +111,8 @@ export async function take(
   let acquiring: Promise<Lease> | undefined;
   const acquire = (signal: AbortSignal) => {
     acquiring = holdfast.acquire(key, {
-      ttlSeconds: Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
       ...asked,
+      ttlSeconds,
       execution: byEvent(execution, event),
       waitMs: Math.min(waitMs, leftMs / 3),
       timeoutMs: Math.min(timeoutMs, leftMs / 3),
@@ -126,9 +129,9 @@ export async function take(
       await lease.release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
       stop();
     };
-    return { lease, end };
+    return { lease, end, stop };
   } catch (error) {
-    // The process is frozen once the handler has answered, so what goes on must end before.
+    // The process is frozen after the response, so pending work must end before.
     const over = () => Promise.allSettled([acquiring]).then(() => Promise.all(rest));
     await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
     throw error;
@@ -142,12 +145,12 @@ const tooLate = (key: string, leftMs: number): HoldfastError =>
     ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
   });
 
-/** @throws TypeError for the context of a durable function, whose suspensions no lease with heartbeats outlives */
+/** @throws TypeError for the context of a durable function, because no heartbeats are sent while the function is suspended */
 export function refuseDurable(context: object): void {
   if ('executionContext' in context) throw new TypeError('a durable function cannot hold this lease');
 }
 
-/** What becomes of a handler whose key was not granted. @throws the error, unless it is LeaseHeld and `onHeld` says otherwise */
+/** The result of a handler whose key was not granted. @throws the error, unless the error is LeaseHeld and `onHeld` handles LeaseHeld */
 export async function notGranted(
   onHeld: OnHeld<never> | undefined,
   error: unknown,

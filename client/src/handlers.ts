@@ -25,11 +25,11 @@ export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
 export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
 
 /**
- * Runs a Lambda handler under a lease or a permit, and gives that back before the handler answers.
+ * Runs a Lambda handler under a lease or a permit, and releases the lease before the response is sent.
  *
- * A second before the invocation ends, `lease.signal` aborts. If the handler then ends, the result is dropped and LeaseLost (`maxHold`) is thrown.
- * A handler that goes on is ended by Lambda, and the lease by its ttl.
- * @throws what the handler throws; HoldfastError LeaseHeld unless `onHeld` says otherwise; LeaseLost; the errors of `acquire`; TypeError in a
+ * A second before the invocation ends, `lease.signal` aborts. If the handler then ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
+ * If the handler does not end, Lambda ends the process, and the lease expires.
+ * @throws the errors of the handler; HoldfastError LeaseHeld unless `onHeld` handles the error; LeaseLost; the errors of `acquire`; TypeError in a
  * durable function
  * @example
  * export const handler = leased({ holdfast, key: 'nightly-report', onHeld: 'skip' })(
@@ -44,7 +44,7 @@ export const leased =
   <Own extends Event, Context extends LambdaContext, Result>(
     handler: (event: Own, context: Context, lease: LeaseOf<Key>) => Result | Promise<Result>,
   ) =>
-  // Lambda refuses a handler with a third parameter: it would be the callback of former runtimes.
+  // Lambda refuses a handler with a third parameter, which was the callback of former runtimes.
   async (event: Own, context: Context): Promise<Result | Skipped<Hold>> => {
     refuseDurable(context);
     const key = byEvent(options.key, event);
@@ -71,7 +71,7 @@ interface ConflictResponse {
 }
 
 /**
- * For `onHeld` of an HTTP handler: 409 with `retry-after`, in seconds. The holder is not in the answer.
+ * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
  * @example
  * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
  */

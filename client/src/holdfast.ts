@@ -113,12 +113,14 @@ export class Holdfast {
       const { acquireAll } = await import('./several.ts'); // most callers never load it
       const acquire = (key: string, options: AcquireOptions) => this.#acquire(key, options);
       const held = await acquireAll({ by: this.surroundings, acquire }, entries, second ? (first as object) : {});
+      const stop = stayAlive(this.surroundings);
       try {
         const result = await work(held);
         if (held.lost) throw held.lost;
         return result;
       } finally {
         await held.release();
+        stop();
       }
     });
   }
@@ -135,7 +137,7 @@ export class Holdfast {
 
   /**
    * Any call of the API, with the retries of all the others.
-   * @throws HoldfastError as docs/api.md lists, and Unreachable or Refused; the reason of the signal
+   * @throws HoldfastError as docs/api/errors.md lists, and Unreachable or Refused; the reason of the signal
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
     return traced(operation, {}, () => insist(this.#core, operation, request, options));

@@ -120,7 +120,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   const check = (): HoldfastError | undefined => {
     // An answer that is not a grant has no numbers, and extends nothing.
     if (!over && !(leftMs() > 0)) lose('deadline');
-    else if (!over && holdLeftMs() <= 0) lose('maxHold');
+    else if (!over && !(holdLeftMs() > 0)) lose('maxHold');
     return over;
   };
 

@@ -7,7 +7,7 @@ interface Timer {
 }
 
 /**
- * The clocks, timers and random numbers of a client in a unit test, which moves time by hand. Two clients of one test share one clock.
+ * The clocks, timers and random numbers of a client in a unit test. The test advances the time. All clients of a test share one clock.
  * @example
  * const clock = new ManualClock();
  * const service = new MemoryService({ surroundings: clock });
@@ -38,8 +38,9 @@ export class ManualClock implements Surroundings {
     };
   };
 
-  /** Lets time go by in a process that runs: timers fire, and what they began goes as far as it can without time. */
+  /** Advances the time of a running process: timers fire, and the work that they start runs until it needs more time. @throws RangeError if `ms` is no finite number */
   async advance(ms: number): Promise<void> {
+    if (!Number.isFinite(ms)) throw new RangeError('ms must be a finite number');
     await settled();
     const until = this.monotonicMs + ms;
     for (;;) {
@@ -54,13 +55,13 @@ export class ManualClock implements Surroundings {
     await settled();
   }
 
-  /** Lets time go by while the event loop is blocked, or the process is stopped: no timer fires. */
+  /** Advances the time while the event loop is blocked, or the process is paused: no timer fires. */
   block(ms: number): void {
     this.wallMs += ms;
     this.monotonicMs += ms;
   }
 
-  /** Lets the machine sleep: the monotonic clock stands still. */
+  /** Advances the wall clock while the machine sleeps. The monotonic clock stops. */
   suspend(ms: number): void {
     this.wallMs += ms;
   }
@@ -70,7 +71,7 @@ export class ManualClock implements Surroundings {
 const soon: (act: () => void) => unknown =
   (globalThis as { setImmediate?: typeof setImmediate }).setImmediate ?? setTimeout;
 
-/** Waits until everything is done that needs no time. */
+/** Waits until all work that needs no time is done. */
 export async function settled(): Promise<void> {
   for (let turns = 0; turns < 3; turns++) await new Promise<void>((resolve) => soon(resolve));
 }

@@ -8,13 +8,13 @@ type Schemas = components['schemas'];
 export type AcquireRequest = RequestOf<'acquire'>;
 type Acquired = Schemas['AcquiredGrant'];
 
-/** What an exclusive permit weighs. No limit allows another permit beside it. */
+/** The weight of an exclusive permit. No limit allows another permit at the same time. */
 const EXCLUSIVE_WEIGHT = 1_000_000;
 
 /** The limit of a request that names a mode and no limit. */
 const MOST_PERMITS = 200;
 
-/** How long a grant lasts that a test gives to another holder, in seconds. */
+/** The ttl of a grant that a test gives to another holder, in seconds. */
 export const YEAR_SECONDS = 365 * 86_400;
 
 interface Grant {
@@ -43,6 +43,15 @@ const instant = (ms: number): string => new Date(ms).toISOString();
 
 const kindOf = ({ limit, mode }: AcquireRequest): 'lease' | 'pool' =>
   limit === undefined && mode === undefined ? 'lease' : 'pool';
+
+const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'] => ({
+  kind: 'caller',
+  ticket,
+  holder: request.holder,
+  execution: null,
+  parkedAt: instant(since),
+  deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
+});
 
 const weightOf = ({ mode, weight = 1 }: AcquireRequest): number => (mode === 'exclusive' ? EXCLUSIVE_WEIGHT : weight);
 
@@ -79,7 +88,7 @@ export class MemoryKey {
     return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
   }
 
-  /** Acquires, or waits in line for up to `waitSeconds`. @throws as `acquire` */
+  /** Acquires, or waits in line for up to `waitSeconds`. @throws the errors of `acquire` */
   async wait(request: AcquireRequest, signal: AbortSignal): Promise<Acquired> {
     const first = request.ticket !== undefined && this.#line.every(({ ticket }) => ticket > (request.ticket ?? ''));
     if (first && this.#hasRoom(request)) return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
@@ -133,26 +142,23 @@ export class MemoryKey {
     return { key, requestId, cancelled: true };
   }
 
-  /** @throws HoldfastError NotFound if no grant has this fence */
+  /** @throws HoldfastError NotFound if no grant has this fence; Conflict if the lease has another fence */
   break({ fence, wait = false }: RequestOf<'breakLease'>): AnswerOf<'breakLease'> {
     const { key } = this;
     const grant = this.#grants.find((one) => one.fence === fence);
+    if (!grant && this.kind === 'lease' && this.#grants.length > 0) {
+      const { kind, holders, used, limit, waiting, ...actual } = this.row();
+      throw this.#problem('Conflict', 409, `the lease of ${key} has another fence`, { actual });
+    }
     if (!grant) throw this.#problem('NotFound', 404, `no grant of ${key} has the fence ${fence}`, {});
     const { holder } = grant.request;
     if (wait) grant.ending = true;
     else this.#end(grant, 'broken');
-    return {
-      key,
-      fence,
-      holder,
-      broken: true,
-      ended: !wait,
-      holderUntil: instant(grant.endsAt),
-      lastHeartbeatAt: null,
-    };
+    const holderUntil = instant(grant.endsAt);
+    return { key, fence, holder, broken: true, ended: !wait, holderUntil, lastHeartbeatAt: null };
   }
 
-  /** Ends every grant. With `taken`, another holder has the key afterwards, whoever is in line. */
+  /** Ends every grant. With `taken`, another holder then has the key, even if waiters are in line. */
   lose(reason: 'taken' | 'broken' | 'unknown'): void {
     for (const grant of this.#grants) this.#note(grant, reason);
     this.#grants = [];
@@ -161,24 +167,32 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** What `readLeases` answers for the key. */
-  view(): Schemas['LeaseWithQueue'] | Schemas['Pool'] {
-    const { key } = this;
+  /** True if the key was ever granted. */
+  get hasRecord(): boolean {
+    return this.#fence > 0;
+  }
+
+  /** The response of `readLeases` for the key. @param withWaiters whether the line is in the response */
+  view(withWaiters = false): Schemas['LeaseWithQueue'] | Schemas['Pool'] {
+    const { key, hasRecord } = this;
     const waiting = this.#line.length;
+    const waiters = withWaiters && { waiters: this.#line.map(waiterView) };
     if (this.kind === 'lease') {
       const { kind, holders, used, limit, ...lease } = this.row();
-      return { ...lease, kind: 'lease', waiting, hasRecord: lease.fence !== null, previous: null };
+      return { ...lease, kind: 'lease', waiting, hasRecord, previous: null, ...waiters };
     }
     const holders = this.#grants.map((grant) => ({ ...this.#viewOf(grant), ...this.#holderOf(grant) }));
     const { limit } = this.#limited?.request ?? {};
     const limitBy = this.#limited?.request.holder ?? null;
-    return { key, kind: 'pool', holders, used: this.#used, limit: limit ?? null, limitBy, waiting };
+    return { key, kind: 'pool', holders, used: this.#used, limit: limit ?? null, limitBy, waiting, ...waiters };
   }
 
-  /** The key's row in a list. */
-  row(): Schemas['ListedKey'] {
+  /** The key's row in a list. @param holder of a pool, the holder whose permit the row shows */
+  row(holder?: string): Schemas['ListedKey'] {
     const { key, kind } = this;
-    const grant = this.#grants.toSorted((left, right) => left.endsAt - right.endsAt)[0];
+    const grant = this.#grants
+      .filter(({ request }) => holder === undefined || request.holder === holder)
+      .sort((left, right) => left.endsAt - right.endsAt)[0];
     const common = { key, kind, waiting: this.#line.length };
     const pool = kind === 'pool' && {
       holders: this.#grants.length,
@@ -186,22 +200,14 @@ export class MemoryKey {
       limit: this.#limited?.request.limit ?? null,
     };
     if (grant) return { ...this.#viewOf(grant), ...common, ...pool };
-    const { holder = null, fence = null } = this.#previous ?? {};
-    const empty = {
-      acquiredAt: null,
-      expiresAt: null,
-      remainingMs: null,
-      ttlSeconds: null,
-      execution: null,
-      data: null,
-      brokenAt: null,
-      brokenBy: null,
-    };
+    const { holder: before = null, fence = null } = (kind === 'lease' && this.#previous) || {};
+    const never = { acquiredAt: null, expiresAt: null, remainingMs: null, ttlSeconds: null };
+    const empty = { ...never, execution: null, data: null, brokenAt: null, brokenBy: null };
     return {
       ...empty,
       ...common,
       ...pool,
-      holder,
+      holder: before,
       fence,
       state: fence === null ? 'free' : 'released',
       ending: false,
@@ -264,7 +270,7 @@ export class MemoryKey {
     this.#serve();
   }
 
-  /** Grants to those in line, in their order, and looks again when the next grant expires. */
+  /** Grants to the waiters in order, and sets a timer for the expiry of the next grant. */
   #serve(): void {
     for (let next = this.#line[0]; next && this.#hasRoom(next.request); next = this.#line[0]) {
       this.#line.shift();
@@ -280,7 +286,7 @@ export class MemoryKey {
     this.#cancelTimer = this.#by.after(Math.min(...ends) - this.#now, () => this.#serve(), true);
   }
 
-  /** @throws HoldfastError WrongKind if a grant or a waiter keeps the key what it is */
+  /** @throws HoldfastError WrongKind if the key has a grant or a waiter */
   #changeKind(request: AcquireRequest): void {
     const { key, kind } = this;
     if (this.#live.length > 0 || this.#line.length > 0) {
@@ -303,7 +309,7 @@ export class MemoryKey {
     });
   }
 
-  /** The grant that ends first, and what a refused caller learns of a pool. */
+  /** The fields of a refusal: the grant that ends first, and for a pool its use and its holders. */
   #refusalOf() {
     const live = this.#live.sort((one, other) => one.endsAt - other.endsAt);
     const [first] = live;
@@ -331,17 +337,21 @@ export class MemoryKey {
     return { holder: request.holder, fence, mode, weight, expiresAt: instant(endsAt) };
   }
 
-  /** What every reader may see of a grant. */
-  #viewOf({ request, fence, acquiredAt, endsAt, ending }: Grant) {
-    const { holder, ttlSeconds = 60, data = null } = request;
-    const state = endsAt > this.#now ? ('held' as const) : ('expired' as const);
-    const times = {
+  #timesOf({ acquiredAt, endsAt }: Grant) {
+    return {
       acquiredAt: instant(acquiredAt),
       expiresAt: instant(endsAt),
       remainingMs: Math.max(0, endsAt - this.#now),
     };
+  }
+
+  /** The fields of a grant that every reader may see. */
+  #viewOf(grant: Grant) {
+    const { request, fence, ending } = grant;
+    const { holder, ttlSeconds = 60, data = null } = request;
+    const state = grant.endsAt > this.#now ? ('held' as const) : ('expired' as const);
     return {
-      ...times,
+      ...this.#timesOf(grant),
       holder,
       fence,
       ttlSeconds,
@@ -355,14 +365,18 @@ export class MemoryKey {
     };
   }
 
-  #bare({ request, leaseId, version, fence, acquiredAt, endsAt }: Grant): Schemas['Grant'] {
-    const { holder, data } = request;
-    const times = {
-      acquiredAt: instant(acquiredAt),
-      expiresAt: instant(endsAt),
-      remainingMs: Math.max(0, endsAt - this.#now),
+  #bare(grant: Grant): Schemas['Grant'] {
+    const { leaseId, version, fence } = grant;
+    const { holder, data } = grant.request;
+    return {
+      key: this.key,
+      holder,
+      leaseId,
+      version,
+      fence,
+      ...this.#timesOf(grant),
+      ...(data !== undefined && { data }),
     };
-    return { key: this.key, holder, leaseId, version, fence, ...times, ...(data !== undefined && { data }) };
   }
 
   #answer(grant: Grant, how: { repeated: boolean; waitedMs: number }): Acquired {

@@ -10,10 +10,10 @@ import {
 } from './handler-lease.ts';
 import type { Lease } from './index.ts';
 
-// A type and no interface: middy wants an index signature.
+// A type, not an interface, because middy needs an index signature.
 type Internal = { lease?: Lease | undefined };
 
-/** What the middleware uses of middy's request. The types of middy are not needed. */
+/** The part of middy's request that the middleware uses, so that users need no types of middy. */
 interface MiddyRequest<Event> {
   event: Event;
   context: object;
@@ -31,15 +31,15 @@ export interface MiddyLease<Event> {
 
 const leases = new WeakMap<object, Lease>();
 
-/** The lease that `middyLease` acquired for an invocation, by its context; undefined if the handler runs without a lease. */
+/** The lease that `middyLease` acquired for the invocation of this context. Undefined if the handler runs without a lease. */
 export const leaseOf = (context: object): Lease | undefined => leases.get(context);
 
 /**
- * Acquires a lease or a permit before a handler of middy, and releases it after the handler, or after its error. The handler finds the lease by
- * `leaseOf(context)`, a middleware in `request.internal.lease`.
+ * Acquires a lease or a permit before a handler of middy, and releases it after the handler, or after its error. The handler gets the lease by
+ * `leaseOf(context)`; a middleware reads `request.internal.lease`.
  *
- * Register it behind the middlewares that parse the event or may answer early, and before those that must run under the lease: middy calls `after`
- * and `onError` in the reverse order, and none of them after a middleware has answered early.
+ * Register `middyLease` after the middlewares that parse the event or may answer early, and before the middlewares that must run under the lease. Middy
+ * calls `after` and `onError` in reverse order, and calls neither if a middleware answers early.
  * @example
  * export const handler = middy()
  *   .use(httpJsonBodyParser())
@@ -61,10 +61,12 @@ export function middyLease<Event>({
       try {
         const held = await take(options, { key, event, context });
         holding.set(request, held);
+        // Middy may call neither `after` nor `onError`.
+        held.lease.signal.addEventListener('abort', held.stop);
         leases.set(context, held.lease);
         internal.lease = held.lease;
       } catch (error) {
-        // Its presence ends the chain, also if it is undefined.
+        // The presence of `earlyResponse` ends the chain, even if the value is undefined.
         request.earlyResponse = await notGranted(onHeld, error, [event, context]);
       }
     },
@@ -75,7 +77,7 @@ export function middyLease<Event>({
       if (lost) throw lost;
     },
     async onError(request) {
-      // At middy's own timeout the handler still runs, so the lease is left to its ttl.
+      // At middy's own timeout the handler still runs, so the lease is not released and expires.
       if (!isMiddyTimeout(request.error)) await holding.get(request)?.end();
     },
   };

@@ -10,7 +10,7 @@ import {
   take,
 } from './handler-lease.ts';
 
-/** What `leasedRecords` uses of a record of SQS. */
+/** The part of an SQS record that `leasedRecords` uses. */
 export interface SqsRecord {
   messageId: string;
   receiptHandle: string;
@@ -19,27 +19,30 @@ export interface SqsRecord {
   attributes: { MessageGroupId?: string | undefined };
 }
 
-/** The records of a batch that come again. */
+/** The records of a batch that SQS must deliver again. */
 export interface SqsBatchResponse {
   batchItemFailures: { itemIdentifier: string }[];
 }
 
 export interface RecordOptions<Message> {
-  /** How many keys are worked on at once; the default is 1. */
+  /** How many keys are handled at once. The default is 1, and a value below 1 counts as 1. */
   concurrency?: number | undefined;
-  /** Called for each record whose key is held, to change its visibility. Without it the record comes again after the visibility timeout. */
+  /**
+   * Called for each record whose key is held, to change its visibility. Without `defer`, SQS delivers the record again after the visibility timeout. The
+   * wrapper logs what `defer` and `onFailure` throw.
+   */
   defer?: ((record: Message, retryAfterMs: number) => unknown) | undefined;
-  /** Called once for each cause of a failure, with the records that fail by it; the default logs the error to stderr. */
+  /** Called once for each cause of a failure, with the records that fail for this cause; the default logs the error to stderr. */
   onFailure?: ((error: unknown, records: Message[]) => unknown) | undefined;
 }
 
 /**
  * Runs a handler for each record of an SQS batch, under the lease or permit of the record's key. The event source needs `ReportBatchItemFailures`.
  *
- * Records of one key share a lease, and are handled in their order. The keys follow one another, unless `concurrency` allows more. `waitMs` is for all
- * keys together. The records of a key that is held, and each record whose handler fails, come again. In a FIFO queue, all later records of the
- * same message group come again too.
- * @throws what made the first record fail if every record of the batch failed
+ * Records with the same key run in order under one lease. Keys are handled one after the other, unless `concurrency` allows more. `waitMs` is the limit
+ * for all keys together. SQS delivers again the records of a held key, and each record whose handler fails; in a FIFO queue also all later records of
+ * the same message group.
+ * @throws the first failure if every record of the batch failed
  * @example
  * export const handler = leasedRecords({ holdfast, key: (record: SQSRecord) => `account/${JSON.parse(record.body).account}` })(
  *   async (record, context, lease) => book(JSON.parse(record.body), { signal: lease.signal, fence: lease.fence }),
@@ -56,7 +59,7 @@ export const leasedRecords =
   async ({ Records }: { Records: Message[] }, context: Context): Promise<SqsBatchResponse> => {
     refuseDurable(context);
     const left = () => context.getRemainingTimeInMillis();
-    /** What is left of the invocation when all waits are over, in milliseconds. */
+    /** The remaining time of the invocation when all waits have ended, in milliseconds. */
     const waitedOutMs = left() - Math.min(options.waitMs ?? 0, left() / 3);
     const failed = new Set<Entry<Message>>();
     let cause: unknown;
@@ -64,20 +67,21 @@ export const leasedRecords =
     const fail = async (error: unknown, entries: Entry<Message>[]): Promise<void> => {
       if (failed.size === 0) cause = error;
       for (const entry of entries) failed.add(entry);
-      await onFailure(
+      await hook(
+        onFailure,
         error,
         entries.map(({ record }) => record),
       );
     };
 
-    /** Whether an earlier record of the message group has failed. The record then fails too, or the group would lose its order. */
+    /** True if an earlier record of the message group has failed. The record then fails too, so that the group keeps its order. */
     const isBarred = (entry: Entry<Message>): boolean => {
       const isBarred = [...failed].some(({ group }) => isSame(group, entry.group));
       if (isBarred) failed.add(entry);
       return isBarred;
     };
 
-    /** Handles records of one key, in their order. */
+    /** Handles the records of one key, in order. */
     const underKey = async (entries: Entry<Message>[]): Promise<void> => {
       const open = entries.filter((entry) => !isBarred(entry));
       const [first] = open;
@@ -96,7 +100,7 @@ export const leasedRecords =
         }
       } catch (error) {
         await fail(error, open);
-        if (isHeld(error)) await Promise.all(open.map(({ record }) => defer?.(record, error.retryAfterMs)));
+        if (isHeld(error)) await Promise.all(open.map(({ record }) => hook(defer, record, error.retryAfterMs)));
         return;
       }
       const lease = held?.lease;
@@ -125,11 +129,9 @@ export const leasedRecords =
           await underKey(chain.splice(0, end < 0 ? chain.length : end));
         }
     };
-    const workers = Array.from({ length: concurrency }, worker);
-    // If a hook throws, no other worker may hold a lease when the handler answers.
-    await Promise.allSettled(workers);
-    await Promise.all(workers);
-    // Without ReportBatchItemFailures, an answer counts as success of the whole batch.
+    // Without a worker, the response would say that all records were handled.
+    await Promise.all(Records.slice(0, concurrency > 1 ? concurrency : 1).map(worker));
+    // Without ReportBatchItemFailures, any response counts as success of the whole batch.
     if (failed.size > 0 && failed.size === entries.length) throw cause;
     const again = entries.filter((entry) => failed.has(entry));
     return { batchItemFailures: again.map(({ record }) => ({ itemIdentifier: record.messageId })) };
@@ -155,6 +157,15 @@ function entryOf<Message extends SqsRecord>(record: Message, key: ByEvent<Messag
 
 const logged = (error: unknown, records: SqsRecord[]): void =>
   console.error(`failed: ${records.map(({ messageId }) => messageId)}:`, error);
+
+/** Calls a function of the user. If the function throws, the records still fail or succeed by their own result. */
+const hook = <Args extends unknown[]>(
+  call: ((...args: Args) => unknown) | undefined,
+  ...args: Args
+): Promise<unknown> =>
+  Promise.resolve()
+    .then(() => call?.(...args))
+    .catch(console.error);
 
 const isSame = (one: unknown, other: unknown): boolean => one !== undefined && one === other;
 

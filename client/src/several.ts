@@ -4,32 +4,32 @@ import type { Lease } from './lease.ts';
 import { moment, type Surroundings, since, stayAlive } from './surroundings.ts';
 import { watch } from './watched-signal.ts';
 
-/** What of the options is for all entries together. */
+/** The options that apply to all entries together. */
 type Together = 'waitMs' | 'signal';
 
-/** One of several leases or permits, with what its options have other than those of all. */
+/** One of several leases or permits, with the options that override the common options. */
 export type LeaseEntry = Omit<LockOptions, Together | 'timeoutMs' | 'waitUntil'> & PermitOptions & { key: string };
 
-/** The options of all entries. `waitMs` is for all of them together, and so is `signal`. */
+/** The common options of all entries. `waitMs` and `signal` apply to all entries together. */
 export type LeasesOptions = LockOptions;
 
-/** Several leases or permits that are held together, until the first of them is lost. */
+/** Several leases or permits that are held together, until the first is lost. */
 export interface Leases extends AsyncDisposable {
-  /** In the order of the entries. */
+  /** The leases, in the order of the entries. */
   readonly leases: readonly Lease[];
   /** The fencing token of each key. Pass to a store the fence of the key that guards the store. */
   readonly fences: Readonly<Record<string, number>>;
-  /** Whether all are certainly held. */
+  /** True if all leases are certainly held. */
   readonly held: boolean;
-  /** How the first one was lost. */
+  /** The loss of the first lost lease, in the order of acquisition. */
   readonly lost: HoldfastError | undefined;
-  /** How long all are certainly held if no heartbeat succeeds any more, in milliseconds. */
+  /** How long all leases are certainly held if no further heartbeat succeeds, in milliseconds. */
   readonly remainingMs: number;
-  /** Aborts with the first loss, before that lease ends, and with the signal of the options. */
+  /** Aborts with the first loss, before the lost lease ends, and with the signal of the options. */
   readonly signal: AbortSignal;
-  /** @throws HoldfastError LeaseLost of the first one that was lost */
+  /** @throws HoldfastError LeaseLost of a lost lease */
   assertHeld(): void;
-  /** Releases all in the reverse order. It never rejects. @returns whether the service confirmed each release */
+  /** Releases all leases in reverse order. Never rejects. @returns true if the service confirmed each release */
   release(): Promise<boolean>;
 }
 
@@ -40,7 +40,7 @@ interface Tools {
 
 const depthOf = (key: string): number => key.split('/').length;
 
-/** The bytes of UTF-8, which texts of JavaScript do not compare by. */
+/** The UTF-8 bytes of a key. Strings of JavaScript compare by UTF-16. */
 const bytesOf = (key: string): string => String.fromCharCode(...new TextEncoder().encode(key));
 
 /**
@@ -53,9 +53,9 @@ export const inOrder = <Entry extends { key: string }>(entries: readonly Entry[]
   );
 
 /**
- * Acquires several leases or permits one after the other, in one order for all callers, and keeps them all.
- * @throws HoldfastError InvalidRequest if two entries have one key; LeaseHeld with the `key` that was refused; LeaseLost if one is lost during the wait for
- * another; the errors of `acquire`. What was acquired has then been released
+ * Acquires several leases or permits one after the other, in the same order for all callers, and keeps all of them.
+ * @throws HoldfastError InvalidRequest if two entries have the same key; LeaseHeld with the `key` that was refused; LeaseLost if a lease is lost during the
+ * wait for another lease; the errors of `acquire`. All acquired leases have then been released
  */
 export async function acquireAll(
   { by, acquire }: Tools,
@@ -68,7 +68,7 @@ export async function acquireAll(
   const controller = new AbortController();
   const acquired: Lease[] = [];
   const abort = () => controller.abort(signal?.reason);
-  /** Reads the clocks of all, and passes on the first loss. */
+  /** Reads the clocks of all leases, and passes on the first loss. */
   const look = () => {
     for (const { signal: own } of acquired) if (own.aborted) controller.abort(own.reason);
   };
@@ -77,7 +77,6 @@ export async function acquireAll(
     signal?.removeEventListener('abort', abort);
     let confirmed = true;
     for (const lease of acquired.toReversed()) confirmed = (await lease.release()) && confirmed;
-    stop();
     return confirmed;
   };
   let released: Promise<boolean> | undefined;
@@ -100,6 +99,8 @@ export async function acquireAll(
   } catch (error) {
     await release();
     throw error;
+  } finally {
+    stop();
   }
   return {
     leases: entries.map(({ key }) => acquired.find((lease) => lease.key === key) as Lease),

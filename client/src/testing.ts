@@ -5,11 +5,11 @@ import type { AnswerOf, Operation, RequestOf } from './transport.ts';
 
 export { ManualClock } from './manual-clock.ts';
 
-/** How another holder has a key, in a test. */
+/** The grant that a test gives to another holder. */
 export interface HoldOptions extends Pick<AcquireRequest, 'limit' | 'weight' | 'mode' | 'data'> {
-  /** The default is `another`. */
+  /** The name of the holder; the default is `another`. */
   holder?: string | undefined;
-  /** When the grant expires, in seconds. Without it the grant stays for a year. */
+  /** The time until the grant expires, in seconds; the default is a year. */
   ttlSeconds?: number | undefined;
 }
 
@@ -18,9 +18,9 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
 /**
  * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
  *
- * It has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease` and `readLeases`. Each other call is `Refused`.
- * It does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the input, lost answers and
- * clocks that differ. To test those, use `npm start`.
+ * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease` and `readLeases`. Each other call is
+ * `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the
+ * input, the order of a list by `sort`, lost responses and clocks that differ. To test these, use `npm start`.
  * @example
  * const service = new MemoryService();
  * const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });
@@ -31,17 +31,17 @@ export class MemoryService {
   readonly #by: Surroundings;
   readonly #keys = new Map<string, MemoryKey>();
 
-  /** @param options `surroundings` are the clock of the service, and must be those of the client; the default is the system's */
+  /** @param options `surroundings` is the clock of the service, and must be the same object as for the client; the default is the clock of the system */
   constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
     this.#by = surroundings;
   }
 
-  /** For `new Holdfast({ transport })`. */
+  /** The transport for `new Holdfast({ transport })`. */
   readonly transport: Transport = async (operation, payload, signal) => {
     const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
     if (!call || 'taskToken' in payload)
       throw new HoldfastError({ code: 'Refused', detail: `${operation} is not a call of the service in memory` });
-    // A copy, as over the wire: the caller and the service cannot change each other's objects.
+    // Copies, as over the wire, so that the caller and the service cannot change each other's objects.
     const answer = await call(JSON.parse(JSON.stringify(payload)), signal);
     return JSON.parse(JSON.stringify(answer));
   };
@@ -59,7 +59,7 @@ export class MemoryService {
 
   /**
    * Ends every grant of a key, so that the next heartbeat of each holder fails.
-   * @param reason of the LeaseLost that the holders get; `taken` gives the key to another holder
+   * @param reason the reason of the LeaseLost that the holders get; `taken` gives the key to another holder
    */
   lose(key: string, reason: 'taken' | 'broken' | 'unknown' = 'taken'): void {
     this.#key(key).lose(reason);
@@ -81,7 +81,8 @@ export class MemoryService {
     release: ({ key, leaseId }) => this.#key(key).release(leaseId),
     withdraw: (request) => this.#key(request.key).withdraw(request),
     breakLease: (request) => this.#key(request.key).break(request),
-    readLeases: (request) => (request.key === undefined ? this.#page(request) : this.#key(request.key).view()),
+    readLeases: (request) =>
+      request.key === undefined ? this.#page(request) : this.#key(request.key).view(request.waiters),
   };
 
   #page({
@@ -95,12 +96,11 @@ export class MemoryService {
     const rows = [...this.#keys.values()]
       .filter(({ key }) => key.startsWith(prefix) && key > cursor)
       .sort((left, right) => (left.key < right.key ? -1 : 1))
-      .map((one) => one.row())
-      .filter((row) => row.fence !== null)
-      .filter(
-        (row) =>
-          [holder ?? row.holder, state ?? row.state, kind ?? row.kind].join() ===
-          [row.holder, row.state, row.kind].join(),
+      .filter((one) => one.hasRecord)
+      .map((one) => one.row(holder))
+      .filter((row) => (holder ?? row.holder) === row.holder && (kind ?? row.kind) === row.kind)
+      .filter((row) =>
+        state === 'active' ? row.waiting > 0 || /held|expired/.test(row.state) : (state ?? row.state) === row.state,
       );
     const leases = rows.slice(0, limit);
     return { leases, nextCursor: rows.length > limit ? (leases.at(-1)?.key ?? null) : null };

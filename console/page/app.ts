@@ -15,7 +15,7 @@ import { call, readSettings, type Settings, type Whoami } from './service.ts';
 import { changeZone, zoneName } from './words.ts';
 
 const TITLES: Record<View, string> = {
-  leases: 'Leases',
+  leases: 'Keys',
   commits: 'Commits',
   names: 'Names',
   expired: 'Expired',

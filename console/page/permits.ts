@@ -22,7 +22,7 @@ export function Permits({ pool, at, onChange }: PermitsProps) {
   const now = holders.find(({ fence }) => fence === breaking?.fence);
   return html`
     <div class="standing"><span class="state pool">pool</span><span>${usedText(pool)} in use.</span></div>
-    <dl class="facts"><dt>Limit by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
+    <dl class="facts"><dt>Limit named by</dt><dd class="mono">${limitBy === null ? None('no name') : html`<${Who} holder=${limitBy} />`}</dd></dl>
     <h3>Permits</h3>
     ${holders.length === 0 && html`<${Nothing}>No caller holds a permit.<//>`}
     <ol class="permits">${holders.map((permit) => {

@@ -156,5 +156,5 @@ export function permissionFor(operation: Operation, { who, settings }: Known): s
   const known = who?.calls.find((one) => one.operation === operation)?.permission;
   const { method, path } = requestOf(operation, settings?.namespace);
   if (known && who?.authorizedBy === 'jwt') return `the scope ${known}`;
-  return known ?? `execute-api:Invoke on <api>/*/${method}${path}`;
+  return known ?? `execute-api:Invoke on <api>/$default/${method}${path}`;
 }

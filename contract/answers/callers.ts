@@ -4,12 +4,12 @@ import { component, flag, list, nullable, oneOf, text } from '../schema.ts';
 
 const mayCall = component<MayCall>()(
   'MayCall',
-  'Whether the caller may send a call.',
+  'A call, and whether the caller may send it.',
   z.strictObject({
     operation: text('The `operationId` of the call.'),
-    route: text('Its method and path.'),
-    allowed: nullable(flag('Whether the caller may send it. Null where only IAM knows.')),
-    permission: nullable(text('The permission or scope that it needs. Null where every caller may send it.')),
+    route: text('The method and the path of the call.'),
+    allowed: nullable(flag('Whether the caller may send the call. Null if IAM decides.')),
+    permission: nullable(text('The permission or the scopes that the call needs. Null if every caller may send it.')),
   }),
 );
 
@@ -21,29 +21,27 @@ export interface Health {
 
 export const healthAnswer = component<Health>()(
   'Health',
-  'That the deployment answers.',
+  'The health of the deployment.',
   z.strictObject({
-    status: oneOf(['ok'], 'It answers.'),
+    status: oneOf(['ok'], 'The deployment answers.'),
     version: text('The version of the deployment.'),
   }),
 );
 
 export const whoamiAnswer = component<Whoami>()(
   'Whoami',
-  'How the service knows its caller.',
+  'The authenticated caller.',
   z.strictObject({
     version: text('The version of the deployment.'),
-    principal: nullable(
-      text('The ARN that IAM gives the caller, or the subject of its token. Null where there is none.'),
-    ),
+    principal: nullable(text('The ARN that IAM gives the caller, or the subject of its token. Null without either.')),
     authorizedBy: oneOf(
       ['iam', 'jwt', 'lambda', 'nobody'],
-      'What let the caller in: IAM, a JWT, the permission to invoke the function, or nothing (`npm start`).',
+      'How the caller was authorized: by IAM, by a JWT, by the permission to invoke the function, or not at all (`npm start`).',
     ),
     namespaces: nullable(
       list(
         text('A namespace.'),
-        'The namespaces that the caller may name: those of its token. Null where only IAM knows.',
+        'The namespaces of the token of the caller, or of the alias that a task invokes. Otherwise null.',
       ),
     ),
     calls: list(mayCall, 'Every call of the API.'),

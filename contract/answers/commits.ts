@@ -5,94 +5,102 @@ import type { InFlightPage, PathInFlight } from '../../shared/commits/in-flight.
 import type { Fence } from '../../shared/commits/metadata.ts';
 import type { CommitView, InFlight } from '../../shared/commits/read.ts';
 import type { StagedUpload } from '../../shared/commits/stage.ts';
+import { MEANING } from '../meanings.ts';
 import { always, component, count, flag, instant, list, nullable, oneOf, text, texts } from '../schema.ts';
 
-const path = () => text('The key of the object in the bucket.');
+const path = () => text(MEANING.path);
 
 export const committed = component<Committed>()(
   'Commit',
-  'A commit that has landed.',
+  'A commit.',
   z.strictObject({
     path: path(),
     etag: nullable(
-      text('Of what was committed, with its quotes. Null where others have replaced it by the time of the answer.'),
+      text('The ETag of the committed object, with its quotes. Null if the object has been replaced since.'),
     ),
-    currentEtag: z.exactOptional(text('There, the ETag of what is there now.')),
-    versionId: z.exactOptional(text('The version of the object, in a bucket that keeps versions.')),
-    size: nullable(count('In bytes. Null where `etag` is.')),
-    commitId: text('The id of the commit, sent or made by the service.'),
-    generation: z.exactOptional(count('How often the precondition was contended.')),
-    protocol: oneOf(PROTOCOLS, 'How the deployment decides who wins.'),
-    repeated: flag('Whether the commit may have landed before this call.'),
+    currentEtag: z.exactOptional(text('The ETag of the object that is there now, if `etag` is null.')),
+    versionId: z.exactOptional(text('The version of the object, in a bucket with versions.')),
+    size: nullable(count('The size in bytes. Null if `etag` is null.')),
+    commitId: text(`${MEANING.commitId} Made by the service if the request has none.`),
+    generation: z.exactOptional(count('How often the state of the path was contended.')),
+    protocol: oneOf(PROTOCOLS, 'The commit protocol of the deployment.'),
+    repeated: flag('True if an earlier try of the commit may have taken effect.'),
   }),
 );
 
 export const fence = component<Fence>()(
   'Fence',
-  'The lease that an object belongs to.',
-  z.strictObject({ key: text("The lease's key."), token: count('The highest fence that has written the object.') }),
+  'The fence of an object: only commits with this key and a token at least as high replace the object.',
+  z.strictObject({
+    key: text('The key of the lease.'),
+    token: count('The highest token that has written the object.'),
+  }),
 );
 
 const inFlightFields = () => ({
-  generation: count('How often the state was contended.'),
-  timeoutMs: nullable(count('How long its writer may take, in milliseconds.')),
-  commitId: nullable(text('Null where another client writes.')),
-  writtenAt: nullable(instant('When it began. Null where another client writes.')),
+  generation: count('How often the state of the path was contended.'),
+  timeoutMs: nullable(count('How long the writer may take, in milliseconds.')),
+  commitId: nullable(text(`${MEANING.commitId} Null for a foreign client.`)),
+  writtenAt: nullable(instant('When the commit began. Null for a foreign client.')),
 });
 
 const inFlight = component<InFlight>()(
   'CommitInFlight',
-  'A commit to this state of the path that has begun and has not replaced it. Its writer may have died.',
+  'A commit that has begun and has not replaced the object. Its writer may have exited.',
   z.strictObject(inFlightFields()),
 );
 
 const pathInFlight = component<PathInFlight>()(
   'PathInFlight',
-  'A commit that has begun and has not replaced what it found. Its writer may have died.',
+  'A commit that has begun and has not replaced the object. Its writer may have exited.',
   z.strictObject({
     path: path(),
-    expectedEtag: nullable(text('What it replaces, with its quotes. Null where it creates the object.')),
+    expectedEtag: nullable(
+      text('The ETag that the commit replaces, with its quotes. Null if the commit creates the object.'),
+    ),
     ...inFlightFields(),
     remainingMs: nullable(
-      count("What was left of its writer's time when the service answered. Null where another client writes."),
+      count(
+        'How much of the time of the writer was left when the service answered, in milliseconds. Null for a foreign client.',
+      ),
     ),
   }),
 );
 
 export const inFlightPage = component<InFlightPage>()(
   'InFlightPage',
-  'A page of commits that are under way. It may be empty and still have a cursor.',
+  'A page of commits in flight. A page may be empty and still have a cursor.',
   z.strictObject({
-    protocol: oneOf(PROTOCOLS, 'How the deployment decides who wins.'),
-    commits: list(pathInFlight, 'In no particular order.'),
-    nextCursor: nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.')),
+    protocol: oneOf(PROTOCOLS, 'The commit protocol of the deployment.'),
+    commits: list(pathInFlight, 'The commits, in no particular order.'),
+    nextCursor: nullable(text(MEANING.nextCursor)),
   }),
 );
 
 export const commitView = component<CommitView>()(
   'StoredObject',
-  'What is at a path. All fields of the object are null where nothing is there.',
+  'The object at a path. All its fields are null if there is no object.',
   z.strictObject({
     path: path(),
-    etag: nullable(text('With its quotes.')),
-    versionId: nullable(text('In a bucket that keeps versions.')),
-    size: nullable(count('In bytes.')),
+    etag: nullable(text('The ETag, with its quotes.')),
+    versionId: nullable(text('The version of the object, in a bucket with versions.')),
+    size: nullable(count('The size in bytes.')),
     contentType: nullable(text('The media type.')),
-    metadata: nullable(texts('What callers put on the object.')),
-    commitId: nullable(text('The commit that wrote the object. Null where another client wrote it.')),
-    fence: z.nullable(fence),
-    inFlight: z.nullable(inFlight),
+    metadata: nullable(texts('The metadata that callers put on the object.')),
+    commitId: nullable(text('The id of the commit that wrote the object. Null if a foreign client wrote it.')),
+    fence: nullable(fence),
+    inFlight: nullable(inFlight),
   }),
 );
 
 export const stagedUpload = component<StagedUpload>()(
   'Upload',
-  'Where to put what a commit then names as its source.',
+  'Where to send the bytes that a commit then names as its source.',
   z.strictObject({
-    uploadId: text('Names the upload as the `source` of a commit.'),
-    url: text('Where to send the bytes. It is signed.'),
-    method: always('PUT', 'How to send them.'),
-    headers: texts('To send along. They are part of the signature.'),
-    expiresAt: instant('When the URL ends. An upload under way then goes on.'),
+    uploadId: text('The id of the upload, for `source` of a commit.'),
+    url: text('The signed URL for the bytes.'),
+    method: always('PUT', 'The method of the upload.'),
+    headers: texts('The headers of the upload. They are part of the signature.'),
+    expiresAt: instant('When the URL expires. An upload that has begun goes on.'),
   }),
 );

@@ -7,18 +7,22 @@ import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
 import type { ReportPage } from '../../shared/expiry/read.ts';
 import type { Report } from '../../shared/expiry/report.ts';
 import type { HeldLeases, Tallies, Tally } from '../../shared/expiry/summary.ts';
-import { component, count, flag, instant, list, nullable, number, oneOf, someOf, text, texts } from '../schema.ts';
+import { MEANING } from '../meanings.ts';
+import { component, count, countsOf, flag, instant, list, nullable, number, oneOf, text, texts } from '../schema.ts';
 
-const kind = () => oneOf(KINDS, 'What kind of record it is.');
-const nextCursor = () => nullable(text('Passed as `cursor`, it goes on from here. Null at the end.'));
+const kind = () => oneOf(KINDS, 'The kind of the record.');
+const nextCursor = () => nullable(text(MEANING.nextCursor));
 
 const tally = component<Tally>()(
   'ExpiredTally',
-  'How many records of a kind have expired.',
-  z.strictObject({ count: count('How many.'), oldestAgeSeconds: count('The age of the oldest, in seconds.') }),
+  'The expired records of a kind.',
+  z.strictObject({
+    count: count('The number of records.'),
+    oldestAgeSeconds: count('The age of the oldest record, in seconds.'),
+  }),
 );
 
-const tallies = component<Tallies>()('ExpiredTallies', 'By kind of record.', z.strictObject(byKind(tally)));
+const tallies = component<Tallies>()('ExpiredTallies', 'The expired records, by kind.', z.strictObject(byKind(tally)));
 
 function byKind<Schema>(schema: Schema): Record<Kind, Schema> {
   return Object.fromEntries(KINDS.map((kind) => [kind, schema])) as Record<Kind, Schema>;
@@ -26,27 +30,29 @@ function byKind<Schema>(schema: Schema): Record<Kind, Schema> {
 
 const heldLeases = component<HeldLeases>()(
   'HeldLeases',
-  'How many leases and permits a namespace holds.',
+  'The leases and permits that are held in a namespace.',
   z.strictObject({
-    namespace: text('What their keys begin with.'),
-    leases: count('How many. A permit counts as one.'),
+    namespace: text('The namespace.'),
+    leases: count('The number of leases and permits.'),
   }),
 );
 
 const summaryFields = () => ({
-  reportId: text('Names the report.'),
-  startedAt: instant('When the report began. It may have gone on over several runs.'),
-  finishedAt: nullable(instant('When it was complete. Null until then.')),
-  complete: flag('Whether everything was scanned.'),
-  scanned: count('How many rows and objects it looked at.'),
-  readUnits: number('What DynamoDB charged for it, in read units.'),
+  reportId: text(MEANING.reportId),
+  startedAt: instant('When the report began. A report may take several runs.'),
+  finishedAt: nullable(instant('When the report was complete. Null until then.')),
+  complete: flag(
+    'True if all tables and the bucket were scanned. In a namespace: and if all rows of the report were counted.',
+  ),
+  scanned: count('The number of rows and objects that the report has read.'),
+  readUnits: number('The read units that DynamoDB charged.'),
   heldByNamespace: list(
     heldLeases,
-    'How many leases and permits the namespaces hold that hold the most, at most a hundred. In a namespace its own.',
+    'The namespaces with the most held leases and permits, up to 100. On a route of a namespace, only that namespace.',
   ),
   expired: tallies,
-  neverDeletable: count('How many of the expired rows the TTL of DynamoDB can never delete.'),
-  location: text('Where the rows are, as newline-delimited JSON.'),
+  neverDeletable: count('The number of expired rows that the TTL of DynamoDB can never delete.'),
+  location: text('Where the rows are in S3, as newline-delimited JSON.'),
 });
 
 export const report = component<Report>()(
@@ -55,9 +61,12 @@ export const report = component<Report>()(
   z.strictObject({
     ...summaryFields(),
     stoppedBy: nullable(
-      oneOf(['time', 'Throttled'], 'Why it is not complete. The next run goes on with it. Null where it is.'),
+      oneOf(
+        ['time', 'Throttled'],
+        'Why the report is not complete. The next run continues the report, unless `finishedAt` is set: then only the count of a namespace is cut short. Null if the report is complete.',
+      ),
     ),
-    announced: flag('Whether the event bus has the event of every complete report.'),
+    announced: flag('True if the event of each complete report has reached the event bus.'),
   }),
 );
 
@@ -66,7 +75,7 @@ const TTL_FAULTS = ['milliseconds', 'missing', 'notANumber', 'notATime', 'olderT
 const attribute = z.union([z.strictObject({ S: z.string() }), z.strictObject({ N: z.string() })]);
 const identity = component<Identity>()(
   'ExpiredIdentity',
-  'The attributes by which the clean-up recognises this very record. Null for one that was not there.',
+  'The attributes by which the clean-up recognises the record. An attribute that the record does not have is null.',
   z.record(z.string(), z.nullable(attribute)),
 );
 
@@ -75,14 +84,16 @@ const row = component<ExpiredRow<Kind>>()(
   'A record that has expired and still exists.',
   z.strictObject({
     kind: kind(),
-    key: texts("The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit."),
-    holder: nullable(text('Who left it, where the record says.')),
-    expiredAt: nullable(instant('When it expired. Null where that cannot be read.')),
-    ageSeconds: count('From `expiredAt` to when the row was read, in seconds. 0 where that is not known.'),
-    reason: text('Why it is reported, in words.'),
-    neverDeletable: flag('Whether the TTL of DynamoDB can never delete it.'),
-    ttlFault: nullable(oneOf(TTL_FAULTS satisfies readonly TtlFault[], 'Why not.')),
-    identity: z.nullable(identity),
+    key: texts('The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit.'),
+    holder: nullable(text('The holder or writer. Null if the record does not say.')),
+    expiredAt: nullable(instant('When the record expired. Null if the record does not say.')),
+    ageSeconds: count('From `expiredAt` to the read of the row, in seconds. 0 if `expiredAt` is null.'),
+    reason: text('Why the record is reported, for people.'),
+    neverDeletable: flag('True if the TTL of DynamoDB can never delete the row.'),
+    ttlFault: nullable(
+      oneOf(TTL_FAULTS satisfies readonly TtlFault[], 'Why the TTL cannot delete the row. Null if it can.'),
+    ),
+    identity: nullable(identity),
   }),
 );
 
@@ -91,7 +102,7 @@ export const reportPage = component<ReportPage>()(
   'A report with a page of its rows. A page of one kind may be empty and still have a cursor.',
   z.strictObject({
     ...summaryFields(),
-    rows: list(row, 'In the order in which they were found.'),
+    rows: list(row, 'The records, in the order in which the report found them.'),
     nextCursor: nextCursor(),
   }),
 );
@@ -103,49 +114,51 @@ const SPARED = [
 
 const treated = component<Cleaned['deleted']['records'][number]>()(
   'CleanedRecord',
-  'What became of a reported record.',
+  'A reported record that was deleted or spared.',
   z.strictObject({
     kind: kind(),
-    key: texts("The record's key attributes, the key of the object as `path`, or `key` and `fence` of a permit."),
-    holder: nullable(text('Who left it, where the record says.')),
-    expiredAt: nullable(instant('When it expired.')),
-    why: z.exactOptional(oneOf(SPARED, 'Why it was spared.')),
+    key: texts('The key attributes of the record, the key of an object as `path`, or `key` and `fence` of a permit.'),
+    holder: nullable(text('The holder or writer. Null if the record does not say.')),
+    expiredAt: nullable(instant('When the record expired. Null if the record does not say.')),
+    why: z.exactOptional(oneOf(SPARED, 'Why the record was spared.')),
   }),
 );
 
 const deleted = component<Cleaned['deleted']>()(
   'Deleted',
-  'What was deleted, or would be.',
+  'The records that were deleted, or would be.',
   z.strictObject({
-    count: count('How many.'),
-    by: someOf(KINDS, count('How many of the kind.')),
-    records: list(treated, 'The first hundred.'),
+    count: count('The number of records.'),
+    by: countsOf(KINDS, 'The number of records, by kind.'),
+    records: list(treated, 'The first 100 records.'),
   }),
 );
 
 const spared = component<Cleaned['spared']>()(
   'Spared',
-  'What was left alone.',
+  'The records that were spared.',
   z.strictObject({
-    count: count('How many.'),
-    by: someOf(SPARED, count('How many for that reason.')),
-    records: list(treated, 'The first hundred.'),
+    count: count('The number of records.'),
+    by: countsOf(SPARED, 'The number of records, by the reason for sparing them.'),
+    records: list(treated, 'The first 100 records.'),
   }),
 );
 
 export const cleaned = component<Cleaned>()(
   'CleanUp',
-  'What a clean-up did, or would do.',
+  'A clean-up, or with `dryRun` what it would do.',
   z.strictObject({
-    reportId: text('The report that it went by.'),
-    dryRun: flag('Where true, nothing was written, and `deleted` is what would be tried.'),
-    olderThanSeconds: number('What was asked for, or how long fences are kept if that is longer.'),
+    reportId: text(MEANING.reportId),
+    dryRun: flag('If true, nothing was deleted, and `deleted` is what a clean-up would try to delete.'),
+    olderThanSeconds: number(
+      'The `olderThanSeconds` of the request, or the parameter `fenceRetentionSeconds` if that is longer.',
+    ),
     deleted,
     spared,
     stoppedBy: nullable(
       oneOf(
         ['time', 'Throttled', 'Unavailable', 'OutcomeUnknown'],
-        'Why it has not come to the end of the report. Call again with `nextCursor`.',
+        'Why the clean-up stopped before the end of the report. Call again with `nextCursor`.',
       ),
     ),
     nextCursor: nextCursor(),

@@ -9,41 +9,49 @@ import { KINDS } from '../../shared/line/kind.ts';
 import type { Cancelled } from '../../shared/line/withdrawal.ts';
 import type { KeyPage, ListedKey } from '../../shared/locks/listed-keys.ts';
 import type { Withdrawn } from '../../shared/locks/withdraw.ts';
+import { MEANING, orNull } from '../meanings.ts';
 import { always, component, count, flag, instant, json, list, nullable, number, oneOf, text } from '../schema.ts';
-import { mode, used, weight } from './pools.ts';
+import { limitChanged, mode, used, weight } from './pools.ts';
 import { waiter } from './waiters.ts';
 
-const key = () => text('The name of the resource.');
-const nextCursor = () => nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.'));
+const key = () => text(MEANING.key);
+const ticket = () => text(MEANING.ticket);
+const holder = () => text(MEANING.holder);
+const requestId = () => text(MEANING.requestId);
+const nextCursor = () => nullable(text(MEANING.nextCursor));
 
 const grantFields = () => ({
   key: key(),
-  holder: text('Who holds the lease, as the caller named itself.'),
-  leaseId: text("The holder's proof, for heartbeat and release. It stays the same over heartbeats. A secret."),
-  version: text('New at every heartbeat. A secret.'),
-  fence: count('The fencing token. It rises with every new grant of the key.'),
-  acquiredAt: instant('When the lease was granted.'),
-  expiresAt: instant('When the lease ends unless a heartbeat extends it.'),
-  remainingMs: count('How much of the lease was left when the service answered, in milliseconds.'),
-  data: z.exactOptional(json<Json>('What the holder left for others to see.')),
+  holder: holder(),
+  leaseId: text(MEANING.leaseId),
+  version: text('A UUID that is new after each heartbeat, and a secret.'),
+  fence: count(MEANING.fence),
+  acquiredAt: instant(MEANING.acquiredAt),
+  expiresAt: instant(MEANING.expiresAt),
+  remainingMs: count(MEANING.remainingMs),
+  data: z.exactOptional(json<Json>(MEANING.data)),
 });
 
-export const grant = component<LeaseGrant>()('Grant', 'A lease as its holder sees it.', z.strictObject(grantFields()));
+export const grant = component<LeaseGrant>()(
+  'Grant',
+  'A lease or a permit, as its holder sees it.',
+  z.strictObject(grantFields()),
+);
 
 const previous = component<Previous>()(
   'PreviousHolder',
-  'Who had the lease before, and how that ended. Null where the record does not tell: there was none, it was a client of another make, or the answer to a first try was lost.',
+  'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a foreign client was the holder, or the response to a first try was lost.',
   z.strictObject({
-    holder: text('Who had it, as that caller named itself.'),
-    fence: count('The fencing token of that grant.'),
+    holder: holder(),
+    fence: count(MEANING.fence),
     ended: oneOf(
       ENDINGS,
-      'Its holder released it, its time was over, an operator broke it, or the execution that held it ended.',
+      'How that grant ended: its holder released it, it expired, an operator broke it, or the execution that held it ended. `expired` also if an operator broke it with `wait` and the holder did not release it.',
     ),
-    at: instant('When it ended.'),
+    at: instant('When that grant ended.'),
     by: z.exactOptional(
       text(
-        'Of a broken lease: the operator that broke it, an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say.',
+        'The operator that broke the grant: an IAM ARN or the subject of a JWT, up to 256 characters. Absent if the record does not say.',
       ),
     ),
   }),
@@ -51,58 +59,47 @@ const previous = component<Previous>()(
 
 export const acquired = component<Acquired>()(
   'AcquiredGrant',
-  'A lease that the caller has acquired, or a permit of a pool.',
+  'A lease or a permit that the caller has acquired.',
   z.strictObject({
     ...grantFields(),
     waitedMs: count(
-      'From the arrival of the call to its answer; of a task, from when it was parked to the message of its grant. One reading of the clock ends it and begins remainingMs: deadline = sentAt + waitedMs + remainingMs on the clock of the caller.',
+      'From the arrival of the call to its answer, in milliseconds; for a task, from its parking to the message with its grant. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller. `sentAt` is a moment before the call was sent.',
     ),
-    repeated: flag('Whether the service had granted this request before: a retry, or a lost reply.'),
-    previous: z.nullable(previous),
+    repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
+    previous: nullable(previous),
     mode: z.exactOptional(mode()),
-    limit: z.exactOptional(
-      nullable(
-        count(
-          'Of a permit: how much all holders may weigh together, as this caller asked for it. Null for `exclusive`.',
-        ),
-      ),
-    ),
+    limit: z.exactOptional(nullable(count('The limit that this permit names. Null for `exclusive`.'))),
     weight: z.exactOptional(weight()),
     used: z.exactOptional(used()),
-    limitChanged: z.exactOptional(
-      z.strictObject({
-        from: count('The limit that the grant before named.'),
-        to: count('The limit of this permit. `limitChanged` is absent if the two limits are the same.'),
-      }),
-    ),
+    limitChanged: z.exactOptional(limitChanged()),
   }),
 );
 
 export const parked = component<Parked>()(
   'Parked',
-  'A task that waits in the queue, or that the service has answered through Step Functions already.',
+  'A task that waits in line, or that has its grant already.',
   z.strictObject({
     key: key(),
-    holder: text('Who waits.'),
-    ticket: text('The place in the queue.'),
-    parked: flag('False where the task was notified at once, or is being notified by another call.'),
+    holder: holder(),
+    ticket: ticket(),
+    parked: flag('False if the task was notified at once, or another call is notifying it.'),
   }),
 );
 
 const wasReleased = component<Extract<Released, { released: true }>>()(
   'Released',
-  'The lease is free, or the next in the queue holds it.',
-  z.strictObject({ key: key(), released: always(true) }),
+  'The lease or the permit has ended, and the next waiter has its grant.',
+  z.strictObject({ key: key(), released: always(true, 'The caller held it.') }),
 );
 const wasNotReleased = component<Extract<Released, { released: false }>>()(
   'NotReleased',
-  'The caller did not hold the lease. That is no error, because releases stand in cleanup code.',
+  'The caller did not hold the lease or the permit. That is no error, because programs release when they clean up.',
   z.strictObject({
     key: key(),
-    released: always(false),
+    released: always(false, 'The caller did not hold it.'),
     reason: oneOf(
       ['taken', 'broken', 'unknown'],
-      'Another caller has it, an operator broke it, or there is no trace of it.',
+      'Another caller has the key, an operator broke the grant, or the record does not show the grant.',
     ),
   }),
 );
@@ -113,40 +110,38 @@ export const broken = component<Broken>()(
   'The lease or the permit that an operator has broken.',
   z.strictObject({
     key: key(),
-    broken: always(true),
-    fence: count('The fence of the lease or the permit that was broken.'),
-    holder: nullable(text('The holder, which is to end its work. Null if the record does not say.')),
+    broken: always(true, 'The grant has ended, or is ending.'),
+    fence: count('The fence of the grant that was broken.'),
+    holder: nullable(text(orNull(MEANING.holder))),
     ended: flag(
-      'True if the key is free for the next caller already. False with `wait`: the key waits for the release of the holder, or for `holderUntil`.',
+      'True if the next caller can have the key already. False if the holder has it until its release, or until `holderUntil`.',
     ),
     holderUntil: nullable(
       instant(
-        'The expiry on record when the lease was broken. The holder may go on until then, unless a heartbeat fails earlier. Null if the record does not say.',
+        'The expiry on record when the grant was broken. The holder may work until then, unless a heartbeat fails earlier. Null if the record does not say, as in the answer to a repeat after the permit has ended.',
       ),
     ),
     lastHeartbeatAt: nullable(
-      instant(
-        'The last heartbeat. Null if no heartbeat came since the grant, or the record does not say: then `holderUntil` is the bound.',
-      ),
+      instant('The last heartbeat. Null if no heartbeat came since the grant, or the record does not say.'),
     ),
   }),
 );
 
 const wasCancelled = component<Extract<Cancelled, { cancelled: true }>>()(
   'Cancelled',
-  'The task or the call is out of the queue, and fails with LeaseLost.',
-  z.strictObject({ key: key(), ticket: text('The place in the queue that it had.'), cancelled: always(true) }),
+  'The task or the call is out of the line, and fails with `LeaseLost`.',
+  z.strictObject({ key: key(), ticket: ticket(), cancelled: always(true, 'The waiter is out of the line.') }),
 );
 const wasNotCancelled = component<Extract<Cancelled, { cancelled: false }>>()(
   'NotCancelled',
-  'The task or the call was not waiting.',
+  'The task or the call was not in line.',
   z.strictObject({
     key: key(),
-    ticket: text('The place in the queue that was asked for.'),
-    cancelled: always(false),
+    ticket: ticket(),
+    cancelled: always(false, 'The waiter was not in line.'),
     reason: oneOf(
       ['granted', 'gone', 'unknown'],
-      'The waiter has its grant already, its task or call no longer waits, or there is no such ticket.',
+      'The waiter has its grant already, its task or call no longer waits, or no waiter has the ticket.',
     ),
   }),
 );
@@ -154,93 +149,85 @@ export const cancelled = z.union([wasCancelled, wasNotCancelled]);
 
 const wasWithdrawn = component<Extract<Withdrawn, { cancelled: true }>>()(
   'Withdrawn',
-  'No call of the request that was in line holds the lease any more.',
-  z.strictObject({ key: key(), requestId: text('The request.'), cancelled: always(true) }),
+  'No call of the request is in line, and no call that was in line holds the key.',
+  z.strictObject({ key: key(), requestId: requestId(), cancelled: always(true, 'The request is withdrawn.') }),
 );
 const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
   'NotWithdrawn',
-  'There was no such request to withdraw.',
+  'There was nothing to withdraw.',
   z.strictObject({
     key: key(),
-    requestId: text('The request.'),
-    cancelled: always(false),
-    reason: oneOf(['unknown'], "No call of the caller's waits by that request, and it has no lease, or no longer."),
+    requestId: requestId(),
+    cancelled: always(false, 'There was nothing to withdraw.'),
+    reason: oneOf(['unknown'], 'No call of the request waits, and the request has no grant, or no longer.'),
   }),
 );
 export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
 
 const leaseFields = () => ({
   key: key(),
-  state: oneOf(LEASE_STATES, 'Whether somebody holds the lease.'),
-  holder: nullable(text('Who holds it, or held it last. Null where the record does not say.')),
-  fence: nullable(count('The fencing token of the last grant.')),
-  acquiredAt: nullable(instant('When it was granted.')),
-  expiresAt: nullable(instant('When it ends. Null where nobody holds it.')),
-  remainingMs: nullable(count('How much of it was left when the service answered, in milliseconds.')),
-  ttlSeconds: nullable(number('What each heartbeat extends it by, in seconds. Null where nobody holds it.')),
-  execution: nullable(
-    text(
-      'The ARN of the execution that holds the lease, or held the lease when that execution ended. Null if there is no such execution.',
-    ),
-  ),
-  inGrace: flag(
-    'True if that execution has ended, and the holder may go on for its grace, or for as long as the holder sends heartbeats.',
-  ),
-  ending: flag('True if an operator broke the lease, which stays until its holder releases the lease or its ttl ends.'),
+  state: oneOf(LEASE_STATES, 'Whether a caller holds the key. `free`: the key has no record of a release.'),
+  holder: nullable(text(`${orNull(MEANING.holder)} After a release, the last holder.`)),
+  fence: nullable(count(`${MEANING.fence} Of the last grant.`)),
+  acquiredAt: nullable(instant(MEANING.acquiredAt)),
+  expiresAt: nullable(instant(`${MEANING.expiresAt} Null if no caller holds the key.`)),
+  remainingMs: nullable(count(MEANING.remainingMs)),
+  ttlSeconds: nullable(number(`${MEANING.ttlSeconds} Null if no caller holds the key.`)),
+  execution: nullable(text(MEANING.execution)),
+  inGrace: flag(MEANING.inGrace),
+  ending: flag(MEANING.ending),
   brokenAt: nullable(
     instant(
-      'When an operator broke the lease, or the last lease of a key that has no holder. Null if no operator did, or the record does not say.',
+      'When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.',
     ),
   ),
   brokenBy: nullable(
     text(
-      'The operator that did: an IAM ARN or the subject of a JWT, up to 256 characters. Null also if the API did not authenticate the operator, as `npm start`.',
+      'The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator.',
     ),
   ),
-  data: json<Json>('What the holder left for others to see. Null where there is nothing.'),
+  data: json<Json>(`${MEANING.data} Null if there is none.`),
 });
 
-export const lease = component<LeaseView>()('Lease', 'A lease as anybody sees it.', z.strictObject(leaseFields()));
+export const lease = component<LeaseView>()(
+  'Lease',
+  'A lease, as every reader sees it.',
+  z.strictObject(leaseFields()),
+);
 
 const listedKey = component<ListedKey>()(
   'ListedKey',
-  'A key as a list shows it. Of a pool, the fields from `holder` to `data` are those of the permit that ends first, or with `sort` `held` of the oldest permit.',
+  'A key in a list. The row of a pool has, from `holder` to `data`, the permit that expires first, or with `sort` `held` the oldest permit.',
   z.strictObject({
     ...leaseFields(),
     kind: oneOf(KINDS, 'The kind of the key.'),
     waiting: count(
-      'Up to how many tasks and callers are in line: the record counts some that have left too. Reading the key counts the line itself.',
+      'An upper bound of the number of tasks and calls in line, because the record counts some that have left. Read the key for the number in line.',
     ),
     used: z.exactOptional(used()),
-    limit: z.exactOptional(
-      nullable(count('The limit that the last grant of a pool named. Null if no grant has named a limit.')),
-    ),
-    holders: z.exactOptional(count('The number of holders of a pool.')),
+    limit: z.exactOptional(nullable(count(MEANING.limit))),
+    holders: z.exactOptional(count('The number of holders of the pool.')),
   }),
 );
 
 export const leaseWithQueue = component<WaitedForView>()(
   'LeaseWithQueue',
-  'A lease, with how many tasks and callers are in line for it.',
+  'A lease with its line. A key without a record has this form too.',
   z.strictObject({
     ...leaseFields(),
-    kind: always('lease'),
-    hasRecord: flag(
-      'Whether the key has a record. If not, no caller has used the key, or none since the retention of its record has ended.',
-    ),
-    previous: z.nullable(previous),
-    waiting: count(
-      'How many tasks and callers are in line for it, counted up to 100, or up to `limit` where that is more and `waiters` lists them. A lower bound while rows of 200 callers that gave up stand in line.',
-    ),
-    waiters: z.exactOptional(list(waiter, 'The oldest of those, where the caller asked for them.')),
+    kind: always('lease', 'The kind of the key.'),
+    hasRecord: flag('False if no caller has used the key, or no caller has since the retention of its record ended.'),
+    previous: nullable(previous),
+    waiting: count(MEANING.waiting),
+    waiters: z.exactOptional(list(waiter, 'The oldest of those in line, if the request has `waiters`.')),
   }),
 );
 
 export const keyPage = component<KeyPage>()(
   'KeyPage',
-  'A page of keys. An empty page may have a cursor.',
+  'A page of keys. A page may be empty and still have a cursor.',
   z.strictObject({
-    leases: list(listedKey, 'In the order of `sort`. Without `sort`, in no particular order.'),
+    leases: list(listedKey, 'The keys, in the order of `sort`. Without `sort`, in no particular order.'),
     nextCursor: nextCursor(),
   }),
 );

@@ -14,33 +14,47 @@ import type {
 import type { Repaired } from '../../shared/nameservice/repair-names.ts';
 import type { Published } from '../../shared/nameservice/results.ts';
 import type { Json, JsonObject } from '../../shared/nameservice/values.ts';
-import { always, component, count, flag, instant, json, jsonObject, list, nullable, oneOf, text } from '../schema.ts';
+import { MEANING } from '../meanings.ts';
+import {
+  always,
+  component,
+  count,
+  described,
+  flag,
+  instant,
+  json,
+  jsonObject,
+  list,
+  nullable,
+  oneOf,
+  text,
+} from '../schema.ts';
 
 export const pointer = component<Pointer>()(
   'Pointer',
-  'What an alias points to: the head of its commits, or of its index.',
+  'The head of the commits or of the index of an alias.',
   z.strictObject({
-    address: nullable(text('Null while nothing has been published.')),
-    t: count('The watermark: a whole number that publishing only ever raises.'),
+    address: nullable(text('Where the commit or the index is. Null before the first publish.')),
+    t: count('The watermark: a whole number that only a repair lowers.'),
   }),
 );
 
 export const status = component<Status>()(
   'Status',
-  'What a ledger or graph source is doing.',
+  'The status of a ledger or a graph source.',
   z.strictObject({
-    state: text('For example `ready`.'),
-    v: count('The version, which rises with every change.'),
-    extra: jsonObject<JsonObject>('Whatever the writer added.'),
+    state: text('The state, such as `ready`.'),
+    v: count('The version, which rises with each change.'),
+    extra: jsonObject<JsonObject>('What the writer added.'),
   }),
 );
 
 const configPayload = component<ConfigPayload>()(
   'LedgerConfigPayload',
-  'What a ledger is configured with.',
+  'The content of the config of a ledger.',
   z.strictObject({
-    defaultContextAddress: z.optional(text('Where the default context is.')),
-    extra: z.optional(jsonObject<JsonObject>('Whatever the writer added.')),
+    defaultContextAddress: z.optional(text('Where the default context of the ledger is.')),
+    extra: z.optional(jsonObject<JsonObject>('What the writer added.')),
   }),
 );
 
@@ -48,8 +62,8 @@ export const ledgerConfig = component<LedgerConfig>()(
   'LedgerConfig',
   'The config of a ledger.',
   z.strictObject({
-    v: count('The version, which rises with every change.'),
-    payload: z.nullable(configPayload),
+    v: count('The version, which rises with each change.'),
+    payload: nullable(configPayload),
   }),
 );
 
@@ -57,26 +71,26 @@ const graphSourceConfig = component<GraphSourceRecord['config']>()(
   'GraphSourceConfig',
   'The config of a graph source.',
   z.strictObject({
-    v: count('The version, which rises with every publication.'),
-    value: json<Json>('The config itself.'),
+    v: count('The version, which rises with each publish.'),
+    value: json<Json>('The config.'),
   }),
 );
 
 const commonFields = () => ({
-  alias: text('`name:branch`.'),
+  alias: text(MEANING.alias),
   name: text('The part of the alias before the colon.'),
-  branch: text('The part of the alias behind the colon.'),
-  retracted: flag('Whether it is retired. It is still visible.'),
+  branch: text('The part of the alias after the colon.'),
+  retracted: flag('True if the alias is retracted. A retracted alias stays visible.'),
   index: pointer,
   status,
-  updatedAt: instant('When any of its items was last written.'),
+  updatedAt: instant('When an item of the record was last written.'),
   missing: z.exactOptional(
-    list(z.enum(CONCERNS), 'Items that should be there and are not. The next write to such a concern restores it.'),
+    list(z.enum(CONCERNS), 'Items of the record that are missing. The next write to such an item restores it.'),
   ),
   oversized: z.exactOptional(
     always(
       true,
-      'Another client made the record larger than an answer can be: long texts are cut, the rest is left out.',
+      'A foreign client made the record larger than an answer can be: long texts are cut, and `extra`, `dependencies` and the config are left out.',
     ),
   ),
 });
@@ -84,7 +98,12 @@ const commonFields = () => ({
 const ledger = component<Extract<NameserviceRecord, { kind: 'ledger' }>>()(
   'Ledger',
   'The record of a ledger.',
-  z.strictObject({ ...commonFields(), kind: always('ledger'), commit: pointer, config: ledgerConfig }),
+  z.strictObject({
+    ...commonFields(),
+    kind: always('ledger', 'The kind of the alias.'),
+    commit: pointer,
+    config: ledgerConfig,
+  }),
 );
 
 const graphSource = component<GraphSourceRecord>()(
@@ -92,80 +111,87 @@ const graphSource = component<GraphSourceRecord>()(
   'The record of a graph source.',
   z.strictObject({
     ...commonFields(),
-    kind: always('graph_source'),
-    sourceType: text('What kind of graph source it is, for example `db:Bm25Index`.'),
-    dependencies: list(z.string(), 'The aliases that it is made from.'),
+    kind: always('graph_source', 'The kind of the alias.'),
+    sourceType: text('The type of the graph source, such as `db:Bm25Index`.'),
+    dependencies: list(z.string(), 'The aliases from which the graph source is made.'),
     config: graphSourceConfig,
   }),
 );
 
 export const record = component<NameserviceRecord>()(
   'NameserviceRecord',
-  'Everything that stands under an alias.',
+  'The record of an alias.',
   z.discriminatedUnion('kind', [ledger, graphSource]),
 );
 
 const retracted = component<{ retracted: true }>()(
   'Retracted',
-  'The ledger or graph source is retired.',
-  z.strictObject({ retracted: always(true) }),
+  'The ledger or the graph source is retracted.',
+  z.strictObject({ retracted: always(true, 'The alias is retracted.') }),
 );
 
 export const published = component<Published<Current>>()(
   'Published',
-  'What a publish came to.',
+  'The outcome of a publish.',
   z.strictObject({
-    alias: text('`name:branch`.'),
-    outcome: oneOf(['updated', 'stale'], '`stale`: something newer stands there, and nothing was written.'),
-    created: flag('Whether this call created the alias.'),
-    repeated: flag('Whether an earlier try of this call had landed.'),
-    current: z.union([ledger, graphSource, pointer, status, ledgerConfig, retracted]),
+    alias: text(MEANING.alias),
+    outcome: oneOf(['updated', 'stale'], '`stale`: the alias has a newer value, and nothing was written.'),
+    created: flag('True if this call created the alias.'),
+    repeated: flag('True if an earlier try of this call took effect.'),
+    current: described(z.union([ledger, graphSource, pointer, status, ledgerConfig, retracted]), {
+      description:
+        'The value that the operation is for, as it is now: the record of a new alias, otherwise the ref, the status, the config or the retraction.',
+    }),
   }),
 );
 
 const unretracted = component<{ retracted: false }>()(
   'Unretracted',
-  'The ledger or graph source is in use again.',
-  z.strictObject({ retracted: always(false) }),
+  'The ledger or the graph source is not retracted.',
+  z.strictObject({ retracted: always(false, 'The alias is not retracted.') }),
 );
 
 export const repaired = component<Repaired>()(
   'Repaired',
-  'What a repair came to.',
+  'The outcome of a repair.',
   z.strictObject({
-    alias: text('`name:branch`.'),
+    alias: text(MEANING.alias),
     op: oneOf(['resetRef', 'resetStatus', 'resetConfig', 'unretract', 'purge'], 'The operation.'),
-    repeated: flag('Whether an earlier try of this call had landed.'),
-    current: z.nullable(z.union([pointer, status, ledgerConfig, unretracted])),
+    repeated: flag('True if an earlier try of this call took effect.'),
+    current: described(z.nullable(z.union([pointer, status, ledgerConfig, unretracted])), {
+      description: 'The value that the operation is for, as it is now. Null after a purge.',
+    }),
   }),
 );
 
 /** The record that the caller of a purge must have seen. */
 export const seenRecord = component<PurgeConflict>()(
   'SeenRecord',
-  'What stands under an alias, as far as a purge expects it.',
+  'The part of a record that a purge compares.',
   z.strictObject({
     kind: oneOf(KINDS, 'The kind of the alias.'),
-    retracted: flag('Whether it is retired: only then it can be purged.'),
+    retracted: flag('True if the alias is retracted. Only a retracted alias can be purged.'),
     commit: z.optional(pointer),
     index: pointer,
-    status: z.strictObject({ state: text('For example `ready`.'), v: count('Its version.') }),
-    config: z.strictObject({ v: count('Its version.') }),
+    status: described(z.strictObject({ state: text('The state, such as `ready`.'), v: count('The version.') }), {
+      description: 'The status.',
+    }),
+    config: described(z.strictObject({ v: count('The version.') }), { description: 'The config.' }),
   }),
 );
 
 /** The record that is there where a retraction, or a repair of one, may have been undone. */
 export const retraction = component<{ retracted: boolean }>()(
   'Retraction',
-  'Whether a ledger or graph source is retired.',
-  z.strictObject({ retracted: flag('Whether it is.') }),
+  'Whether a ledger or a graph source is retracted.',
+  z.strictObject({ retracted: flag('True if the alias is retracted.') }),
 );
 
 export const recordPage = component<RecordPage>()(
   'RecordPage',
-  'A page of records. It may be empty and still have a cursor.',
+  'A page of records. A page may be empty and still have a cursor.',
   z.strictObject({
-    records: list(record, 'By kind, and then by alias.'),
-    nextCursor: nullable(text('Passed as `cursor`, it gets the next page. Null on the last page.')),
+    records: list(record, 'The records, by kind and then by alias.'),
+    nextCursor: nullable(text(MEANING.nextCursor)),
   }),
 );

@@ -1,4 +1,5 @@
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
+import { ERRORS } from '../../shared/errors.ts';
 import { IN_NAMESPACE, pathInNamespace, type Route, scopesOf } from '../routes/route.ts';
 import { answerSchema, type JsonSchema, refTo, requestSchema } from './json-schema.ts';
 import { failures, versionHeader } from './responses.ts';
@@ -82,7 +83,9 @@ function parameters({ request, examples }: Route): JsonSchema {
 }
 
 function requestBody({ request, examples }: Route): JsonSchema {
-  const shown = examples.map(({ name, summary, request: value }) => [name, { summary, value }]);
+  const shown = examples
+    .filter(({ status }) => status !== ERRORS.InvalidRequest.status)
+    .map(({ name, summary, request: value }) => [name, { summary, value }]);
   const content = {
     'application/json': {
       schema: refTo(request.id),

@@ -16,38 +16,43 @@ const contentType = (description: string) => ({ description });
 export const commitRequest = request(commitInput(), {
   id: 'CommitRequest',
   description:
-    'Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, must be given.',
+    'Creates or replaces an object on a precondition. One of `ifNoneMatch` and `ifMatch`, and one of `body` and `source`, is required.',
   fields: {
     path: path(),
-    ifNoneMatch: { description: 'Create: nothing may be there.' },
-    ifMatch: { description: 'Replace: exactly this ETag must be there.', pattern: STRONG_ETAG },
+    ifNoneMatch: { description: 'Creates the object: no object may be at the path.' },
+    ifMatch: { description: 'Replaces the object, which must have this ETag.', pattern: STRONG_ETAG },
     body: {
       description:
-        'The content, up to 1 MiB: text, or base64 with padding where `encoding` says so. Stage an upload for more.',
+        'The content, up to 1 MiB: text, or base64 with padding if `encoding` says so. For more, stage an upload.',
     },
-    encoding: { description: 'How `body` is written. utf8 where it is not given.' },
+    encoding: { description: 'The encoding of `body`. Without it, utf8.' },
     source: { description: 'The `uploadId` of a staged upload, in place of a body.' },
     sourceEtag: {
-      description:
-        "The upload's own ETag, as S3 answered it. The commit takes the upload only as long as it has that one.",
+      description: 'The ETag of the upload, as S3 answered it. The commit fails if the upload has another ETag.',
       pattern: STRONG_ETAG,
     },
-    contentType: contentType("The media type. Without it the upload's, or else application/octet-stream."),
-    cacheControl: { description: 'The Cache-Control header to store with the object.' },
-    contentDisposition: { description: 'The Content-Disposition header to store with the object.' },
+    contentType: contentType('The media type. Without it, that of the upload, or application/octet-stream.'),
+    cacheControl: {
+      description: 'The Cache-Control header to store with the object. A header of the upload is dropped.',
+    },
+    contentDisposition: {
+      description: 'The Content-Disposition header to store with the object. A header of the upload is dropped.',
+    },
     contentEncoding: {
-      description: 'The Content-Encoding header to store with the object. Not aws-chunked, which S3 takes for its own.',
+      description:
+        'The Content-Encoding header to store with the object, but not aws-chunked, which S3 uses itself. A header of the upload is dropped.',
     },
     metadata: {
       description:
-        'What to put on the object: at most 32 names and 1 KiB together. Names begin with anything but `holdfast-`, values are printable ASCII without `=?`.',
+        'The metadata of the object: at most 32 lower-case names, and 1 KiB in all. Names do not begin with `holdfast-`, and values are printable ASCII without `=?`.',
       type: 'object',
       maxProperties: 32,
       propertyNames: { pattern: '^(?!holdfast-)[a-z0-9][a-z0-9._-]*$' },
       additionalProperties: { type: 'string', pattern: '^(?!.*=\\?)[!-~]([ -~]*[!-~])?$' },
     },
     commitId: {
-      description: 'Names one commit, so that a repeat is answered with what became of it. Without `=?`.',
+      description:
+        'The id of one commit, with its path, precondition and content: a retry with the same id receives the outcome of the first try. Without it, the service makes one. Up to 64 printable ASCII characters without spaces and `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',
     },
     fence: {
@@ -55,11 +60,11 @@ export const commitRequest = request(commitInput(), {
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
         token: {
-          description: 'The `fence` of the grant. At most a day ahead of the clock in milliseconds.',
+          description: 'The `fence` of the grant. At most a day ahead of the clock, in milliseconds.',
         },
       },
     },
-    waitSeconds: { description: 'How long to wait for the commit record of another client, in seconds.' },
+    waitSeconds: { description: 'How long to wait for a commit of a foreign client, in seconds.' },
   },
   rules: {
     allOf: [
@@ -75,51 +80,52 @@ export const resetFenceRequest = request(resetFenceInput(), {
   description: 'Replaces or lifts the fence of an object that an administrator has seen.',
   fields: {
     path: path(),
-    ifMatch: { description: 'Exactly this ETag must be there.', pattern: STRONG_ETAG },
+    ifMatch: { description: 'The ETag that the object must have.', pattern: STRONG_ETAG },
     expectedFence: {
-      description: 'Exactly this must be the fence of the object.',
+      description: 'The fence that the object must have.',
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
         token: { description: 'The highest token that has written the object.' },
       },
     },
     fence: {
-      description: 'What commits must carry from then on. Null lifts the fence.',
+      description: 'The fence that commits need from then on. Null lifts the fence.',
       properties: {
         key: { description: 'The key of the lease.', ...bytes(256) },
         token: {
-          description: 'The lowest token that may write the object. At most a day ahead of the clock in milliseconds.',
+          description: 'The lowest token that may write the object. At most a day ahead of the clock, in milliseconds.',
         },
       },
     },
     commitId: {
-      description: 'Names this reset, so that a repeat is answered with what became of it. Without `=?`.',
+      description:
+        'The id of this reset: a retry with the same id receives the outcome of the first try. Up to 64 printable ASCII characters without spaces and `=?`.',
       pattern: '^(?!.*=\\?)[!-~]{1,64}$',
     },
-    waitSeconds: { description: 'How long to wait for the commit record of another client, in seconds.' },
+    waitSeconds: { description: 'How long to wait for a commit of a foreign client, in seconds.' },
   },
 });
 
 export const uploadRequest = request(uploadInput(), {
   id: 'UploadRequest',
-  description: 'Reserves a place for an upload.',
+  description: 'Stages an upload.',
   fields: {
-    contentType: contentType('The media type. It becomes part of the signature.'),
-    sizeBytes: { description: 'How many bytes it will have. It becomes part of the signature.' },
+    contentType: contentType('The media type, which becomes part of the signature.'),
+    sizeBytes: { description: 'The size in bytes, which becomes part of the signature.' },
   },
 });
 
 export const readCommitRequest = request(readInput(), {
   id: 'ReadCommitRequest',
-  description: 'Reads what is at a path.',
+  description: 'Reads the object at a path.',
   fields: { path: path() },
 });
 
 export const readInFlightRequest = request(inFlightInput(), {
   id: 'ReadInFlightRequest',
-  description: 'Lists the commits that are under way.',
+  description: 'Lists commits in flight.',
   fields: {
-    prefix: { description: 'Only paths that begin so.', ...bytes(1024) },
+    prefix: { description: 'Only paths that begin with this text.', ...bytes(1024) },
     limit: limit(),
     cursor: cursor(),
   },

@@ -1,8 +1,9 @@
 import { cleanInput, readInput, reportInput } from '../../shared/expiry/inputs.ts';
 import { KINDS } from '../../shared/expiry/kinds.ts';
+import { MEANING } from '../meanings.ts';
 import { cursor, limit, request } from './request.ts';
 
-const reportId = () => ({ description: 'The report. The last complete one where it is not given.' });
+const reportId = () => ({ description: `${MEANING.reportId} Without it, the last complete report.` });
 
 export const reportRequest = request(reportInput(), {
   id: 'ReportRequest',
@@ -12,7 +13,7 @@ export const reportRequest = request(reportInput(), {
 
 export const readExpiredRequest = request(readInput(), {
   id: 'ReadExpiredRequest',
-  description: 'Reads the rows of a report.',
+  description: 'Reads a report.',
   fields: {
     reportId: reportId(),
     kind: { description: 'Only records of this kind.' },
@@ -23,7 +24,7 @@ export const readExpiredRequest = request(readInput(), {
 
 export const cleanRequest = request(cleanInput(), {
   id: 'CleanRequest',
-  description: 'Deletes reported records that are still the very ones reported.',
+  description: 'Deletes reported records that have not changed since the report.',
   fields: {
     reportId: reportId(),
     kinds: {
@@ -32,9 +33,9 @@ export const cleanRequest = request(cleanInput(), {
       minItems: 1,
       items: { type: 'string', enum: [...KINDS] },
     },
-    olderThanSeconds: { description: 'Only records that expired at least so long ago, in seconds.' },
-    dryRun: { description: 'Whether to say only what would be deleted.' },
-    neverDeletable: { description: 'Whether to delete records too that the TTL of DynamoDB can never delete.' },
+    olderThanSeconds: { description: 'Only records that expired at least this long ago, in seconds.' },
+    dryRun: { description: 'If true, deletes nothing and answers what would be deleted.' },
+    neverDeletable: { description: 'If true, also deletes records that the TTL of DynamoDB can never delete.' },
     cursor: cursor(),
   },
 });

@@ -7,69 +7,68 @@ import {
   releaseInput,
   withdrawInput,
 } from '../../shared/locks/inputs.ts';
+import { MEANING } from '../meanings.ts';
 import { bytes, cursor, json, limit, request } from './request.ts';
 
-const key = () => ({ description: 'The name of the resource: any text up to 1,024 bytes of UTF-8.', ...bytes(1024) });
-const leaseId = () => ({ description: 'The `leaseId` of the grant.', ...bytes(256) });
-const ticket = () => ({
-  description: 'The place in the queue, as `acquire` or a list of `waiters` shows it.',
-  ...bytes(256),
-});
+const key = () => ({ description: MEANING.key, ...bytes(1024) });
+const holder = () => ({ description: MEANING.holder, ...bytes(256) });
+const leaseId = () => ({ description: `${MEANING.leaseId} As \`acquire\` answered it.`, ...bytes(256) });
+const ticket = (description = '') => ({ description: `${MEANING.ticket}${description}`, ...bytes(256) });
 const arn = (description: string) => ({ description, ...bytes(256) });
 
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
   description:
-    'Takes a lease, or with `limit` or `mode` a permit. With a task token, parks a task for the lease or the permit.',
+    'Acquires a lease, or with `limit` or `mode` a permit. With `taskToken`, parks a task of Step Functions until the task has its grant.',
   fields: {
     key: key(),
-    holder: { description: 'Who the caller is, shown to others. Up to 256 bytes of UTF-8.', ...bytes(256) },
-    ttlSeconds: { description: 'How long the lease lasts, in seconds.' },
+    holder: holder(),
+    ttlSeconds: { description: 'How long the grant lasts without a heartbeat, in seconds.' },
     waitSeconds: {
       description:
-        'How long to wait inside the call for the lease to come free, in seconds. The deployment may allow less.',
+        'How long the call waits in line, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short: the call then fails with `LeaseHeld` earlier.',
     },
     fair: {
       description:
-        'Whether the call waits in line, and gets the lease in its turn. `false` looks and races instead: that costs fewer requests, and the order is left to chance.',
+        'If false, the call polls outside the line, and competes with every other caller: for short waits among few callers. A wait in line costs six requests more, and keeps the order of arrival.',
     },
-    ticket: {
-      description:
-        'Of the `retryWith` of an earlier LeaseHeld of this request: within five seconds it keeps the place in line. Needs `requestId`.',
-      ...bytes(256),
-    },
+    ticket: ticket(
+      ' Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`.',
+    ),
     requestId: {
-      description:
-        'Names one acquisition, so that a retry finds the grant instead of a lease of its own. Up to 256 bytes of UTF-8.',
+      description: `${MEANING.requestId} A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with \`LeaseLost\`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition.`,
       ...bytes(256),
     },
-    data: json('Any JSON up to 4 KiB and 32 levels deep, shown to everybody who reads the lease.'),
-    execution: arn('The ARN of the Standard execution that will hold the lease or the permit. Its end frees it.'),
+    data: json(`${MEANING.data} Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes.`),
+    execution: arn(
+      'The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`.',
+    ),
     target: arn(
-      'The ARN of an execution that works under the lease or the permit, which stays while it runs. Needs `execution`.',
+      'The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`.',
     ),
     graceSeconds: {
       description:
-        'How long the lease or the permit goes on after the execution ends with any status but SUCCEEDED, in seconds, at most to its own expiry: a function that the execution started may still work. 0 by default. Needs `execution`.',
+        'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, and never beyond its own expiry. Set it to the longest timeout of the functions that the execution calls. Without it, 0. Needs `execution`.',
     },
     taskToken: {
       description:
-        'The token of a Step Functions task: the task waits parked, and gets the grant as its output. Excludes `waitSeconds`.',
+        'The token of a task of Step Functions. The call answers at once, and the task receives its grant in order of the tickets. Not with `waitSeconds`, `ticket` or `fair` false.',
       ...bytes(2048),
     },
     parkSeconds: {
-      description: 'How long the task waits at most, in seconds. 86,400 where it is not given. Needs `taskToken`.',
+      description:
+        'How long the task waits, in seconds. Then the task fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken`.',
     },
     limit: {
       description:
-        'Asks for a permit of the pool of the key: the permit is granted if all holders, with this permit, weigh at most `limit`. With `mode` `shared`, the default is 200.',
+        'Asks for a permit, which is granted if all holders, with this permit, weigh at most `limit`. Without it, 200 in the mode `shared`. Not with `mode` `exclusive`.',
     },
     weight: {
-      description: 'How much the permit weighs, at most `limit`. 1 where it is not given. Needs `limit` or `mode`.',
+      description:
+        'How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`.',
     },
     mode: {
-      description:
-        'Asks for a permit of the pool of the key: beside others (`shared`, as with `limit`), or alone (`exclusive`). Permits take up to 256 bytes of `data`.',
+      description: `Asks for a permit. ${MEANING.mode} With \`limit\` alone, \`shared\`.`,
     },
   },
   rules: {
@@ -85,17 +84,20 @@ export const acquireRequest = request(acquireInput(), {
 
 export const heartbeatRequest = request(heartbeatInput(), {
   id: 'HeartbeatRequest',
-  description: 'Extends a lease.',
+  description: 'Extends a lease or a permit.',
   fields: {
     key: key(),
     leaseId: leaseId(),
-    ttlSeconds: { description: 'How long the lease lasts from now on, in seconds. The standing one where not given.' },
+    ttlSeconds: {
+      description:
+        'How long the grant lasts from now on, in seconds, also after later heartbeats. Without it, as before. A heartbeat never shortens a grant.',
+    },
   },
 });
 
 export const releaseRequest = request(releaseInput(), {
   id: 'ReleaseRequest',
-  description: 'Gives a lease back.',
+  description: 'Releases a lease or a permit.',
   fields: { key: key(), leaseId: leaseId() },
 });
 
@@ -107,32 +109,30 @@ export const breakRequest = request(breakInput(), {
     fence: { description: 'The fence of the lease or the permit to end, as the operator read it.' },
     wait: {
       description:
-        'True if the holder keeps the key until it releases the lease or its ttl ends. The next heartbeat of the holder fails with `LeaseLost`, and nothing extends the lease. Without `wait` the lease ends at once, while its holder may still work.',
+        'If true, the holder keeps the key until its release or its expiry, and no heartbeat extends the grant. A lease that no caller holds ends at once all the same. If false, the grant ends at once, while the holder may still work.',
     },
   },
 });
 
 export const cancelRequest = request(cancelInput(), {
   id: 'CancelRequest',
-  description: 'Takes a task or a call out of the line of a key, by its ticket.',
+  description: 'Takes a task or a call out of the line of a key.',
   fields: {
     key: key(),
-    ticket: ticket(),
+    ticket: ticket(' As `acquire`, or a read of the key with `waiters`, shows it.'),
   },
 });
 
 export const withdrawRequest = request(withdrawInput(), {
   id: 'WithdrawRequest',
-  description: 'Withdraws a call that waits for a lease or a permit, or what it got.',
+  description: 'Withdraws a request of the caller that waits, or its grant.',
   fields: {
     key: key(),
-    requestId: { description: 'The `requestId` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },
-    holder: { description: 'The `holder` of the acquisition, as it was sent to `acquire`.', ...bytes(256) },
-    ticket: {
-      description:
-        'The place of the call in line, from `retryWith`: withdraws that place without a read of the whole line, and what it got. Leave `ticket` out if a response to another call of the request was lost, because that call may have a place too.',
-      ...bytes(256),
-    },
+    requestId: { description: `${MEANING.requestId} As it was sent to \`acquire\`.`, ...bytes(256) },
+    holder: { description: `${MEANING.holder} As it was sent to \`acquire\`.`, ...bytes(256) },
+    ticket: ticket(
+      ' With the ticket of `retryWith`, Holdfast does not read the whole line. Leave it out if a response to another call of the request was lost, because that call may have its own position.',
+    ),
   },
 });
 
@@ -140,26 +140,26 @@ export const readLeasesRequest = request(readInput(), {
   id: 'ReadLeasesRequest',
   description: 'Reads one key, or a page of keys.',
   fields: {
-    key: { ...key(), description: `${key().description} Without a key the answer is a page of all keys.` },
-    prefix: { description: 'Only keys that begin so. Not with `key`.', ...bytes(1024) },
+    key: { ...key(), description: `${MEANING.key} Without a key, the answer is a page of keys.` },
+    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(1024) },
     holder: {
-      description: 'Only keys of this holder. The row of a pool then shows a permit of this holder. Not with `key`.',
+      description: 'Only keys of this holder. The row of a pool shows a permit of this holder. Not with `key`.',
       ...bytes(256),
     },
     state: {
       description:
-        'Only keys in this state. A pool is held while at least one permit has time left. `active`: keys that have a holder, expired or not, or a line. Not with `key`.',
+        'Only keys in this state. A pool is held if at least one permit has not expired. `active`: keys that have a holder, expired or not, or a line. Not with `key`.',
     },
     kind: { description: 'Only keys of this kind. Not with `key`.' },
     sort: {
       description:
-        'Sorts by key, by the expiry that comes first (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). Each page then costs a read of the whole table. Not with `key`.',
+        'The order: by `key`, by the first expiry (`expiry`), by the holder that has had its key for the longest time (`held`), or by the longest line (`waiting`). With `sort`, each page reads the whole table, and fails with `Unavailable` if one call cannot read all of it. Not with `key`.',
     },
     limit: {
       ...limit(),
-      description: `${limit().description} With \`key\`: of those in line, and only with \`waiters\`.`,
+      description: `${limit().description} With \`key\`, the number of waiters to list, and only with \`waiters\`.`,
     },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
-    waiters: { description: 'With `key`: whether to list the tasks and callers in line for it, the oldest first.' },
+    waiters: { description: 'True to list the tasks and calls in line, the oldest first. Needs `key`.' },
   },
 });

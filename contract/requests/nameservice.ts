@@ -1,35 +1,36 @@
 import type * as z from 'zod/mini';
 import { type PublishInput, publishInput, readInput } from '../../shared/nameservice/inputs.ts';
 import { type RepairInput, repairInput } from '../../shared/nameservice/repair-inputs.ts';
+import { MEANING } from '../meanings.ts';
 import { requests } from '../schema.ts';
 import { bytes, cursor, type Field, json, jsonObject, limit, type Request, request } from './request.ts';
 
 /** A name without a branch must leave room for the branch that it implies. */
 const ALIAS = '^([^:]{1,1019}|[^:]+:[^:]+)$';
 
-const alias = (description = '`name:branch`. A name alone means its branch `main`.'): Field => ({
+const alias = (description = `${MEANING.alias} A name alone means its branch \`main\`.`): Field => ({
   description,
   pattern: ALIAS,
   ...bytes(1024),
 });
-const address = () => ({ description: 'Where the commit or index is.', ...bytes(1024) });
-const t = () => ({ description: 'Its watermark.' });
+const address = () => ({ description: 'Where the commit or the index is.', ...bytes(1024) });
+const t = () => ({ description: 'The watermark, a whole number.' });
 const version = () => ({ description: 'The version.' });
 
 const envelope = (requestId: string) => ({
-  op: { description: 'What to do.' },
+  op: { description: 'The operation.' },
   alias: alias(),
   requestId: { description: requestId, ...bytes(256) },
 });
 const ENVELOPE = envelope(
-  'Names one creation, so that a retry finds it instead of a conflict. It has no effect where nothing is created. Up to 256 bytes of UTF-8.',
+  'The id of one creation: a retry with the same id receives the outcome of the first try. No effect on operations that create nothing.',
 );
 const TARGET = { address: address(), t: t() };
 
 /** The fields of a ref, a status and a config, wherever they stand in a request. */
 const REF = { properties: TARGET };
 const STATUS = {
-  properties: { state: { description: 'One word for the state.', ...bytes(256) }, v: version() },
+  properties: { state: { description: 'The state, in one word.', ...bytes(256) }, v: version() },
 };
 const NEXT_STATUS = { properties: { ...STATUS.properties, extra: jsonObject('Any JSON object up to 4 KiB.') } };
 const NEXT_CONFIG = {
@@ -66,56 +67,59 @@ const OPERATIONS: {
   initLedger: { id: 'InitLedger', description: 'Creates a ledger.', fields: {} },
   publishCommit: {
     id: 'PublishCommit',
-    description: 'Raises the commit head of a ledger. A lower `t` is stale and changes nothing.',
+    description: 'Raises the commit head of a ledger. A lower `t` is stale, and changes nothing.',
     fields: TARGET,
   },
   publishIndex: {
     id: 'PublishIndex',
     description: 'Raises the index of a ledger.',
-    fields: { ...TARGET, allowEqual: { description: 'Whether an index at the same `t` is replaced.' } },
+    fields: { ...TARGET, allowEqual: { description: 'If true, replaces an index at the same `t`.' } },
   },
-  retract: { id: 'Retract', description: 'Retires a ledger. It stays visible.', fields: {} },
+  retract: { id: 'Retract', description: 'Retracts a ledger. The ledger stays visible.', fields: {} },
   compareAndSetRef: {
     id: 'CompareAndSetRef',
-    description: 'Sets a ref where it is as expected.',
+    description: 'Sets a ref that is as expected.',
     fields: {
-      ref: { description: 'Which of the two pointers.' },
+      ref: { description: 'The ref: the head of the commits, or of the index.' },
       expected: {
-        description: 'What must stand there. Null where the alias must not exist; it is created as a ledger.',
+        description: 'The ref that the alias must have. Null if the alias must not exist, and is created as a ledger.',
         ...REF,
       },
-      next: { description: 'What to set it to.', ...REF },
+      next: { description: 'The ref to set.', ...REF },
     },
   },
   fastForwardCommit: {
     id: 'FastForwardCommit',
-    description: 'Raises the commit head to a higher `t`, and creates the ledger where there is none.',
-    fields: { ...TARGET, maxRetries: { description: 'How often to try again where another caller creates it.' } },
+    description: 'Raises the commit head to a higher `t`, and creates the ledger if it does not exist.',
+    fields: {
+      ...TARGET,
+      maxRetries: { description: 'How often to try again if another caller creates the ledger at the same time.' },
+    },
   },
   pushStatus: {
     id: 'PushStatus',
-    description: 'Sets the status where state and version are as expected.',
+    description: 'Sets the status, if its state and version are as expected.',
     fields: {
-      expected: { description: 'What must stand there.', ...STATUS },
-      next: { description: 'What to set it to. The version must rise.', ...NEXT_STATUS },
+      expected: { description: 'The status that the alias must have.', ...STATUS },
+      next: { description: 'The status to set. The version must rise.', ...NEXT_STATUS },
     },
   },
   pushConfig: {
     id: 'PushConfig',
-    description: 'Sets the config of a ledger where its version is as expected.',
+    description: 'Sets the config of a ledger, if its version is as expected.',
     fields: {
-      expected: { description: 'What must stand there.', properties: { v: version() } },
-      next: { description: 'What to set it to. The version must rise.', ...NEXT_CONFIG },
+      expected: { description: 'The config that the ledger must have.', properties: { v: version() } },
+      next: { description: 'The config to set. The version must rise.', ...NEXT_CONFIG },
     },
   },
   publishGraphSource: {
     id: 'PublishGraphSource',
     description: 'Creates a graph source, or replaces its definition.',
     fields: {
-      sourceType: { description: 'What kind of graph source it is.', ...bytes(256) },
-      config: json('Its config: any JSON up to 4 KiB, or a string that is JSON.'),
+      sourceType: { description: 'The type of the graph source.', ...bytes(256) },
+      config: json('The config: any JSON up to 4 KiB, or a string that is JSON.'),
       dependencies: {
-        description: 'The aliases that it is made from.',
+        description: 'The aliases from which the graph source is made.',
         type: 'array',
         maxItems: 100,
         items: { type: 'string', minLength: 1, ...alias() },
@@ -127,7 +131,7 @@ const OPERATIONS: {
     description: 'Raises the index of a graph source.',
     fields: TARGET,
   },
-  retractGraphSource: { id: 'RetractGraphSource', description: 'Retires a graph source.', fields: {} },
+  retractGraphSource: { id: 'RetractGraphSource', description: 'Retracts a graph source.', fields: {} },
 };
 
 const publish = publishInput();
@@ -139,7 +143,7 @@ export const operations: Request[] = publish.def.options.map((option) => {
   return { id, schema: option, fields: { ...ENVELOPE, ...fields }, rules: {} };
 });
 
-requests.add(publish, { id: 'PublishRequest', description: 'Every write of the nameservice, by `op`.' });
+requests.add(publish, { id: 'PublishRequest', description: 'A write of the nameservice, by the operation `op`.' });
 
 export const publishRequest: Request = {
   id: 'PublishRequest',
@@ -150,23 +154,23 @@ export const publishRequest: Request = {
 
 export const readNamesRequest = request(readInput(), {
   id: 'ReadNamesRequest',
-  description: 'Looks an alias up, or lists all of them.',
+  description: 'Reads an alias, or lists aliases.',
   fields: {
     alias: alias(
-      '`name:branch`, or a name alone for its branch `main`. Without it the answer is a page of all records.',
+      `${MEANING.alias} A name alone means its branch \`main\`. Without an alias, the answer is a page of records.`,
     ),
     kind: { description: 'Only records of this kind. Not with `alias`.' },
-    prefix: { description: 'Only aliases that begin so. Not with `alias`.', ...bytes(1024) },
+    prefix: { description: 'Only aliases that begin with this text. Not with `alias`.', ...bytes(1024) },
     limit: { ...limit(), description: `${limit().description} Not with \`alias\`.` },
     cursor: { ...cursor(), description: `${cursor().description} Not with \`alias\`.` },
   },
 });
 
-const seen = 'What the caller saw, and what must still stand there.';
+const seen = 'The value that the caller saw, which the alias must still have.';
 const expected = { description: seen };
-const next = { description: 'What to set it to. The version must not rise.' };
+const next = { description: 'The value to set. The version must not rise.' };
 const REPAIR_ENVELOPE = envelope(
-  'Names one purge, so that a retry within ten minutes finds it. It has no effect on the other operations. Up to 256 bytes of UTF-8.',
+  'The id of one purge: a retry within ten minutes receives the outcome of the first try. No effect on other operations.',
 );
 
 const REPAIRS: {
@@ -180,10 +184,10 @@ const REPAIRS: {
     id: 'ResetRef',
     description: 'Sets a ref to the same `t` or a lower one.',
     fields: {
-      ref: { description: 'Which of the two pointers.' },
+      ref: { description: 'The ref: the head of the commits, or of the index.' },
       expected: { ...expected, ...REF },
       next: {
-        description: 'What to set it to. The address is null, and `t` is 0, for a ref that points to nothing.',
+        description: 'The ref to set. For a ref that points to nothing, the address is null and `t` is 0.',
         ...REF,
       },
     },
@@ -200,7 +204,7 @@ const REPAIRS: {
   },
   unretract: {
     id: 'Unretract',
-    description: 'Takes a retraction back.',
+    description: 'Ends a retraction.',
     fields: { expected: { ...expected, properties: { kind: { description: 'The kind of the alias.' } } } },
   },
   purge: {
@@ -208,7 +212,7 @@ const REPAIRS: {
     description: 'Deletes all items of a retracted alias.',
     fields: {
       expected: {
-        description: `${seen} Null where items stand under the alias that make no record.`,
+        description: `${seen} Null if the items of the alias make no record.`,
         properties: {
           kind: { description: 'The kind of the alias.' },
           commit: { description: 'The commit ref of a ledger.', ...REF },
@@ -230,6 +234,6 @@ export const repairOperations: Request[] = repair.def.options.map((option) => {
   return { id, schema: option, fields: { ...REPAIR_ENVELOPE, ...fields }, rules: {} };
 });
 
-requests.add(repair, { id: 'RepairRequest', description: 'What publishing cannot do, by `op`.' });
+requests.add(repair, { id: 'RepairRequest', description: 'A repair, by the operation `op`.' });
 
 export const repairRequest: Request = { id: 'RepairRequest', schema: repair, fields: {}, rules: byOperation(REPAIRS) };

@@ -48,4 +48,4 @@ export const jsonObject = (description: string): Field => ({
 });
 
 export const cursor = (): Field => ({ description: 'The `nextCursor` of the page before.', ...bytes(4160) });
-export const limit = (): Field => ({ description: 'How many to list. 100 where it is not given.' });
+export const limit = (): Field => ({ description: 'The number of rows to list. Without it, 100.' });

@@ -1,11 +1,9 @@
 import type { cancelWaiter, withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import { cancelled, withdrawn } from '../answers/leases.ts';
+import { examplesOf } from '../examples.ts';
 import { cancelRequest, withdrawRequest } from '../requests/leases.ts';
 import type { AnswerOf } from '../schema.ts';
 import { route } from './route.ts';
-
-const key = 'nightly-report';
-const ticket = '000001795215137091-4f0c1a3e-6a52-4a3b-9b44-3f1f4e1b7a10';
 
 export const QUEUE_ROUTES = [
   route<AnswerOf<typeof cancelWaiter>>({
@@ -13,49 +11,26 @@ export const QUEUE_ROUTES = [
     method: 'POST',
     path: '/v1/leases/cancel',
     tag: 'Leases',
-    summary: 'Take a task or a call out of the line',
+    summary: 'Cancel a waiter',
     description:
-      'An operator takes a task or a call out of the line of a key, by its ticket. The task or the call fails with LeaseLost. Callers take their own calls out of the line with `withdraw`.',
+      'For an operator: takes a task or a call out of the line of a key, by its ticket. The task or the call fails with `LeaseLost` (`cancelled`). A caller withdraws its own request with `withdraw`.',
     request: cancelRequest,
-    success: { 200: { description: 'Whether it waited.', answer: cancelled } },
+    success: { 200: { description: 'Whether the task or the call was in line.', answer: cancelled } },
     errors: ['OutcomeUnknown'],
     scope: 'breakScope',
-    examples: [
-      {
-        name: 'cancelled',
-        summary: 'A task that no longer waits',
-        request: { key, ticket },
-        status: 200,
-        answer: { key, ticket, cancelled: true },
-      },
-    ],
+    examples: examplesOf('cancelWaiter'),
   }),
   route<AnswerOf<typeof withdrawOwnRequest>>({
     function: 'withdraw',
     method: 'POST',
     path: '/v1/leases/withdraw',
     tag: 'Leases',
-    summary: 'Withdraw an acquisition of your own',
+    summary: 'Withdraw a request',
     description:
-      "Withdraws a call of the caller's own that waits in line, or the lease or the permit that it got: for a caller that has hung up, and does not know which. A call in line answers LeaseLost. A repeat of the request answers LeaseLost where the lease had been granted to it, until another caller has held the lease; of a permit, until eight others have ended. A request that was withdrawn before it had the lease is not remembered: a try of it that arrives later is a new acquisition, so withdraw after the last try. The request, the holder and the authenticated caller must be those of the acquisition.",
+      'Takes a request of the caller out of the line, or ends its grant: for a caller that gives up and does not know which. The request, the holder and the authenticated caller must be those of the acquisition. A call in line then fails with `LeaseLost`. So does a retry of a request that had its grant, until another caller has had the lease, or eight later permits have ended. A request that was withdrawn in line is not remembered, and a duplicate that arrives later may receive a grant: withdraw after the last try.',
     request: withdrawRequest,
-    success: { 200: { description: 'Whether there was something to withdraw.', answer: withdrawn } },
+    success: { 200: { description: 'Whether the request waited or had a grant.', answer: withdrawn } },
     errors: ['OutcomeUnknown'],
-    examples: [
-      {
-        name: 'withdrawn',
-        summary: 'A call that no longer waits',
-        request: { key, requestId: 'run-43', holder: 'worker-2', ticket },
-        status: 200,
-        answer: { key, requestId: 'run-43', cancelled: true },
-      },
-      {
-        name: 'notWithdrawn',
-        summary: 'Nothing to withdraw',
-        request: { key, requestId: 'run-44', holder: 'worker-2' },
-        status: 200,
-        answer: { key, requestId: 'run-44', cancelled: false, reason: 'unknown' },
-      },
-    ],
+    examples: examplesOf('withdraw'),
   }),
 ];

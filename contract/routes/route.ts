@@ -30,6 +30,8 @@ interface RouteContract<Answer> {
   success: { 200?: Success<Answer>; 201?: Success<Answer> };
   /** The error codes that it may answer besides those of every route. */
   errors: readonly ErrorCode[];
+  /** When this call answers an error, if that differs from what contract/errors.ts says of all calls. */
+  when?: Partial<Record<ErrorCode, string>>;
   /** For calls of operators: the deployment's parameter that names the scope a JWT must carry. With IAM, the permission on the route decides. */
   scope?: 'breakScope' | 'cleanScope' | 'repairScope' | 'resetFenceScope';
   examples: readonly Example[];

@@ -68,8 +68,8 @@ export interface HoldfastParameters {
   readonly heartbeatConcurrency?: number;
   /** Reserved concurrency of release. */
   readonly releaseConcurrency?: number;
-  /** own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen. @default any */
-  readonly namespaceExecutions?: 'any' | 'own';
+  /** own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen. any: executions of all. auto: own if namespaces names any. @default auto */
+  readonly namespaceExecutions?: 'auto' | 'any' | 'own';
   /** The name of the state machines whose executions may hold leases; * stands for others. The functions learn of no other executions. @default * */
   readonly executionStateMachines?: string;
   /** DISABLED: leases of executions that end stay until they expire. @default ENABLED */
@@ -110,8 +110,16 @@ export interface HoldfastParameters {
   readonly logLevel?: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR' | 'SILENT';
   /** Retention of every log group. @default 30 */
   readonly logRetentionDays?: number;
+  /** essential: the alarms that page, because callers are refused or wait. all: those too that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm. @default essential */
+  readonly alarms?: 'all' | 'essential' | 'none';
   /** An SNS topic that the alarms notify. */
   readonly alarmTopicArn?: string;
+  /** An SNS topic that alarms notify which can wait for a day. Empty: they notify alarmTopicArn. */
+  readonly ticketTopicArn?: string;
+  /** An alarm fires if a task or a call is in line for longer. @default 14400 */
+  readonly waiterOverdueSeconds?: number;
+  /** Where the people who get an alarm read docs/operations.md. Each alarm links its section there. @default docs/operations.md */
+  readonly runbookUrl?: string;
   /** A managed policy that bounds every role of the stack. */
   readonly permissionsBoundaryArn?: string;
   /** A KMS key for the tables, the log groups, the queues and the environment of the functions. The bucket has its own. */
@@ -122,7 +130,7 @@ export interface HoldfastParameters {
   readonly vpcSubnetIds?: string;
   /** Security groups of the functions in these subnets. */
   readonly vpcSecurityGroupIds?: string;
-  /** Active: the functions send traces to X-Ray. @default PassThrough */
+  /** Active: the functions and the wrappers exclusive send traces to X-Ray. @default PassThrough */
   readonly tracing?: 'PassThrough' | 'Active';
   /** JSON: Lambda writes its own log lines as JSON too. The lines of Holdfast are JSON either way. @default Text */
   readonly logFormat?: 'Text' | 'JSON';
@@ -134,10 +142,14 @@ export interface HoldfastParameters {
   readonly throttlingRate?: number;
   /** Requests at once that API Gateway lets through on each route. @default 1000 */
   readonly throttlingBurst?: number;
+  /** Whether API Gateway lets through only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables. @default true */
+  readonly throttleLists?: boolean;
   /** An SNS topic that is notified when an alarm ends. */
   readonly alarmOkTopicArn?: string;
   /** A domain of yours for the API. */
   readonly domainName?: string;
+  /** true: the API answers under domainName alone, and no longer under the name that AWS gives it. @default false */
+  readonly disableExecuteApiEndpoint?: boolean;
   /** The certificate of domainName, in this region. */
   readonly certificateArn?: string;
   /** The hosted zone of Route 53 that gets the record of domainName. */

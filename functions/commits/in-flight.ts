@@ -3,13 +3,13 @@ import { inFlightReader } from '../../shared/commits/in-flight.ts';
 import { inFlightInput } from '../../shared/commits/inputs.ts';
 import { COMMIT_LISTS } from '../../shared/commits/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
+import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 
 export const readInFlight = (dependencies = commitsFromEnvironment()) =>
   lambdaFunction({
     name: 'readInFlight',
     input: inFlightInput(),
-    names: { ...COMMIT_LISTS, cursors: SEALED_CURSORS },
+    names: { ...COMMIT_LISTS, cursors: sealedCursors('commits') },
     run: inFlightReader(dependencies),
     logged: ['prefix', 'limit'],
   });

@@ -3,15 +3,16 @@ import { cleaningFromEnvironment } from '../../shared/expiry/environment.ts';
 import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
+import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 
 export const clean = (dependencies = cleaningFromEnvironment()) =>
   lambdaFunction({
     name: 'clean',
     input: cleanInput(),
-    names: { ...REPORT_NAMES, cursors: SEALED_CURSORS },
+    names: { ...REPORT_NAMES, cursors: sealedCursors('expired') },
     run: cleaner(dependencies),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
+    audited: true,
     events: { payload: eventInput },
   });
 

@@ -3,13 +3,13 @@ import { readInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { reader } from '../../shared/expiry/read.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
+import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 
 export const readExpired = (dependencies = readingFromEnvironment()) =>
   lambdaFunction({
     name: 'readExpired',
     input: readInput(),
-    names: { ...REPORT_NAMES, cursors: SEALED_CURSORS },
+    names: { ...REPORT_NAMES, cursors: sealedCursors('expired') },
     run: reader(dependencies),
     logged: ['reportId', 'kind', 'startedAt', 'complete', 'scanned', 'readUnits', 'expired', 'neverDeletable'],
   });

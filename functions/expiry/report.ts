@@ -28,6 +28,7 @@ export const report = (dependencies = reportsFromEnvironment(), leases = leasesF
       ],
       ...['key', 'holder', 'fence', 'reason'], // fields of another run's lease
     ],
+    audited: true,
     created: ({ complete }) => complete,
     // It is normal that another run keeps a scheduled run out, or takes over from it.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },

@@ -13,6 +13,7 @@ export const executionEnded = (dependencies = leasesFromEnvironment()) =>
       input: executionEndedInput(),
       names: NO_NAMES,
       queued: true,
+      ofDeployment: true,
       run: endExecution(dependencies),
       logged: ['execution', 'again', 'status', 'tickets', 'freed', 'graced', 'kept'],
     }),

@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
+import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 import { readInput } from '../../shared/locks/inputs.ts';
 import { LEASE_LISTS } from '../../shared/locks/names.ts';
@@ -9,7 +9,7 @@ export const readLeases = (dependencies = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'readLeases',
     input: readInput(),
-    names: { ...LEASE_LISTS, cursors: SEALED_CURSORS },
+    names: { ...LEASE_LISTS, cursors: sealedCursors('leases') },
     run: lookUp(dependencies),
     logged: ['key', 'holder', 'fence', 'used'],
   });

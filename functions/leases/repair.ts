@@ -13,6 +13,7 @@ export const repairQueues = (dependencies = leasesFromEnvironment()) =>
       input: repairInput(),
       names: NO_NAMES,
       queued: true,
+      ofDeployment: true,
       run: repairLines(dependencies),
       logged: ['key', 'keys', 'granted', 'told', 'unanswered', 'complete'],
     }),

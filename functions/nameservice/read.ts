@@ -1,5 +1,5 @@
 import { lambdaFunction } from '../../shared/lambda/function.ts';
-import { SEALED_CURSORS } from '../../shared/lambda/sealed-cursor.ts';
+import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { aliasText } from '../../shared/nameservice/alias.ts';
 import { nameserviceFromEnvironment } from '../../shared/nameservice/environment.ts';
 import { readInput } from '../../shared/nameservice/inputs.ts';
@@ -10,7 +10,7 @@ export const readNames = (dependencies = nameserviceFromEnvironment()) =>
   lambdaFunction({
     name: 'readNames',
     input: readInput(),
-    names: { ...ALIAS_LISTS, cursors: SEALED_CURSORS },
+    names: { ...ALIAS_LISTS, cursors: sealedCursors('names') },
     run: reader(dependencies),
     logged: ['alias', 'kind'],
     loggedAs: ({ alias }) => (alias ? { alias: aliasText(alias) } : {}),

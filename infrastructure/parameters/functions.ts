@@ -12,5 +12,28 @@ export const FUNCTIONS: Group = {
     description: 'Retention of every log group.',
     allowed: '1,3,5,7,14,30,60,90,120,150,180,365,400,545,731,1096,1827,2192,2557,2922,3288,3653'.split(','),
   },
+  alarms: {
+    default: 'essential',
+    description:
+      'essential: the alarms that page, because callers are refused or wait. all: those too that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm.',
+    allowed: ['all', 'essential', 'none'],
+  },
   alarmTopicArn: { default: '', description: 'An SNS topic that the alarms notify.', ...ARN('sns') },
+  ticketTopicArn: {
+    default: '',
+    description: 'An SNS topic that alarms notify which can wait for a day. Empty: they notify alarmTopicArn.',
+    ...ARN('sns'),
+  },
+  waiterOverdueSeconds: {
+    default: '14400',
+    description: 'An alarm fires if a task or a call is in line for longer.',
+    least: 60,
+    most: 31536000,
+  },
+  runbookUrl: {
+    default: 'docs/operations.md',
+    description: 'Where the people who get an alarm read docs/operations.md. Each alarm links its section there.',
+    pattern: '^[!-~]{1,200}$',
+    constraint: 'must be a URL or a path without spaces',
+  },
 };

@@ -26,7 +26,7 @@ export const PLATFORM: Group = {
   vpcSecurityGroupIds: { default: '', description: 'Security groups of the functions in these subnets.', ...IDS('sg') },
   tracing: {
     default: 'PassThrough',
-    description: 'Active: the functions send traces to X-Ray.',
+    description: 'Active: the functions and the wrappers exclusive send traces to X-Ray.',
     allowed: ['PassThrough', 'Active'],
   },
   logFormat: {
@@ -57,12 +57,23 @@ export const PLATFORM: Group = {
     least: 1,
     most: 100000,
   },
+  throttleLists: {
+    default: 'true',
+    description:
+      'Whether API Gateway lets through only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables.',
+    allowed: SWITCH,
+  },
   alarmOkTopicArn: { default: '', description: 'An SNS topic that is notified when an alarm ends.', ...ARN('sns') },
   domainName: {
     default: '',
     description: 'A domain of yours for the API.',
     pattern: '^([a-z0-9*-]+(\\.[a-z0-9-]+)+)?$',
     constraint: 'must be a domain name, or empty',
+  },
+  disableExecuteApiEndpoint: {
+    default: 'false',
+    description: 'true: the API answers under domainName alone, and no longer under the name that AWS gives it.',
+    allowed: SWITCH,
   },
   certificateArn: {
     default: '',

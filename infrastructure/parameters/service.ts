@@ -34,10 +34,10 @@ export const LEASES: Group = {
   heartbeatConcurrency: { default: '', description: 'Reserved concurrency of heartbeat.', ...COUNT },
   releaseConcurrency: { default: '', description: 'Reserved concurrency of release.', ...COUNT },
   namespaceExecutions: {
-    default: 'any',
+    default: 'auto',
     description:
-      'own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen.',
-    allowed: ['any', 'own'],
+      'own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen. any: executions of all. auto: own if namespaces names any.',
+    allowed: ['auto', 'any', 'own'],
   },
   executionStateMachines: {
     default: '*',

@@ -78,7 +78,7 @@ function mayCall(route: Route, { authorization, namespace, scopes }: Asking): Ma
       return { ...call, allowed, permission: needed.join(' ') || null };
     }
     case 'iam':
-      return { ...call, allowed: isThis || null, permission: `execute-api:Invoke on <api>/*/${method}${path}` };
+      return { ...call, allowed: isThis || null, permission: `execute-api:Invoke on <api>/$default/${method}${path}` };
     case undefined: {
       const alias = namespace === undefined ? '' : `, alias ${namespace}`;
       return {

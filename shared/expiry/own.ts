@@ -30,8 +30,12 @@ export class OwnSummary {
   }
 }
 
+/** Time that is reserved for the part that is being read and for the answer, in milliseconds. */
+const RESERVE_MS = 1500;
+
 /**
- * What a report found in the namespace of the call, by a look at each of its rows. Without a namespace, all that it found.
+ * What a report found in the namespace of the call, by a look at each of its rows. Without a namespace, all that it found. If the time is up before
+ * every row was looked at, the summary counts the rows until then, and is not `complete`.
  * @throws HoldfastError NotFound, Throttled, Unavailable
  */
 export async function summaryFor(
@@ -42,6 +46,8 @@ export async function summaryFor(
   if (call.namespace === undefined) return summary;
   const report = await openReport(dependencies, { reportId: summary.reportId }, call);
   const own = new OwnSummary(summary, report.checkpoint, call.namespace);
-  for await (const { row } of report.rows(call)) if (row && isRowWithin(call.namespace, row)) own.add(row);
+  for await (const { row } of report.rows(call))
+    if (row && isRowWithin(call.namespace, row)) own.add(row);
+    else if (!row && call.timeLeftMs() < RESERVE_MS) return { ...own.summary, complete: false };
   return own.summary;
 }

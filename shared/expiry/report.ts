@@ -19,7 +19,7 @@ export interface Guard {
 }
 
 export interface Report extends Summary {
-  /** Why the report is not complete. The next run continues it. Null if it is complete. */
+  /** Why the report is not complete. The next run continues it, unless it has `finishedAt`. Null if it is complete. */
   stoppedBy: 'time' | 'Throttled' | null;
   /** Whether the event bus has taken the event of every complete report. */
   announced: boolean;
@@ -48,7 +48,8 @@ export function reporter(dependencies: ReportDependencies) {
       await progress.announce(call);
     }
     const summary = await summaryFor(dependencies, progress.summary, call);
-    return { ...summary, stoppedBy, announced: progress.announced };
+    const isCut = stoppedBy === null && !summary.complete; // while the rows of the namespace were counted
+    return { ...summary, stoppedBy: isCut ? 'time' : stoppedBy, announced: progress.announced };
   };
 }
 

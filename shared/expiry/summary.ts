@@ -19,7 +19,7 @@ export interface Summary {
   startedAt: string;
   /** Null until the report is complete. */
   finishedAt: string | null;
-  /** Whether everything was scanned. */
+  /** Whether everything was scanned, and in a namespace everything counted. */
   complete: boolean;
   /** How many items and objects were read. */
   scanned: number;

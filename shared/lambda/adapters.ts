@@ -28,6 +28,8 @@ interface AdapterOptions {
   events: EventAdapter | undefined;
   /** Whether a queue starts the function. */
   queued: boolean;
+  /** Whether the function works for the whole deployment alone, and so refuses every alias. */
+  ofDeployment: boolean;
   /** Whether it answers every caller that the API lets in, because it touches nothing. */
   describesApi: boolean;
   /** The most bytes of JSON in one call. */
@@ -46,6 +48,7 @@ export function adapters({
   created,
   events,
   queued,
+  ofDeployment,
   describesApi,
   maxBytes,
   cacheControl = 'no-store',
@@ -74,7 +77,7 @@ export function adapters({
       return { ...own, payload: bounded(events.payload(event)) };
     }
     internal.adapter = 'task';
-    const namespace = namespaceOfAlias(alias);
+    const namespace = namespaceOfAlias(alias, ofDeployment);
     internal.namespace = namespace;
     return { ...own, payload: bounded(event), namespace, principal: namespace && `alias:${namespace}` };
   };

@@ -32,6 +32,8 @@ interface Definition<Input, Output> {
   events?: EventAdapter;
   /** Whether an SQS queue starts it too. */
   queued?: boolean;
+  /** Whether the function works for the whole deployment alone, and so refuses every alias. Its payload then needs no `names`. */
+  ofDeployment?: boolean;
   /** Whether it answers every caller that the API lets in, because it touches nothing. */
   describesApi?: boolean;
   /** The Cache-Control header of a success over HTTP: no-store, unless the answer is the same for every caller. */
@@ -55,6 +57,7 @@ export function lambdaFunction<Input, Output>({
   audited = false,
   events,
   queued = false,
+  ofDeployment = false,
   describesApi = false,
   cacheControl,
 }: Definition<Input, Output>) {
@@ -65,6 +68,7 @@ export function lambdaFunction<Input, Output>({
         created: (output) => created?.(output as Output) ?? false,
         events,
         queued,
+        ofDeployment,
         describesApi,
         maxBytes,
         cacheControl,

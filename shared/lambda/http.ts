@@ -9,11 +9,14 @@ export function isHttpEvent(event: unknown): event is APIGatewayProxyEventV2 {
 }
 
 /**
- * The query string of a GET, else the JSON body.
+ * The query string of a GET, else the JSON body. A POST with a query string is refused.
  * @throws HoldfastError InvalidRequest naming the part of the request that cannot be read, PayloadTooLarge
  */
 export function httpPayload(event: APIGatewayProxyEventV2, maxBytes: number): unknown {
-  if (event.requestContext.http.method === 'GET') return query(event.rawQueryString ?? '', maxBytes);
+  const { rawQueryString = '' } = event;
+  if (event.requestContext.http.method === 'GET') return query(rawQueryString, maxBytes);
+  // Fields in the query would be ignored without a word. And what follows a `?` must not count for anyone, because IAM may read it as a path.
+  if (rawQueryString !== '') throw invalidRequest([{ path: 'query', message: 'must be empty' }]);
   if (!event.body || typeof event.body !== 'string') throw invalidRequest([{ path: 'body', message: 'is missing' }]);
   if (!JSON_TYPE.test(header(event, 'content-type') ?? ''))
     throw invalidRequest([{ path: 'content-type', message: 'must be application/json' }]);

@@ -42,15 +42,19 @@ export const aliasOf = (invokedFunctionArn: string): string | undefined => {
 
 /**
  * The namespace of a task: the alias that it invokes, as IAM allows it. The payload proves nothing, because any caller writes its own.
- * @throws HoldfastError Forbidden for an alias that is none of a namespace
+ * @param ofDeployment whether the function belongs to no namespace: the payload may then name keys and executions of every team, so an alias
+ * would give one team the rights of all
+ * @throws HoldfastError Forbidden for an alias that is none of a namespace, and for every alias of such a function
  */
-export function namespaceOfAlias(alias: string | undefined): string | undefined {
+export function namespaceOfAlias(alias: string | undefined, ofDeployment: boolean): string | undefined {
   if (alias === undefined) return undefined;
   const isVersion = /^\d+$/.test(alias);
-  if (/^[a-z0-9][a-z0-9-]{0,31}$/.test(alias) && !isVersion) return alias;
+  if (!ofDeployment && /^[a-z0-9][a-z0-9-]{0,31}$/.test(alias) && !isVersion) return alias;
   const detail =
     alias === API_ALIAS
       ? `the alias ${API_ALIAS} takes requests of the API alone`
       : `the alias ${alias} is no namespace`;
-  throw new HoldfastError('Forbidden', detail, { missing: 'the alias of a namespace' });
+  throw new HoldfastError('Forbidden', ofDeployment ? 'the function takes no alias' : detail, {
+    missing: ofDeployment ? 'the function without an alias' : 'the alias of a namespace',
+  });
 }

@@ -1,28 +1,38 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { requiredString } from '../aws/variables.ts';
 import { invalidRequest } from '../errors.ts';
+import type { Cursors } from '../namespace.ts';
 
 const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /**
- * A cursor that tells its caller nothing, and that only callers of the same namespace can use. The nonce comes from what is
- * sealed, so that none is used for two texts, and one page has one cursor.
- * @param cursor as `encodeCursor` made it
+ * Cursors that tell their caller nothing, and that only callers of the same namespace can use, in the same list.
+ * @param rows what the list goes through. Calls that go through the same rows share a name
  */
-function seal(cursor: string, namespace: string): string {
+export const sealedCursors = (rows: 'leases' | 'names' | 'commits' | 'expired'): Cursors => ({
+  seal: (cursor, namespace) => seal(cursor, `${rows}\0${namespace}`),
+  open: (sealed, namespace) => open(sealed, `${rows}\0${namespace}`),
+});
+
+/**
+ * The nonce comes from what is sealed, so that none is used for two texts, and one page has one cursor.
+ * @param cursor as `encodeCursor` made it
+ * @param list its rows and the namespace
+ */
+function seal(cursor: string, list: string): string {
   const position = Buffer.from(cursor, 'base64url');
-  const nonce = digest('nonce', namespace, position).subarray(0, NONCE_BYTES);
-  const cipher = createCipheriv(CIPHER, digest('key', namespace), nonce);
+  const nonce = digest('nonce', list, position).subarray(0, NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, digest('key', list), nonce);
   const sealed = [nonce, cipher.update(position), cipher.final(), cipher.getAuthTag()];
   return Buffer.concat(sealed).toString('base64url');
 }
 
-/** @throws HoldfastError InvalidRequest unless `seal` made it in this deployment for the same namespace */
-function open(sealed: string, namespace: string): string {
+/** @throws HoldfastError InvalidRequest unless `seal` made it in this deployment for the same list */
+function open(sealed: string, list: string): string {
   const bytes = Buffer.from(sealed, 'base64url');
-  const key = digest('key', namespace);
+  const key = digest('key', list);
   const end = Math.max(bytes.length - TAG_BYTES, NONCE_BYTES);
   const [nonce, text, tag] = [bytes.subarray(0, NONCE_BYTES), bytes.subarray(NONCE_BYTES, end), bytes.subarray(end)];
   try {
@@ -35,12 +45,10 @@ function open(sealed: string, namespace: string): string {
 }
 
 /**
- * The key comes from the stack's id, which only the functions of a deployment and its operators know. That is enough to
- * hide the names of other namespaces in a cursor from a caller of the API.
+ * The key comes from the stack's id. Whoever may read the tags or stacks of the account knows it, and so it proves nothing: it hides the names of other
+ * namespaces in a cursor from callers of the API, and every call is confined to its namespace by other means.
  */
-function digest(purpose: string, namespace: string, text: Uint8Array = new Uint8Array()): Buffer {
+function digest(purpose: string, list: string, text: Uint8Array = new Uint8Array()): Buffer {
   const secret = requiredString('CURSOR_KEY', process.env);
-  return createHmac('sha256', secret).update(`${purpose}\0${namespace}\0`).update(text).digest();
+  return createHmac('sha256', secret).update(`${purpose}\0${list}\0`).update(text).digest();
 }
-
-export const SEALED_CURSORS = { seal, open };

@@ -15,7 +15,7 @@ export function namesIn(payload: unknown, names: Names, namespace: string): unkn
   let request = payload;
   for (const path of stored) request = mapped(request, path.split('.'), (name) => storedName(name, path, namespace));
   for (const path of paths) request = mapped(request, path.split('.'), (name) => ownPath(name, path, namespace));
-  if (!isRecord(request) || (listed?.unless !== undefined && Object.hasOwn(request, listed.unless))) return request;
+  if (!isRecord(request)) return request;
   const { cursor } = request;
   const opened =
     cursors && typeof cursor === 'string' ? { ...request, cursor: cursors.open(cursor, namespace) } : request;
@@ -44,9 +44,11 @@ function ownPath(name: string, path: string, namespace: string): string {
   throw invalidRequest([{ path, message: `must begin with ${prefixOf(namespace)}, the namespace of the call` }]);
 }
 
-function confined(request: Record<string, unknown>, { of }: Listed, namespace: string): unknown {
-  const { prefix = of === 'stored' ? undefined : prefixOf(namespace) } = request;
-  if (prefix === undefined) return { ...request, prefix: prefixOf(namespace) };
+/** A list shows the namespace alone, unless a text names one record. Whatever else is in the place of that text may be taken for no field. */
+function confined(request: Record<string, unknown>, { of, unless }: Listed, namespace: string): unknown {
+  const { prefix } = request;
+  const isList = unless === undefined || typeof request[unless] !== 'string';
+  if (prefix === undefined) return isList ? { ...request, prefix: prefixOf(namespace) } : request;
   if (typeof prefix !== 'string' || prefix === '') return request; // the schema refuses it
   const whole = of === 'stored' ? prefixOf(namespace) + prefix : ownPath(prefix, 'prefix', namespace);
   return { ...request, prefix: whole };

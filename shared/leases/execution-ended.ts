@@ -19,7 +19,7 @@ import { endsAt, isLeased } from './rules.ts';
 import { updateLease } from './write.ts';
 
 /**
- * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/queue.md#end-of-an-execution).
+ * Takes an execution that has ended out of the line of a lease, and ends its lease (docs/protocols/executions.md).
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endInLease(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {

@@ -160,7 +160,7 @@ export function claimFull(
 }
 
 /**
- * Passes the current grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/queue.md#park). A grant that no call
+ * Passes the current grant of a request to a task of that request, with its whole ttl from now on (docs/protocols/tasks.md#park). A grant that no call
  * has claimed becomes that of the task's ticket and execution, and takes the terms of the task. Every other grant keeps its own and is never
  * shortened: another call or task of the request may work under it, and the end of another execution must not end it.
  */

@@ -25,7 +25,7 @@ const YOUNG_MS = 600_000;
 
 /**
  * Finishes what a call on a lease that was interrupted left undone, and hands on the lease of a holder that disappeared
- * (docs/protocols/queue.md#repair).
+ * (docs/protocols/tasks.md#repair).
  * @param fence of the grant that a message is about
  * @returns whether to look at the key again in this run
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown

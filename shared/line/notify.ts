@@ -70,7 +70,7 @@ interface Delivering<Current> {
 }
 
 /**
- * Notifies the task of its grant, in the form of an acquire answer, with the whole ttl left (docs/protocols/queue.md#notify). The response to a write
+ * Notifies the task of its grant, in the form of an acquire answer, with the whole ttl left (docs/protocols/tasks.md#notify). The response to a write
  * may be late, so the clock is read again after each write. Sends a message again only if Step Functions has throttled it (aws/step-functions.ts).
  * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal

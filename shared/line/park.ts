@@ -18,7 +18,7 @@ interface Parking<Rec> {
 }
 
 /**
- * Parks a task for a lease or a permit (docs/protocols/queue.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
+ * Parks a task for a lease or a permit (docs/protocols/tasks.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
  * granted at once: if this call is interrupted, the schedule finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */

@@ -103,7 +103,7 @@ const MAX_EXPIRED_ROWS = 200;
 export const MAX_EXPIRED_ROWS_IN_HAND_OFF = 819;
 
 /**
- * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#rows-that-are-over).
+ * Stops a reader after too many expired rows, because no quota bounds those rows (docs/protocols/queue.md#expired-rows).
  * @returns a function that takes each row as it is read, and returns true if the reader must stop
  */
 export function expiredRowLimit(now: number, size = MAX_EXPIRED_ROWS): (waiter: Waiter) => boolean {

@@ -10,7 +10,7 @@ import type { ExecutionEndedInput } from './inputs.ts';
 import { byRecord } from './route.ts';
 
 /**
- * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/queue.md#end-of-an-execution). It is called
+ * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/executions.md). It is called
  * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution that was redriven and
  * runs keeps what it has. A failure of one key or of one query stops no other: any caller can write records that name an execution. The order of the keys is random,
  * so that a try that runs out of time among a great many does not miss the same ones each time.

@@ -15,14 +15,16 @@ const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
 /** No Lambda function runs for longer. */
 const MAX_GRACE_SECONDS = 900;
-/** It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. */
+/**
+ * It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. IAM denies a question about
+ * an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the label of the Map Run.
+ */
 const executionArn = () =>
   name(256).check(
-    z.regex(
-      /^arn:[\w-]+:states:[\w-]+:\d{12}:execution:\S+$/,
-      'must be the ARN of an execution of a Standard workflow',
-    ),
+    z.regex(/^arn:[\w-]+:states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}$/, NO_EXECUTION),
+    z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // no part of the pattern, which every reader of the contract must be able to run
   );
+const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow';
 
 export const acquireInput = () =>
   z
@@ -81,7 +83,7 @@ interface PermitFields {
 /** What does not go together in a request for a permit: fields, and what is wrong with them. */
 function permitFaults({ limit, weight, mode, data }: PermitFields): [field: string, message: string][] {
   const ofPermit = limit !== undefined || mode !== undefined;
-  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit']];
+  if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
   const faults: [string, string][] = [];
   if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);

@@ -29,7 +29,7 @@ const KEYS_AT_ONCE = 8;
 
 /**
  * Goes through the keys that have a line, or looks at one key. Finishes what a call that was interrupted left undone, and takes the leases of holders
- * that disappeared (docs/protocols/queue.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
+ * that disappeared (docs/protocols/tasks.md#repair). It starts from the tickets and not from the leases, because other clients and TTL remove the
  * mark. It starts at a random key, so that runs that are cut short do not always miss the same keys.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a key, after all the others were tried
  */
@@ -86,16 +86,18 @@ async function atOnce<Item>(
   for (const end of ended) if (end.status === 'rejected') throw end.reason;
 }
 
-/** @param run as far as it got: how many keys have tickets, and when the oldest one was made */
+/**
+ * Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, also 0.
+ * @param run as far as it got: how many keys have tickets, and when the oldest one was made
+ */
 function measureRun(
   { clock }: LeaseDependencies,
   { repaired: { keys, complete }, oldest }: { repaired: Repaired; oldest: number },
   call: Call,
 ) {
-  const ageMs = keys === 0 ? 0 : Math.max(0, clock.now() - oldest);
-  call.measure?.('KeysInLine', keys);
-  call.measure?.('RepairsCutShort', complete ? 0 : 1);
-  if (Number.isFinite(ageMs)) call.measure?.('OldestTicketAgeSeconds', ageMs / 1000);
+  if (keys > 0) call.measure?.('KeysInLine', keys);
+  if (!complete) call.measure?.('RepairsCutShort', 1);
+  if (Number.isFinite(oldest)) call.measure?.('OldestTicketAgeSeconds', Math.max(0, clock.now() - oldest) / 1000);
 }
 
 /** Looks at the keys again until their leases come free or the run must end. */

@@ -86,6 +86,10 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
     const actual = { holder: 'the other', fence: lease.fence, expiresAt: lease.expiresAt };
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({ key, actual: noun === 'lease' ? actual : [actual] });
+    if (noun === 'lease') {
+      const { remainingMs, waiters, ...read } = JSON.parse((await call('queue', key, '--json')).stdout);
+      expect(JSON.parse(stdout).actual).toMatchObject(read);
+    }
     expect((await call('break', ...ending.split(' '))).code).toBe(0);
     const gone = await broken(key, lease.fence - 1);
     expect(gone.stderr).toContain(`no caller holds ${key}`);
@@ -150,9 +154,6 @@ describe.concurrent('after holdfast break', () => {
     expect((await next.exited).code).toBe(0);
     expect(lines(await readFile(log, 'utf8'))).toEqual(['old has ended', 'next has begun']);
     const { code, stderr } = await old.exited;
-    expect([code, stderr]).toEqual([
-      76,
-      `holdfast: the lease of ${key} is lost (broken), and so the command is ended\n`,
-    ]);
+    expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (broken): the command is ended\n`]);
   });
 });

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { living } from '../support/programs/cli.ts';
 import { aFew } from '../support/time/rounds.ts';
@@ -76,8 +77,17 @@ describe.concurrent('holdfast run --also', () => {
     expect((await call('break', total, '--fence', String(holder?.fence))).code).toBe(0);
     const { code, stderr } = await working.exited;
     expect(code).toBe(76);
-    expect(stderr).toContain(`the lease of ${total} is lost (broken), and so the command is ended`);
+    expect(stderr).toContain(`the lease of ${total} is lost (broken): the command is ended`);
     expect((await pool(key)).used).toBe(0);
+  });
+
+  it('Stopped and continued after the end of its permits, the wrapper exits with 76', async () => {
+    const working = job(freshKey(), '--limit', '2', '--also', `${freshKey()}=5`, '--ttl', '3');
+    await working.begun();
+    working.child.kill('SIGSTOP');
+    await delay(4000);
+    working.child.kill('SIGCONT');
+    expect((await working.exited).code).toBe(76);
   });
 
   it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('refuses --also %s', async (also) => {
@@ -164,7 +174,7 @@ describe.concurrent('holdfast run --limit', () => {
     expect((await call('break', key, '--fence', String(one.fence()))).code).toBe(0);
     const { code, stderr } = await one.exited;
     expect(code).toBe(76);
-    expect(stderr).toContain(`the lease of ${key} is lost (broken), and so the command is ended`);
+    expect(stderr).toContain(`the lease of ${key} is lost (broken): the command is ended`);
     expect(await living(other.child.pid ?? 0)).toBe(true);
     expect((await other.finish()).code).toBe(0);
   });
@@ -214,7 +224,7 @@ it('shows the line of a pool, and takes one out of it', async () => {
   await until(async () => (await pool(key)).waiting).toBe(1);
   const { stdout } = await call('queue', key);
   const [facts = '', permits = '', line = ''] = stdout.split('\n\n');
-  expect(facts).toMatch(/^kind +pool\nused +1 of 1\nlimit by +job-\d+\nwaiting +1$/m);
+  expect(facts).toMatch(/^kind +pool\nused +1 of 1\nlimit named by +job-\d+\nwaiting +1$/m);
   expect(permits).toMatch(/^HOLDER +STATE +FENCE .*\njob-\d+ +held +\d+ /);
   const ticket = /^PLACE +KIND .*\n +1 +caller +job-\d+ .* (\S+)\n$/.exec(line)?.[1] ?? '';
   expect((await call('cancel', key, ticket)).code).toBe(0);
@@ -229,10 +239,10 @@ it.each(
     [['--limit', '0'], "--limit must be a whole number from 1 to 200, not '0'"],
     [['--limit', '201'], "--limit must be a whole number from 1 to 200, not '201'"],
     [['--limit', '5', '--weight', '6'], "--weight must be a whole number from 1 to 5, not '6'"],
-    [['--weight', '2'], '--weight needs --limit'],
-    [['--exclusive', '--shared'], '--exclusive goes with none of --shared, --limit, --weight'],
-    [['--exclusive', '--limit', '5'], '--exclusive goes with none of --shared, --limit, --weight'],
-    [['--exclusive', '--weight', '2'], '--exclusive goes with none of --shared, --limit, --weight'],
+    [['--weight', '2'], '--weight needs --limit or --shared'],
+    [['--exclusive', '--shared'], '--exclusive excludes --shared, --limit and --weight'],
+    [['--exclusive', '--limit', '5'], '--exclusive excludes --shared, --limit and --weight'],
+    [['--exclusive', '--weight', '2'], '--exclusive excludes --shared, --limit and --weight'],
     [['--limit', '5', '--data', JSON.stringify('x'.repeat(300))], 'data: must be at most 256 bytes'],
   ]),
 )('run and acquire refuse %j with 64, and acquire nothing', async (options, message) => {
@@ -317,7 +327,7 @@ it('a key that is held as a lease is refused with 64 to a caller with --limit, w
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toMatch(
       new RegExp(
-        `^holdfast: ${key} is used as a lease, held by the other until \\S+Z: leave out --limit, --weight, --shared and --exclusive, or use another key\n`,
+        `^holdfast: ${key} is used as a lease, held by the other until \\S+Z: leave out --limit, --weight, --shared, --exclusive and --also, or use another key\n`,
       ),
     );
   }

@@ -99,10 +99,7 @@ describe('holdfast run', () => {
       const isInTime = await endedInTime(file, { endsAt, stoodStillMs: stoodStill() });
       if (isInTime === undefined) return false;
       expect(isInTime, `round ${round} of SEED=${seed}`).toBe(true);
-      expect([code, stderr]).toEqual([
-        76,
-        `holdfast: the lease of ${key} is lost (deadline), and so the command is ended\n`,
-      ]);
+      expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (deadline): the command is ended\n`]);
       await proxy.stop();
       return true;
     });

@@ -82,7 +82,7 @@ describe.concurrent('holdfast run exits', () => {
     await holdfast.breakLease({ key, fence: fence ?? 0 });
     const ended = await exited;
     expect(ended).toMatchObject({ code: 76, stdout: 'on\nTERM\n' });
-    expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken), and so the command is ended\n`);
+    expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken): the command is ended\n`);
   });
 
   it('with 76 after it has ended a command that ignores SIGTERM, where the network is cut', async () => {
@@ -93,10 +93,7 @@ describe.concurrent('holdfast run exits', () => {
     await until(stdout).toBe('on\n');
     proxy.cut('hangs');
     const { code, stderr } = await exited;
-    expect([code, stderr]).toEqual([
-      76,
-      `holdfast: the lease of ${key} is lost (deadline), and so the command is ended\n`,
-    ]);
+    expect([code, stderr]).toEqual([76, `holdfast: the lease of ${key} is lost (deadline): the command is ended\n`]);
     await proxy.stop();
   });
 
@@ -241,7 +238,7 @@ describe.concurrent('where the wrapper is', () => {
     for (const pid of stdout().trim().split(' ').map(Number)) await until(() => living(pid)).toBe(false);
     child.kill('SIGCONT');
     const { code, stderr } = await exited;
-    expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline), and so the command is ended\n')]);
+    expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline): the command is ended\n')]);
   });
 
   it('told of a later deadline, so is the guard', async () => {

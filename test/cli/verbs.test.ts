@@ -135,7 +135,7 @@ describe('every verb', () => {
       [['commit', 'a', '-', '--create', '--fence', 'k'], "holdfast: --fence must be KEY=TOKEN, not 'k'"],
       [['commit', 'a', '-', '--create', '--fenced'], 'holdfast: --fenced needs HOLDFAST_KEY'],
       [['commit', 'a', '-', '--create', '--metadata', 'x'], "holdfast: --metadata must be NAME=VALUE, not 'x'"],
-      [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: what stands behind t:= must be JSON, not 'x'"],
+      [['publish', 'publishCommit', 'a', 't:=x'], "holdfast: the text after t:= must be JSON, not 'x'"],
       [['publish', 'publishCommit', 'a', 'address=x', 't=2'], 'holdfast: t: '],
       [
         ['heartbeat', 'package.json'],

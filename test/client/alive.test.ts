@@ -61,6 +61,17 @@ it('A process whose work waits for the signal of several leases alone runs until
   expect(await world.rawItem('two')).not.toHaveProperty('lease_version');
 });
 
+it('A process that holds several leases by acquireAll ends when it has nothing else to do', async () => {
+  const several = CLIENT.replace('index.ts', 'several.ts');
+  const output = await outputOf(`
+    const { acquireAll } = await import('${several}');
+    const acquire = (key, options) => holdfast.acquire(key, options);
+    await acquireAll({ by: holdfast.surroundings, acquire }, [{ key: 'first' }, { key: 'second' }], {});
+    console.log('held');`);
+  expect(output).toBe('held');
+  expect(await world.rawItem('second')).toHaveProperty('lease_version');
+});
+
 it('A process whose leader waits for the signal of its term alone runs until the leader stops', async () => {
   const output = await outputOf(`
     const signal = AbortSignal.timeout(1500);

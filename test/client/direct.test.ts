@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type DirectOptions, directTransport } from '../../client/src/direct.ts';
 import { Holdfast, type Transport } from '../../client/src/index.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
@@ -109,5 +109,25 @@ describe('a client that writes to the tables itself, with a client of Step Funct
     await lease.release();
     expect(asked).toMatchObject({ acquire: 10_000, readLeases: 10_000, release: expect.any(Number) });
     expect(asked.release).toBeLessThanOrEqual(2500); // half of releaseTimeoutMs, so that a second try fits
+  });
+});
+
+describe('a client of a namespace that writes to the tables itself', () => {
+  const transport = transportOf(world);
+  beforeAll(async () => {
+    for (const namespace of ['cur-a', 'cur-b'])
+      await new Holdfast({ transport, holder: 'direct', namespace }).acquire('own');
+  });
+  const read = async (payload: object) => {
+    const answer = await transport('readLeases', payload, new AbortController().signal, 'cur-a');
+    return ((answer as { leases?: { key: string }[] }).leases ?? []).map(({ key }) => key);
+  };
+
+  it.each([
+    ['a key that is undefined', { key: undefined }, ['own']],
+    ['a key and a prefix that are undefined', { key: undefined, prefix: undefined }, ['own']],
+    ['a key that is undefined and the prefix of another namespace', { key: undefined, prefix: 'cur-b/' }, []],
+  ])('lists its namespace alone for %s', async (_, payload, expected) => {
+    expect(await read(payload)).toEqual(expected);
   });
 });

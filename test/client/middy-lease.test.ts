@@ -44,6 +44,21 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(steps).toEqual(['outer before false', 'inner before true', 'inner onError true', 'outer onError false']);
   });
 
+  it('leaves no timer after the end of the invocation if a middleware behind it answers early', async () => {
+    const lambda = new FakeLambda();
+    const handler = middy()
+      .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))
+      .use({
+        before: (request) => {
+          request.earlyResponse = 'early';
+        },
+      })
+      .handler(async () => 'never');
+    expect(await lambda.invoke(handler as never, {}, 30_000)).toEqual({ value: 'early' });
+    await lambda.clock.advance(60_000);
+    expect(lambda.clock.timers).toEqual([]);
+  });
+
   it('ends the chain if the key is held and the handler is skipped, and runs no after and no onError', async () => {
     for (const onHeld of ['skip', conflict()] as const) {
       const lambda = new FakeLambda();

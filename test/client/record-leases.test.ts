@@ -184,18 +184,40 @@ describe('leasedRecords', () => {
     expect(mine).toMatchObject({ error: { message: 'mine' } });
   });
 
-  it('throws what a hook throws, and not before every other lease is released', async () => {
+  it('handles the other records if onFailure or defer throws, and logs what they throw', async () => {
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
     const lambda = new FakeLambda();
-    const onFailure = () => {
+    lambda.service.hold('b');
+    const throwing = () => {
       throw new Error('of the hook');
     };
-    const handler = handlerOf(lambda, { concurrency: 2, onFailure }, async ({ messageId }) => {
-      if (messageId === '1') throw new Error('mine');
-      await lambda.sleep(5000);
+    const done: string[] = [];
+    const handler = handlerOf(lambda, { onFailure: throwing, defer: throwing }, ({ messageId }) => {
+      done.push(messageId);
     });
-    const outcome = await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] });
-    expect(outcome).toMatchObject({ error: { message: 'of the hook' } });
-    expect(await Promise.all([lambda.holds('a'), lambda.holds('b')])).toEqual([false, false]);
+    const Records = [recordOf('1', 'a'), recordOf('2', 'b'), recordOf('3', 'c')];
+    expect(await lambda.invoke(handler, { Records })).toEqual(failed('2'));
+    expect(done).toEqual(['1', '3']);
+    expect(logged.mock.calls.flat().map(String)).toEqual(['Error: of the hook', 'Error: of the hook']);
+    logged.mockRestore();
+  });
+
+  it.each([0, -1, 0.5, Number.NaN, null])(
+    'handles each record with the concurrency %s, one key after the other',
+    async (concurrency) => {
+      const lambda = new FakeLambda();
+      const done: string[] = [];
+      const options = { concurrency: concurrency as number };
+      const handler = handlerOf(lambda, options, ({ messageId }) => void done.push(messageId));
+      expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] })).toEqual(failed());
+      expect(done).toEqual(['1', '2']);
+    },
+  );
+
+  it('handles each key of a batch at once with an unlimited concurrency', async () => {
+    const lambda = new FakeLambda();
+    const handler = handlerOf(lambda, { concurrency: Number.POSITIVE_INFINITY }, () => lambda.sleep(100));
+    expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] })).toEqual(failed());
   });
 
   it('leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {

@@ -68,6 +68,43 @@ describe('The service in memory', () => {
     expect(await holdfast.withLease('nightly', () => 'done')).toBe('done');
   });
 
+  it('lists the keys that are held or waited for as active, and the permit of the holder that is asked for', async () => {
+    const { service, holdfast } = setting();
+    service.hold('lease');
+    service.hold('freed')();
+    service.hold('pool', { limit: 3, holder: 'one', ttlSeconds: 30 });
+    service.hold('pool', { limit: 3, holder: 'two' });
+    service.hold('empty', { limit: 3 })();
+    const rows = async (options: object) => {
+      const found: { key: string; holder: string | null }[] = [];
+      for await (const row of holdfast.leases(options)) found.push(row);
+      return found;
+    };
+    const keys = async (options: object) => (await rows(options)).map(({ key }) => key);
+    expect(await keys({})).toEqual(['empty', 'freed', 'lease', 'pool']);
+    expect(await keys({ state: 'active' })).toEqual(['lease', 'pool']);
+    expect(await keys({ state: 'free' })).toEqual(['empty']);
+    expect(await rows({ holder: 'two' })).toMatchObject([{ key: 'pool', holder: 'two' }]);
+  });
+
+  it('shows the waiters of a key, and answers a break of another fence with Conflict', async () => {
+    const { clock, service, holdfast, client } = setting();
+    service.hold('nightly', { holder: 'other' });
+    const waiting = errorOf(client('waiter').acquire('nightly', { waitMs: 5000 }));
+    await clock.advance(100);
+    const read = await holdfast.readLease('nightly', { waiters: true });
+    expect(read).toMatchObject({ waiting: 1, waiters: [{ kind: 'caller', holder: 'waiter', ticket: '000000000001' }] });
+    const wrong = await errorOf(holdfast.call('breakLease', { key: 'nightly', fence: 7 }));
+    expect(wrong).toMatchObject({ code: 'Conflict', actual: { holder: 'other', fence: 1 } });
+    await clock.advance(10_000);
+    await waiting;
+  });
+
+  it('has a clock that refuses what is no time', async () => {
+    const { clock } = setting();
+    await expect(clock.advance(Number.NaN)).rejects.toThrow('ms must be a finite number');
+  });
+
   it('grants a lease to those that wait in the order of their arrival', async () => {
     const { clock, service, client } = setting();
     const release = service.hold('nightly');

@@ -44,7 +44,10 @@ describe.runIf(executablePath)('the page', () => {
       expect(await site.world.get('leases?key=team-a/job')).toMatchObject({ state: 'released', fence: ours.fence });
       expect(await site.world.get('leases?key=job')).toMatchObject({ state: 'held', fence: others.fence });
       await page.getByRole('link', { name: 'Names' }).click();
-      await page.getByRole('alert').getByText('execute-api:Invoke on <api>/*/GET/v1/ns/team-a/nameservice').waitFor();
+      await page
+        .getByRole('alert')
+        .getByText('execute-api:Invoke on <api>/$default/GET/v1/ns/team-a/nameservice')
+        .waitFor();
     } finally {
       await served.stop();
     }
@@ -74,10 +77,10 @@ describe.runIf(executablePath)('the page', () => {
       await writing.getByRole('link', { name: 'guarded' }).click();
       await writing.getByRole('button', { name: 'Break lease…' }).click();
       await writing.getByRole('button', { name: 'End it when the holder stops' }).click();
-      await writing.getByText('execute-api:Invoke on <api>/*/POST/v1/leases/break').waitFor();
+      await writing.getByText('execute-api:Invoke on <api>/$default/POST/v1/leases/break').waitFor();
       await writing.getByRole('button', { name: 'Leave it' }).click();
       await writing.getByRole('link', { name: 'Names' }).click();
-      await writing.getByRole('alert').getByText('execute-api:Invoke on <api>/*/GET/v1/nameservice').waitFor();
+      await writing.getByRole('alert').getByText('execute-api:Invoke on <api>/$default/GET/v1/nameservice').waitFor();
       expect(await violations(writing)).toEqual([]);
 
       const stranger = await site.open('', { url: writer.url, expectsRefusals: true });

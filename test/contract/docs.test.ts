@@ -1,55 +1,37 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import type * as z from 'zod/mini';
+import { ERROR_CODES } from '../../contract/errors.ts';
+import { referencePages } from '../../contract/reference/pages.ts';
 import { ROUTES } from '../../contract/routes.ts';
 
-const api = await readFile('docs/api.md', 'utf8');
+const pages = referencePages();
+const text = Object.values(pages).join('\n');
 
-/** The fields of an object, or of every member of a union. */
-function fieldsOf(schema: z.core.$ZodType): string[] {
-  const { def } = (schema as z.core.$ZodTypes)._zod;
-  if (def.type === 'object') return Object.keys(def.shape);
-  return def.type === 'union' ? [...new Set(def.options.flatMap(fieldsOf))] : [];
-}
+describe('the reference in docs/api', () => {
+  it('is what the contract says, and has no other page', async () => {
+    expect((await readdir('docs/api')).toSorted()).toEqual(Object.keys(pages).toSorted());
+    for (const [name, page] of Object.entries(pages)) expect(await readFile(`docs/api/${name}`, 'utf8')).toBe(page);
+  });
 
-const answerOf = (name: string) => ROUTES.find((route) => route.function === name)?.success[200]?.answer;
+  it('has a section for each call, with its route and an example of its success', () => {
+    for (const { summary, method, path } of ROUTES) {
+      const [, section = ''] = text.split(`\n## ${summary}\n`);
+      const [own = ''] = section.split('\n## ');
+      expect(own).toContain(`\`${method} ${path}\``);
+      expect(own, summary).toMatch(/Answer, `20[01]`:/);
+    }
+  });
 
-/** What a row says in two words. */
-const IN_WORDS = {
-  'the commit': answerOf('resetFence'),
-  'the grant': answerOf('heartbeat'),
-  'the summary': answerOf('report'),
-};
+  it('has a section for each error', () => {
+    for (const error of ERROR_CODES) expect(pages['errors.md']).toContain(`\n### ${error}\n`);
+  });
 
-/** What docs/nameservice.md and docs/commits.md tell instead. */
-const ELSEWHERE: Record<string, { request?: boolean; answer?: string[] }> = {
-  publish: { request: true },
-  repairNames: { request: true },
-  readNames: {
-    answer: fieldsOf(ROUTES.find(({ function: name }) => name === 'readNames')?.success[200]?.answer as never),
-  },
-  commit: { answer: ['currentEtag'] },
-  readCommit: { answer: ['versionId'] },
-};
+  it('says what each field means', () => {
+    expect(text.match(/^\|.*\| {2}\|$/gm) ?? []).toEqual([]);
+  });
 
-describe('the table of calls in docs/api.md', () => {
-  it.each(ROUTES)('has a row of $method $path with every field that it takes and answers', (route) => {
-    const rows = api.split('\n').filter((line) => line.startsWith(`| \`${route.method} ${route.path}`));
-    const isOwn = (row: string) => /^[?`]/.test(row.slice(`| \`${route.method} ${route.path}`.length));
-    const named = new Set(
-      [
-        ...rows
-          .filter(isOwn)
-          .join()
-          .matchAll(/`(\w+)`/g),
-      ].map(([, name]) => name),
-    );
-    for (const [words, schema] of Object.entries(IN_WORDS))
-      if (schema && rows.join().includes(words)) for (const field of fieldsOf(schema)) named.add(field);
-    const { request, answer = [] } = ELSEWHERE[route.function] ?? {};
-    const answered = Object.values(route.success).flatMap((success) => fieldsOf(success.answer));
-    const fields = [...(request ? ['op', 'alias', 'requestId'] : fieldsOf(route.request.schema)), ...answered];
-    expect(rows.filter(isOwn).length).toBeGreaterThan(0);
-    expect(fields.filter((field) => !named.has(field) && !answer.includes(field))).toEqual([]);
+  it('has pages of at most 3,200 words, without the marks of tables', () => {
+    for (const [name, page] of Object.entries(pages))
+      expect(page.split(/\s+/).filter((word) => word !== '|').length, name).toBeLessThanOrEqual(3200);
   });
 });

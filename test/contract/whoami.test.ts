@@ -42,7 +42,7 @@ describe('whoami', () => {
       operation: 'breakLease',
       route: 'POST /v1/leases/break',
       allowed: null,
-      permission: 'execute-api:Invoke on <api>/*/POST/v1/leases/break',
+      permission: 'execute-api:Invoke on <api>/$default/POST/v1/leases/break',
     });
   });
 

@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { alarms as everyAlarm } from '../../infrastructure/alarms.ts';
 import {
   CAPABILITIES,
   type Capability,
@@ -13,8 +15,11 @@ import {
 /** Those with a table of their own. */
 const WITH_TABLE = ['leases', 'commits', 'nameservice'] as const;
 
-/** The functions of leases that have an alarm of their own, because an alarm takes ten metrics. */
-const QUEUE = ['cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
+/** The functions of leases that have alarms of their own, because an alarm takes ten metrics. */
+const QUEUE = ['repairQueues', 'executionEnded'];
+const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter'];
+
+const withAll = withParameters({ alarms: 'all' });
 
 describe('alarms', () => {
   interface Query {
@@ -23,7 +28,8 @@ describe('alarms', () => {
     ReturnData?: boolean;
     MetricStat?: { Metric: { Namespace: string; MetricName: string; Dimensions: { Name: string; Value: unknown }[] } };
   }
-  const alarms = () => ofType('AWS::CloudWatch::Alarm').map(([id, { Properties }]) => ({ id, ...Properties }));
+  const alarms = (of = withAll) =>
+    ofType('AWS::CloudWatch::Alarm', of).map(([id, { Properties }]) => ({ id, ...Properties }));
   const queries = (id: string): Query[] => alarms().find((alarm) => alarm.id === id)?.Metrics ?? [];
   const metrics = (id: string) => queries(id).flatMap(({ MetricStat }) => MetricStat?.Metric ?? []);
   const refs = (capability: Capability, watched = functionsOf(capability)) => {
@@ -32,7 +38,8 @@ describe('alarms', () => {
   };
 
   it.each([
-    ['leases', 'LeaseErrorsAlarm', (name: string) => !QUEUE.includes(name)],
+    ['leases', 'LeaseErrorsAlarm', (name: string) => ![...QUEUE, ...OPERATOR].includes(name)],
+    ['leases', 'OperatorErrorsAlarm', (name: string) => OPERATOR.includes(name)],
     ['leases', 'QueueErrorsAlarm', (name: string) => QUEUE.includes(name)],
     ['commits', 'CommitErrorsAlarm', () => true],
     ['nameservice', 'NameserviceErrorsAlarm', () => true],
@@ -70,11 +77,11 @@ describe('alarms', () => {
       ['WriteThrottleEvents', dimensions],
     ];
     const byFunction = {
-      leases: 'LeaseThrottlesAlarm',
-      commits: 'CommitThrottlesAlarm',
-      nameservice: 'NameserviceThrottlesAlarm',
-      expiry: 'ExpiryThrottlesAlarm',
-      contract: 'ContractThrottlesAlarm',
+      leases: ['LeaseThrottlesAlarm', 'OperatorThrottlesAlarm'],
+      commits: ['CommitThrottlesAlarm'],
+      nameservice: ['NameserviceThrottlesAlarm'],
+      expiry: ['ExpiryThrottlesAlarm'],
+      contract: ['ContractThrottlesAlarm'],
     };
     const byTable = {
       leases: 'LeasesTableThrottlesAlarm',
@@ -82,9 +89,9 @@ describe('alarms', () => {
       nameservice: 'NameserviceTableThrottlesAlarm',
     };
     for (const capability of CAPABILITIES) {
-      const throttles = metrics(byFunction[capability]);
+      const throttles = byFunction[capability].flatMap(metrics);
       expect(throttles.map(({ MetricName }) => MetricName)).toEqual(functionsOf(capability).map(() => 'Throttles'));
-      expect(throttles.map(({ Dimensions }) => Dimensions[0]?.Value)).toEqual(refs(capability));
+      expect(inOrder(throttles.map(({ Dimensions }) => Dimensions[0]?.Value))).toEqual(inOrder(refs(capability)));
     }
     for (const capability of WITH_TABLE) {
       const table = [{ Name: 'TableName', Value: TABLES[capability] }];
@@ -99,25 +106,100 @@ describe('alarms', () => {
     expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, [...waiters, index]].flatMap(readAndWrite));
   });
 
-  it('fire at the first event, stay quiet without data, and notify only whom they are told to', async () => {
+  it('exist for what callers feel: errors of the API, slow heartbeats and releases, and the oldest waiter', () => {
+    const api = [{ Name: 'ApiId', Value: { Ref: 'HttpApi' } }];
+    expect(metrics('ApiErrorsAlarm')).toEqual(
+      ['5xx', 'Count'].map((MetricName) => ({ Namespace: 'AWS/ApiGateway', MetricName, Dimensions: api })),
+    );
+    expect(queries('LeaseLatencyAlarm').flatMap(({ MetricStat }) => MetricStat ?? [])).toEqual(
+      ['Heartbeat', 'Release'].map((name) => ({
+        Metric: {
+          Namespace: 'AWS/Lambda',
+          MetricName: 'Duration',
+          Dimensions: [{ Name: 'FunctionName', Value: { Ref: `${name}LambdaFunction` } }],
+        },
+        Period: 300,
+        Stat: 'p99',
+      })),
+    );
+    const [oldest] = alarms(withParameters({ waiterOverdueSeconds: '600' })).filter(
+      ({ id }) => id === 'OldestWaiterAlarm',
+    );
+    expect(oldest).toMatchObject({ MetricName: 'OldestTicketAgeSeconds', Statistic: 'Maximum', Threshold: '600' });
+  });
+
+  it('are by default those that page alone, and all or none if the parameter says so', () => {
+    const idsWith = (value: Record<string, string>) => alarms(withParameters(value)).map(({ id }) => id);
+    expect(inOrder(idsWith({}))).toEqual([
+      ...['ApiErrorsAlarm', 'FaultsAlarm', 'LeaseErrorsAlarm', 'LeaseLatencyAlarm', 'LeaseThrottlesAlarm'],
+      ...['LeasesTableThrottlesAlarm', 'OldestWaiterAlarm', 'QueueErrorsAlarm'],
+    ]);
+    expect(idsWith({ alarms: 'all' })).toEqual(Object.keys(everyAlarm().Resources));
+    expect(idsWith({ alarms: 'none' })).toEqual([]);
+  });
+
+  it('page if two of three periods show it, make a ticket of the first event, and stay quiet without data', () => {
+    const pages = alarms(withParameters({})).map(({ id }) => id);
     for (const { id, ...alarm } of alarms()) {
       expect(alarm, id).toMatchObject({
-        Threshold: 0,
         ComparisonOperator: 'GreaterThanThreshold',
         TreatMissingData: 'notBreaching',
-        EvaluationPeriods: 1,
+        ...(pages.includes(id)
+          ? { EvaluationPeriods: 3, DatapointsToAlarm: 2 }
+          : { EvaluationPeriods: 1, Threshold: 0 }),
       });
       expect(alarm.AlarmActions, id).toEqual([]);
     }
-    const topic = 'arn:aws:sns:eu-west-1:123456789012:on-call';
-    for (const [id, { Properties }] of ofType('AWS::CloudWatch::Alarm', withParameters({ alarmTopicArn: topic })))
-      expect(Properties.AlarmActions, id).toEqual([topic]);
+    const thresholds = alarms().filter(({ Threshold }) => Threshold !== 0);
+    expect(Object.fromEntries(thresholds.map(({ id, Threshold }) => [id, Threshold]))).toEqual({
+      ...{ ApiErrorsAlarm: 1, LeaseLatencyAlarm: 1000, OldestWaiterAlarm: '14400' },
+    });
+  });
+
+  it('notify the topic of pages, and for tickets a topic of their own if there is one', () => {
+    const [onCall, tickets] = ['on-call', 'tickets'].map((name) => `arn:aws:sns:eu-west-1:123456789012:${name}`);
+    const actions = (topics: Record<string, string>) =>
+      Object.fromEntries(
+        alarms(withParameters({ alarms: 'all', ...topics })).map(({ id, AlarmActions }) => [id, AlarmActions]),
+      );
+    const alone = actions({ alarmTopicArn: String(onCall) });
+    for (const [id, notified] of Object.entries(alone)) expect(notified, id).toEqual([onCall]);
+    const both = actions({ alarmTopicArn: String(onCall), ticketTopicArn: String(tickets) });
+    const pages = alarms(withParameters({})).map(({ id }) => id);
+    for (const [id, notified] of Object.entries(both))
+      expect(notified, id).toEqual([pages.includes(id) ? onCall : tickets]);
+    expect(actions({ ticketTopicArn: String(tickets) })).toMatchObject({
+      FaultsAlarm: [],
+      FailedEventsAlarm: [tickets],
+    });
+  });
+
+  it('link their sections of the runbook, where a parameter says that it is', async () => {
+    const runbook = await readFile('docs/operations.md', 'utf8');
+    const anchors = [...runbook.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
+    const url = 'https://wiki.example/holdfast/operations';
+    for (const { id, AlarmDescription: text } of alarms(withParameters({ alarms: 'all', runbookUrl: url }))) {
+      const [, base, anchor = ''] = /What to do: ([^#]+)#(.+)$/.exec(text) ?? [];
+      expect(base, id).toBe(url);
+      expect(anchors, id).toContain(anchor);
+      expect(anchor.split('-'), id).toContain(id.replace(/Alarm$/, '').toLowerCase());
+      expect(text.length, id).toBeLessThanOrEqual(1024);
+    }
+    expect(alarms()[0]?.AlarmDescription).toContain('What to do: docs/operations.md#');
   });
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {
     const computed = alarms().filter(({ Metrics }) => Metrics);
-    // Also of the queue's functions and table, and of the report.
-    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + 3);
+    const others = [
+      'ApiErrors',
+      'LeaseLatency',
+      'QueueErrors',
+      'OperatorErrors',
+      'OperatorThrottles',
+      'WaitersTable',
+      'ReportOverdue',
+    ];
+    expect(computed).toHaveLength(2 * CAPABILITIES.length + WITH_TABLE.length + others.length);
     for (const { id } of computed) {
       const ids = queries(id).map((query) => query.Id);
       expect(new Set(ids).size, id).toBe(ids.length);
@@ -138,7 +220,17 @@ describe('alarms', () => {
         ...inputs.filter((input) => outside.includes(input)),
       ];
       expect(used.sort(), expression).toEqual(inputs.sort());
-      for (const word of outside) expect([...inputs, 'SUM', 'FILL', 'IF', 'AND', 'PERIOD'], expression).toContain(word);
+      for (const word of outside)
+        expect([...inputs, 'SUM', 'MAX', 'FILL', 'IF', 'AND', 'PERIOD'], expression).toContain(word);
     }
   });
 });
+
+const inOrder = (values: unknown[]) => values.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string) =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w\- ]/g, '')
+    .replaceAll(' ', '-');

@@ -158,6 +158,15 @@ describe('what a failed creation left', () => {
   });
 });
 
+it('a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise', async () => {
+  const namespaceExecutions = () => stack()?.parameters.namespaceExecutions;
+  await run({ given: { namespaces: 'team-a', namespaceExecutions: 'any' } });
+  await run({ given: { memoryMb: '256' } });
+  expect(namespaceExecutions()).toBe('any');
+  await run({ reset: ['namespaceExecutions'] });
+  expect([undefined, 'auto']).toContain(namespaceExecutions());
+});
+
 it('tags stay, change and go as the deployment says', async () => {
   await run({
     tags: [

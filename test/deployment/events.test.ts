@@ -88,7 +88,7 @@ describe('what EventBridge starts', () => {
       Type: 'AWS::SQS::Queue',
       Properties: { SqsManagedSseEnabled: true, MessageRetentionPeriod: 14 * 86_400 },
     });
-    expect(template.Resources.FailedEventsAlarm?.Properties).toMatchObject({
+    expect(configured.Resources.FailedEventsAlarm?.Properties).toMatchObject({
       Namespace: 'AWS/SQS',
       MetricName: 'ApproximateNumberOfMessagesVisible',
       Dimensions: [{ Name: 'QueueName', Value: { 'Fn::GetAtt': ['FailedEventsQueue', 'QueueName'] } }],
@@ -97,16 +97,16 @@ describe('what EventBridge starts', () => {
 
   it('is watched for abandoned leases, and for a report that does not come', () => {
     const service = { Name: 'service', Value: `holdfast-${STAGE}` };
-    expect(template.Resources.AbandonedLeasesAlarm?.Properties).toMatchObject({
+    expect(configured.Resources.AbandonedLeasesAlarm?.Properties).toMatchObject({
       MetricName: 'ExpiredRecords',
       Dimensions: [service, { Name: 'kind', Value: 'abandonedLease' }],
     });
-    expect(template.Resources.AbandonedPermitsAlarm?.Properties).toMatchObject({
+    expect(configured.Resources.AbandonedPermitsAlarm?.Properties).toMatchObject({
       MetricName: 'ExpiredRecords',
       Dimensions: [service, { Name: 'kind', Value: 'abandonedPermit' }],
     });
     // On a new stack the schedule has not run for half of the hour yet, so that the alarm stays quiet.
-    expect(template.Resources.ReportOverdueAlarm?.Properties).toMatchObject({
+    expect(configured.Resources.ReportOverdueAlarm?.Properties).toMatchObject({
       Metrics: [
         { Expression: 'IF(minutes * 120 >= PERIOD(minutes) AND SUM([FILL(completed, 0), minutes * 0]) < 1, 1, 0)' },
         {
@@ -129,7 +129,7 @@ describe('what EventBridge starts', () => {
 });
 
 describe('the end of an execution', () => {
-  const resource = (id: string) => template.Resources[id]?.Properties;
+  const resource = (id: string) => (id.endsWith('Alarm') ? configured : template).Resources[id]?.Properties;
   const queue = { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] };
 
   it('is told to the function at once, and by the queue once more', () => {

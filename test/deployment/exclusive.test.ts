@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
-import { configured, STAGE, statements, template, withParameters } from '../support/stack/template.ts';
+import { configured, ofType, STAGE, statements, template, withParameters } from '../support/stack/template.ts';
 
 describe('the state machine exclusive', () => {
   const arn = (service: string, resource: string) => ({
@@ -22,8 +22,26 @@ describe('the state machine exclusive', () => {
         ReleaseFunctionArn: functionArn('ReleaseLambdaFunction'),
       },
       LoggingConfiguration: { Level: 'OFF', IncludeExecutionData: false },
+      TracingConfiguration: { Enabled: false },
     });
     expect(template.Outputs.ExclusiveStateMachineArn?.Value).toEqual({ Ref: 'ExclusiveStateMachine' });
+  });
+
+  it('sends traces if the functions do, also in a namespace, and may then do so', () => {
+    const traced = withParameters({ tracing: 'Active', namespaces: 'team-a' });
+    const machines = ofType('AWS::StepFunctions::StateMachine', traced);
+    expect(machines).toHaveLength(2);
+    for (const [id, { Properties }] of machines) {
+      expect(Properties.TracingConfiguration, id).toEqual({ Enabled: true });
+      const [role] = Properties.RoleArn['Fn::GetAtt'];
+      expect(statements(traced.Resources[role]), id).toContainEqual({
+        Effect: 'Allow',
+        Action: ['PutTraceSegments', 'PutTelemetryRecords', 'GetSamplingRules', 'GetSamplingTargets'].map(
+          (action) => `xray:${action}`,
+        ),
+        Resource: '*',
+      });
+    }
   });
 
   it.each([

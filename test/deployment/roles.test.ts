@@ -1,10 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, inject, it } from 'vitest';
+import type { Template } from '../support/stack/packaging.ts';
 import {
   BUCKET,
   bucketArn,
   capabilityOf,
+  configured,
   functions,
   functionsOf,
   isLogs,
@@ -16,7 +19,16 @@ import {
   roles,
   type Statement,
   TABLES,
+  template,
+  withParameters,
 } from '../support/stack/template.ts';
+
+const AUDIT_LOG = { 'Fn::GetAtt': ['AuditLogGroup', 'Arn'] };
+
+const USING_BUCKET = [
+  ...['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'],
+  ...['report', 'readExpired', 'clean'],
+];
 
 describe('functions', () => {
   it('are those of serverless.yml, on Node 24 and arm64, with logs that end', () => {
@@ -63,7 +75,7 @@ describe('functions', () => {
         // The names of log streams are Lambda's own and not known before.
         const capability = capabilityOf(name);
         const [table, ...others] = resources(capability);
-        if (isLogs(statement)) expect(statement.Resource).toEqual([{ 'Fn::Sub': ownLogs }]);
+        if (isLogs(statement)) expect([[{ 'Fn::Sub': ownLogs }], AUDIT_LOG]).toContainEqual(statement.Resource);
         else if (isOfEvents(statement)) expect(['expiry', 'leases'], name).toContain(capability);
         else if (name === 'readNames' || capability !== 'nameservice')
           expect([table, ...others]).toContainEqual([statement.Resource].flat()[0]);
@@ -77,14 +89,72 @@ describe('functions', () => {
     }
   });
 
-  it('are denied nothing but commits and resets the writing of what is the service’s own', () => {
+  it('log to one group, which stays when the stack is removed, if operators call them', () => {
+    expect(template.Resources.AuditLogGroup).toEqual({
+      Type: 'AWS::Logs::LogGroup',
+      DeletionPolicy: 'RetainExceptOnCreate',
+      UpdateReplacePolicy: 'Retain',
+      Properties: { RetentionInDays: '30' }, // without a name: a group that stays would be in the way of the next one
+    });
+    const logging = lambdas().filter(({ LoggingConfig }) => LoggingConfig.LogGroup);
+    for (const { LoggingConfig } of logging) expect(LoggingConfig.LogGroup).toEqual({ Ref: 'AuditLogGroup' });
+    const audited = ['breakLease', 'cancelWaiter', 'clean', 'repairNames', 'resetFence'];
+    expect(logging.map(({ name }) => name).toSorted()).toEqual(audited);
+    const writing = roles().filter(({ statements }) =>
+      statements.some((one) => isDeepStrictEqual(one.Resource, AUDIT_LOG)),
+    );
+    expect(writing.map(({ name }) => name).toSorted()).toEqual(audited);
+  });
+
+  it('are denied nothing but commits: the writing of what is the service’s own, and the reading of reports', () => {
     const denied = roles().flatMap(({ name, statements }) =>
       statements.filter((one) => !isPermission(one)).map((statement) => ({ name, ...statement })),
     );
+    const own = { Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') };
+    const reports = { Effect: 'Deny', Action: ['s3:GetObject'], Resource: bucketArn(BUCKET, '/.holdfast/reports/*') };
     expect(denied).toEqual([
-      { name: 'commit', Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') },
-      { name: 'resetFence', Effect: 'Deny', Action: ['s3:PutObject'], Resource: bucketArn(BUCKET, '/.holdfast/*') },
+      ...[own, reports].map((one) => ({ name: 'commit', ...one })),
+      ...['readCommit', 'readInFlight'].map((name) => ({ name, ...reports })),
+      ...[own, reports].map((one) => ({ name: 'resetFence', ...one })),
     ]);
+  });
+
+  it('use the bucket of this account alone, unless a parameter names a bucket', () => {
+    const ofBucket = (from?: Template) =>
+      roles(from).flatMap(({ name, statements }) =>
+        statements
+          .filter((one) => isPermission(one) && one.Action.some((action) => action.startsWith('s3:')))
+          .map((statement) => ({ name, Condition: Object(statement).Condition })),
+      );
+    expect(new Set(ofBucket().map(({ name }) => name)).size).toBe(USING_BUCKET.length);
+    for (const { name, Condition } of ofBucket())
+      expect(Condition, name).toEqual({ StringEquals: { 'aws:ResourceAccount': { Ref: 'AWS::AccountId' } } });
+    for (const { name, Condition } of ofBucket(configured)) expect(Condition, name).toBe(undefined);
+  });
+
+  it('use the keys of tables and bucket only for what they do there', () => {
+    const arn = (id: number) => `arn:aws:kms:eu-west-1:123456789012:key/${id}`;
+    const keyed = withParameters({ kmsKeyArn: arn(1), bucketKmsKeyArn: arn(2) });
+    const usesOf = (statements: Statement[], resource: string) =>
+      statements
+        .filter((one) => one.Resource === resource)
+        .flatMap((statement) => {
+          const [via] = Object.values(Object(statement).Condition?.StringEquals ?? {}) as { 'Fn::Sub': string }[];
+          return statement.Action.map((action) => (via ? `${action} by ${via['Fn::Sub'].split('.')[0]}` : action));
+        });
+    const byTable = ['Encrypt', 'ReEncryptFrom', 'ReEncryptTo', 'GenerateDataKey', 'DescribeKey'];
+    for (const { name, statements } of roles(keyed)) {
+      const may = (action: string) => statements.some((one) => one.Action.some((own) => own.startsWith(action)));
+      expect(usesOf(statements, arn(1)), name).toEqual([
+        'kms:Decrypt', // its environment
+        ...(may('dynamodb:') ? byTable.map((action) => `kms:${action} by dynamodb`) : []),
+        ...(may('sqs:SendMessage') ? ['kms:GenerateDataKey by sqs'] : []),
+      ]);
+      expect(usesOf(statements, arn(2)), name).toEqual([
+        ...(USING_BUCKET.includes(name) ? ['kms:Decrypt'] : []),
+        ...(['commit', 'stageUpload', 'resetFence', 'report'].includes(name) ? ['kms:GenerateDataKey'] : []),
+      ]);
+    }
   });
 
   it('may do exactly what they were seen to do in the tests before', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { routeScopes } from '../../local/route-scopes.ts';
 import type { Template } from '../support/stack/packaging.ts';
-import { configured, functions, ofType } from '../support/stack/template.ts';
+import { configured, functions, ofType, withParameters } from '../support/stack/template.ts';
 
 describe('the API', () => {
   const routes = (from?: Template) =>
@@ -107,4 +107,18 @@ describe('the aliases', () => {
     expect(configured.Resources).not.toHaveProperty('Namespace2Exclusive');
     expect(configured.Outputs).toHaveProperty('Namespace3ExclusiveStateMachineArn');
   });
+});
+
+it.each([
+  [{}, 'any'],
+  [{ namespaces: 'team-a' }, 'own'],
+  [{ namespaces: 'team-a', namespaceExecutions: 'any' }, 'any'],
+  [{ namespaceExecutions: 'own' }, 'own'],
+  [{ namespaceExecutions: 'auto' }, 'any'],
+])('a deployment with %j lets a namespace name executions of %s', (given, expected) => {
+  const functions = Object.values(withParameters(given).Resources).filter(
+    ({ Type }) => Type === 'AWS::Lambda::Function',
+  );
+  const set = functions.map(({ Properties }) => Object(Properties?.Environment).Variables.NAMESPACE_EXECUTIONS);
+  expect(new Set(set)).toEqual(new Set([expected]));
 });

@@ -27,6 +27,16 @@ describe('the template', () => {
   });
 });
 
+it('the template is within the quotas of CloudFormation, with room for a release or two', () => {
+  const { Parameters = {}, Resources, Outputs } = released;
+  expect(Object.keys(Resources).length).toBeLessThan(450); // of 500
+  expect(Object.keys(Parameters).length).toBeLessThan(150); // of 200
+  expect(Object.keys(Outputs).length).toBeLessThan(150); // of 200
+  expect(JSON.stringify(released).length).toBeLessThan(900_000); // of 1,048,576 bytes
+  for (const [name, { Description }] of Object.entries(Parameters))
+    expect(String(Description).length, name).toBeLessThanOrEqual(4000);
+});
+
 const without = (lines: string[], others: string[]): string[] => {
   const known = new Set(others);
   return lines.filter((line) => !known.has(line));

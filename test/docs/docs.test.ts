@@ -4,34 +4,23 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
-import { readService } from '../../infrastructure/read.ts';
-import { publishInput } from '../../shared/nameservice/inputs.ts';
-import { systemClock } from '../../shared/surroundings/clock.ts';
 import { runExamples } from '../support/programs/examples.ts';
-import { startApi } from '../support/stack/api.ts';
-import { allWorlds } from '../support/worlds/client-worlds.ts';
+import { wholeApi } from '../support/worlds/whole-api.ts';
 
 let stop = async () => {};
 afterEach(() => stop());
 
-/** The document on expired records says that so much time has passed. */
-const twoHoursOn = { ...systemClock, now: () => systemClock.now() + 7_200_000 };
-
 /** Everything that a fresh `npm start` serves. */
 async function freshApi(): Promise<string> {
-  const { handlers } = await allWorlds(twoHoursOn);
-  const api = await startApi(handlers);
+  const api = await wholeApi();
   stop = api.stop;
   return api.url;
 }
 
-const [api, configuration, nameserviceGuide] = await Promise.all(
-  ['docs/api.md', 'docs/configuration.md', 'docs/nameservice.md'].map((file) => readFile(file, 'utf8')),
-);
+const configuration = await readFile('docs/configuration.md', 'utf8');
 
 describe('the commands give the answers that are written below them in', () => {
   it.each([
-    ['docs/api.md', 11],
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
     ['docs/expiry.md', 6],
@@ -137,24 +126,6 @@ const anchorsOf = (markdown: string) =>
       .replaceAll(' ', '-'),
   );
 
-describe('docs/api.md', () => {
-  it('names every error that the code knows, with its status', async () => {
-    const source = await readFile('shared/errors.ts', 'utf8');
-    const pairs = (text: string, pattern: RegExp) =>
-      [...text.matchAll(pattern)].map(([, code, status]) => `${code} ${status}`).sort();
-    const known = pairs(source, /^ {2}(\w+): \{ status: (\d+),/gm);
-    expect(known.length).toBeGreaterThan(0);
-    expect(pairs(api ?? '', /^\| `([A-Z]\w+)` \| (\d{3}) \|/gm)).toEqual(known);
-  });
-
-  it('names every route', async () => {
-    const { functions } = await readService('test');
-    for (const { routes } of functions)
-      for (const { method, path } of routes.filter(({ path }) => !path.startsWith('/v1/ns/')))
-        expect(api).toContain(`| \`${method} ${path}`);
-  });
-});
-
 it('docs/configuration.md names every parameter', async () => {
   const stack = (await promisify(execFile)('git', ['ls-files', 'serverless.yml', 'infrastructure'])).stdout
     .trim()
@@ -163,18 +134,4 @@ it('docs/configuration.md names every parameter', async () => {
   const names = new Set([...text.matchAll(/\$\{param:(\w+)/g)].map(([, name]) => name));
   expect(names.size).toBeGreaterThan(10);
   for (const name of names) expect(configuration).toContain(`\`${name}\``);
-});
-
-describe('docs/nameservice.md', () => {
-  it('lists every operation with its fields', () => {
-    const told = [...(nameserviceGuide ?? '').matchAll(/^\| `(\w+)` \|([^|]*)\|/gm)].map(([, op, fields = '']) => [
-      op,
-      [...fields.replace(/\([^)]*\)/g, '').matchAll(/`(\w+)`/g)].map(([, field]) => field).sort(),
-    ]);
-    for (const { def } of publishInput().def.options) {
-      const { op, alias, requestId, ...fields } = def.shape;
-      expect(told).toContainEqual([op.def.values[0], Object.keys(fields).sort()]);
-      expect([alias, requestId]).not.toContain(undefined);
-    }
-  });
 });

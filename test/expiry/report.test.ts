@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ExpiredRow } from '../../shared/expired/rows.ts';
 import { KINDS, type Kind } from '../../shared/expiry/kinds.ts';
+import { call } from '../support/emulators/aws.ts';
 import { ManualClock } from '../support/time/clock.ts';
 import {
   commitRecord,
@@ -454,4 +455,30 @@ describe('a report', () => {
     expect((world.clock.now() - startedAt) / 1000).toBeGreaterThanOrEqual(leastSeconds - 1);
     expect(readUnits).toBeGreaterThan(10);
   });
+});
+
+it('a report of a namespace that has no time left to count its rows answers with those that it has counted', async () => {
+  const world = await expiryWorld({ segments: 1, pageRows: 1, partRows: 1 });
+  for (let at = 0; at < 20; at++) await world.putLease(lease(`team-a/${at}`, world.clock.now() - 60_000));
+  let leftMs = 15_000;
+  const time = new AbortController();
+  world.dependencies.s3.middlewareStack.add(
+    (next, { commandName }) =>
+      (args) => {
+        if (commandName === 'GetObjectCommand') leftMs -= 1000;
+        if (leftMs <= 0) time.abort();
+        return next(args);
+      },
+    { step: 'initialize', name: 'takes a second' },
+  );
+  const timed = call({ namespace: 'team-a', timeLeftMs: () => Math.max(0, leftMs), signal: time.signal });
+  const { complete, finishedAt, stoppedBy, expired } = await world.report(timed);
+  expect({ complete, finishedAt, stoppedBy }).toEqual({
+    complete: false,
+    finishedAt: expect.any(String),
+    stoppedBy: 'time',
+  });
+  expect(expired.abandonedLease.count).toBeGreaterThan(5);
+  expect(expired.abandonedLease.count).toBeLessThan(20);
+  expect(await world.read()).toMatchObject({ complete: true, expired: { abandonedLease: { count: 20 } } });
 });

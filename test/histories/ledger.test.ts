@@ -1,8 +1,7 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { campaignBlock, DOCUMENT, withCampaign } from '../../verification/campaign/document.ts';
 import {
   entered,
   type Ledger,
@@ -68,25 +67,4 @@ it('the ledger of histories is read as it was written', async () => {
   await writeLedger(file, ledger);
   expect(await readLedger(file)).toEqual(ledger);
   await rm(folder, { recursive: true });
-});
-
-const LEDGER = 'verification/campaign/ledger.json';
-
-it('docs/safety.md shows the ledger of histories, and says what became of each that broke a promise', async () => {
-  const [document, ledger] = await Promise.all([readFile(DOCUMENT, 'utf8'), readLedger(LEDGER)]);
-  expect(withCampaign(document, ledger)).toBe(document);
-  const [, accounts = ''] = document.split('<!-- end of campaign -->');
-  for (const { broken } of ledger) for (const { seed } of broken) expect(accounts).toContain(`${seed}`);
-  expect(() => withCampaign(document.replace('<!-- end of campaign -->', ''), [])).toThrow('has no place');
-});
-
-it('what is shown of a ledger adds up all of its commits', () => {
-  const failed = { seed: 1_000_009, promises: ['of old'] };
-  const first = entered([], 'a', played(1_000_000, 1_000, { failed }));
-  const block = campaignBlock(entered(first, 'b', played(1_001_000, 10, { only: ['pools'] })));
-  expect(block).toContain('1,010 histories, 2 of them with clocks beyond the bound; 50,500 calls and 2,020 permits.');
-  expect(block).toContain('A promise was broken in 1.');
-  expect(block).toContain('| a | all | 1000000-1000999 | 1,000 | 1 | 50,000 | 2,000 | 1000009 |');
-  expect(block).toContain('| b | pools | 1001000-1001009 | 10 | 1 | 500 | 20 | none |');
-  expect(block).toContain('| a request landed, and its answer was lost | 14 |');
 });

@@ -86,6 +86,24 @@ it('the lines of a break and of a cancelled ticket name the operator', async () 
   ]);
 });
 
+it('the lines of a report and of a clean-up that an operator starts name the operator, and those of a schedule name no caller', async () => {
+  const { expiryWorld } = await import('../support/worlds/expiry.ts');
+  const { report, clean } = (await expiryWorld()).handlers();
+  const authorizer = { jwt: { claims: { sub: 'operator', scope: 'holdfast/admin' } } };
+  const asOperator = (payload: object) => httpEvent('POST', { body: JSON.stringify(payload), authorizer });
+  await throughHttp(report, asOperator({}));
+  await throughHttp(clean, asOperator({ dryRun: false }));
+  await throughTask(report, {});
+  vi.restoreAllMocks();
+
+  expect(requests()).toMatchObject([
+    { function: 'report', caller: 'operator' },
+    { function: 'clean', dryRun: false, caller: 'operator' },
+    { function: 'report', adapter: 'task' },
+  ]);
+  expect(requests()[2]).not.toHaveProperty('caller');
+});
+
 it('below the log level the metrics go out alone, and nothing at all where there is no namespace', async () => {
   const call = async (environment: Record<string, string>) => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);

@@ -21,8 +21,8 @@ const longestAcquire = {
   holder: 'h'.repeat(256),
   requestId: 'r'.repeat(256),
   data: Array.from({ length: 2046 }, () => 0),
-  execution: `arn:aws:states:us-east-1:000000000000:execution:m:${'e'.repeat(200)}`,
-  target: `arn:aws:states:us-east-1:000000000000:execution:m:${'t'.repeat(200)}`,
+  execution: `arn:aws:states:us-east-1:000000000000:execution:${'m'.repeat(121)}:${'e'.repeat(80)}`,
+  target: `arn:aws:states:us-east-1:000000000000:execution:${'m'.repeat(121)}:${'t'.repeat(80)}`,
 };
 
 describe('a request', () => {

@@ -40,6 +40,13 @@ const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<str
   ],
   ['acquire', { ...valid, execution: `of ${EXECUTION}` }, { execution: NO_EXECUTION }],
   ['acquire', { ...valid, execution: EXECUTION, target: `${EXECUTION} it` }, { target: NO_EXECUTION }],
+  ...['nothing', '', ':', 'a:', ':b', 'a:b:c', 'a:b\0', 'a\u0085:b', 'a:b c', `a:${'b'.repeat(81)}`].map(
+    (names): (typeof BAD)[number] => [
+      'acquire',
+      { ...valid, execution: EXECUTION, target: EXECUTION.replace('machine:run', names) },
+      { target: NO_EXECUTION },
+    ],
+  ),
   ['acquire', { ...valid, graceSeconds: 1 }, { graceSeconds: 'needs an execution' }],
   ['acquire', { ...valid, execution: EXECUTION, graceSeconds: -1 }, { graceSeconds: 'must be at least 0' }],
   ['acquire', { ...valid, execution: EXECUTION, graceSeconds: 901 }, { graceSeconds: 'must be at most 900' }],

@@ -120,11 +120,7 @@ it('the scheduled repair measures the line of all keys, and that of a single key
     const run = repairLines(own.dependencies);
     const empty = measuring();
     await run({}, empty.as);
-    expect(empty.noted).toEqual([
-      ['KeysInLine', 0],
-      ['RepairsCutShort', 0],
-      ['OldestTicketAgeSeconds', 0],
-    ]);
+    expect(empty.noted).toEqual([]); // CloudWatch charges for a metric with the value 0, too
     const [old, young] = [randomUUID(), randomUUID()];
     for (const key of [old, young]) await own.acquire({ key, ttlSeconds: 3600 });
     const parkedAt = own.clock.now() + 1;
@@ -136,7 +132,6 @@ it('the scheduled repair measures the line of all keys, and that of a single key
     await run({}, both.as);
     expect(both.noted).toEqual([
       ['KeysInLine', 2],
-      ['RepairsCutShort', 0],
       ['OldestTicketAgeSeconds', (own.clock.now() - parkedAt) / 1000],
     ]);
     // The oldest counts, whichever key the run comes to last: it begins behind a place in the table.

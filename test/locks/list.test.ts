@@ -10,7 +10,7 @@ import { documented } from '../support/stack/contract.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
-// The cursors of GET /v1/leases (docs/api.md#the-list-of-keys).
+// The cursors of GET /v1/leases (docs/api/keys.md).
 
 const { dependencies, steps } = await queueWorld();
 afterAll(() => steps.stop());

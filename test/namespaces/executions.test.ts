@@ -96,6 +96,10 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     [arn('others:1'), false],
     [arn('jobs-1.x:1').replace(':execution:', ':express:'), false],
     [arn('jobs-1.x:1').replace('us-east-1', 'eu-west-1'), false],
+    // IAM denies these whatever the deployment may describe. Earlier versions accepted them.
+    [arn('jobs-1.x'), false],
+    [arn('jobs-1.x:'), false],
+    [arn('jobs-1.x:1:2'), false],
   ])('are those that it may describe (%s: %s)', (execution, isAllowed) => {
     expect(isDescribed(executions, execution, call({ home: 'aws:us-east-1:000000000000' }))).toBe(isAllowed);
   });
@@ -116,6 +120,44 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     const narrowed = { ...dependencies, executions: { ...executions, ownAlone: false } };
     expect(await repairLines(narrowed)({}, own)).toMatchObject({ complete: true, granted: 0 });
     expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
+    await steps.stop();
+  });
+});
+
+describe('a function that belongs to no namespace', () => {
+  it.each(['team-a', 'HTTP', '7'])(
+    'refuses the alias %s, so that no team ends the leases of another team',
+    async (alias) => {
+      const { handlers, steps, acquire, park, read, clock } = await queueWorld();
+      const execution = steps.newExecution();
+      await acquire({ key: 'team-b/k', execution, ttlSeconds: 3600 });
+      await park({ key: 'team-b/k' });
+      const before = await read({ key: 'team-b/k' });
+      const as = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:${alias}` };
+      const event = { execution, status: 'FAILED', stopDate: clock.now() };
+      for (const [handler, payload] of [
+        [handlers.executionEnded, event],
+        [handlers.executionEnded, { ...event, again: true }],
+        [handlers.repairQueues, { key: 'team-b/k' }],
+        [handlers.repairQueues, {}],
+      ] as const) {
+        const { outcome, body } = await throughTask(handler, payload, as);
+        expect([outcome, body.missing]).toEqual(['Forbidden', 'the function without an alias']);
+      }
+      expect(await read({ key: 'team-b/k' })).toEqual(before);
+      await steps.stop();
+    },
+  );
+
+  it('believes in the end of an execution that still shows as running if an event says how the execution ended, and not by itself', async () => {
+    const { handlers, steps, acquire, read } = await queueWorld();
+    const execution = steps.newExecution();
+    steps.executions.set(execution, 'RUNNING');
+    await acquire({ key: 'k', execution, ttlSeconds: 3600 });
+    const ended = async (more: object) => (await throughTask(handlers.executionEnded, { execution, ...more })).body;
+    expect(await ended({})).toMatchObject({ freed: 0 });
+    expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
+    expect(await ended({ status: 'SUCCEEDED' })).toMatchObject({ freed: 1 });
     await steps.stop();
   });
 });

@@ -245,3 +245,22 @@ describe('what describes the API', () => {
     expect(routes.every((route: string) => route.includes('/v1/ns/team-a/'))).toBe(true);
   });
 });
+
+it('a cursor of one list of a namespace is refused by every other list of the namespace', async () => {
+  for (const alias of ['list-1', 'list-2']) await a.post('nameservice/publish', { op: 'initLedger', alias });
+  for (const key of ['list-1', 'list-2']) await a.post('leases/acquire', { key, holder: 'h' });
+  const query = { prefix: 'list-', limit: '1' };
+  const names = (await a.get('nameservice', query)).body.nextCursor;
+  const leases = (await a.get('leases', query)).body.nextCursor;
+  for (const [list, own, others] of [
+    ['nameservice', names, leases],
+    ['leases', leases, names],
+    ['commits/in-flight', undefined, leases],
+    ['expired', undefined, names],
+  ]) {
+    expect(others).toEqual(expect.any(String));
+    if (own) expect((await a.get(list, { cursor: own })).status).toBe(200);
+    const { status, body } = await a.get(list, { cursor: others });
+    expect([status, body.issues]).toEqual([400, [{ path: 'cursor', message: 'is not one that this listing gave' }]]);
+  }
+});

@@ -143,7 +143,7 @@ describe('bad input is refused by name, and nothing is written', () => {
     [{ limit: 2.5 }, { limit: 'must be a whole number' }],
     [{ limit: '2' }, { limit: 'must be a whole number' }],
     [{ limit: null }, { limit: 'must be a whole number' }],
-    [{ weight: 2 }, { weight: 'needs a limit' }],
+    [{ weight: 2 }, { weight: 'needs a limit or a mode' }],
     [{ limit: 5, weight: 6 }, { weight: 'must be at most the limit' }],
     [{ limit: 5, weight: 0 }, { weight: 'must be at least 1' }],
     [{ mode: 'shared', weight: 201 }, { weight: 'must be at most 200' }],

@@ -364,7 +364,10 @@ describe('the wrapper exclusive', () => {
     const { run, running, exclusive } = await wrapped({ ttlSeconds: 1 });
     expect(await states.ended(await run({}))).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
     const keyless = await states.ended(
-      await states.start(exclusive, { ttlSeconds: 60, stateMachineArn: 'a:b:c:d:e:f:g' }),
+      await states.start(exclusive, {
+        ttlSeconds: 60,
+        stateMachineArn: 'arn:aws:states:us-east-1:000000000000:stateMachine:t',
+      }),
     );
     expect(keyless).toMatchObject({ status: 'FAILED', error: 'InvalidRequest', cause: 'key: is missing' });
     const misspelt = await states.ended(await run({}, undefined, 'k', { limt: 5, ttlSeconds: undefined }));

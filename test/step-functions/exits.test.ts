@@ -125,10 +125,15 @@ describe('the wrapper exclusive', () => {
     [{ ttlSeconds: undefined, limit: 5 }, 'ttlSeconds: is missing'],
     [{ ttlSeconds: undefined, ttlSecond: 60 }, 'ttlSecond: is not a known field; ttlSeconds: is missing'],
     [{ key: undefined }, 'key: is missing'],
+    [{ stateMachineArn: undefined, limt: 5 }, 'limt: is not a known field; stateMachineArn: is missing'],
+    [{ stateMachineArn: 5 }, 'stateMachineArn: must be the ARN of a state machine'],
+    [{ stateMachineArn: 'nightly' }, 'stateMachineArn: must be the ARN of a state machine'],
+    [{ parkSeconds: 'x' }, 'parkSeconds: must be a number'],
+    [{ passFence: 'yes' }, 'passFence: must be true or false'],
   ])('The wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
     const { visited, asked, error, cause: told } = await play('exclusive', { input: given });
     expect({ asked, error, told }).toEqual({ asked: {}, error: 'InvalidRequest', told: cause });
-    expect(visited).toEqual(['Defaults', 'Request', 'Prepare', 'Optional fields?', 'Rethrow', 'Failed']);
+    expect(visited).toEqual(['Defaults', 'Prepare', 'Optional fields?', 'Rethrow', 'Failed']);
   });
 
   it('The wrapper accepts each field that its page names, and the id that a state machine adds', async () => {

@@ -1,28 +1,24 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 import { asLines, knownFailures } from '../histories/known-failures.ts';
-import { DOCUMENT, withCampaign } from './document.ts';
 import { entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
 
 const HELP = `npm run campaign: plays histories under faults with seeds that were never played before, one process for each core, and
-enters them in verification/campaign/ledger.json and docs/safety.md. The next run goes on where the last one stopped.
+enters them in verification/campaign/ledger.json. The next run goes on where the last one stopped.
 
   --minutes N     how long (10)
   --histories N   stop after so many
   --only NAME     one capability alone, as npm run faults names them; may be given again
   --processes N   how many at once (as many as there are cores)
   --summary       print what was played, and play nothing
-  --document      write docs/safety.md anew from the ledger, and play nothing
 
 It goes on after a broken promise, and then exits with 1. A failure that is known (docs/histories.md#known-failures) is printed, and is none.`;
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const LEDGER = join(import.meta.dirname, 'ledger.json');
-/** What a run itself changes. */
-const WRITTEN = ['verification/campaign/ledger.json', DOCUMENT];
 
 /** How many histories one process plays before the ledger has them: some minutes' worth, which is all that is lost if a run is cut. */
 const BLOCK = 1000;
@@ -34,7 +30,6 @@ async function main(): Promise<boolean> {
     histories: { type: 'string' },
     only: { type: 'string', multiple: true, default: [] },
     summary: { type: 'boolean', default: false },
-    document: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   });
   if (values.help) {
@@ -42,9 +37,10 @@ async function main(): Promise<boolean> {
     return true;
   }
   let ledger = await readLedger(LEDGER);
-  if (values.document) await save(ledger);
-  if (values.summary) console.log(summary(ledger));
-  if (values.document || values.summary) return true;
+  if (values.summary) {
+    console.log(summary(ledger));
+    return true;
+  }
   const endsAt = performance.now() + (number('minutes', { least: 0.1 }) ?? 10) * 60_000;
   const processes = number('processes', { least: 1, whole: true }) ?? availableParallelism();
   const commit = presentCommit();
@@ -63,7 +59,7 @@ async function main(): Promise<boolean> {
       broken += 1;
       console.log(`seed ${played.failed.seed} breaks: ${played.failed.promises.join(', ')}`);
     }
-    saved = saved.then(() => save(ledger));
+    saved = saved.then(() => writeLedger(LEDGER, ledger));
     await saved;
   };
   /** Where a promise was broken, the same process plays the seeds that were left out next. */
@@ -90,19 +86,12 @@ async function main(): Promise<boolean> {
   return broken === 0;
 }
 
-/** The ledger, and the document that shows it. */
-async function save(ledger: Ledger): Promise<void> {
-  await writeLedger(LEDGER, ledger);
-  const document = join(ROOT, DOCUMENT);
-  await writeFile(document, withCampaign(await readFile(document, 'utf8'), ledger));
-}
-
 const chapterOf = (ledger: Ledger, commit: string): Ledger => ledger.filter((one) => one.commit === commit);
 
 /** The commit whose code is played. Says so if there are uncommitted changes. */
 function presentCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
-  const isChanged = git('status', '--porcelain', '--', '.', ...WRITTEN.map((file) => `:!${file}`)) !== '';
+  const isChanged = git('status', '--porcelain', '--', '.', ':!verification/campaign/ledger.json') !== '';
   return `${git('rev-parse', '--short=12', 'HEAD')}${isChanged ? ' with changes' : ''}`;
 }
 

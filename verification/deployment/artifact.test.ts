@@ -84,7 +84,7 @@ const PATIENT = ['--timeout', '300'];
 
 it('signs with the keys of a profile of the AWS tools, and may do what IAM says, and no more', async () => {
   const { ApiUrl: url = '' } = await deployed('three');
-  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/*`;
+  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/$default`;
   const Resource = [`${api}/GET/v1/leases`, `${api}/POST/v1/leases/acquire`, `${api}/POST/v1/leases/release`];
   const keys = await user('command-operator', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
   const { holdfast, remove } = await commandOf(url, keys);
@@ -108,8 +108,9 @@ it('signs with the keys of a profile of the AWS tools, and may do what IAM says,
 
 it('is let into one namespace by IAM, and into no other and not into the deployment', async () => {
   const { ApiUrl: url = '' } = await deployed('three');
-  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/*`;
-  const Resource = [`${api}/*/v1/ns/team-a/leases`, `${api}/*/v1/ns/team-a/leases/*`];
+  const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/$default`;
+  const calls = ['GET', 'POST'].map((method) => `${api}/${method}/v1/ns/team-a/leases`);
+  const Resource = calls.flatMap((call) => [call, `${call}/*`]);
   const keys = await user('command-team', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
   const { holdfast, remove } = await commandOf(url, keys);
   try {

@@ -62,6 +62,7 @@ const GIVEN = {
     Group: { Type: 'AWS::EC2::SecurityGroup', Properties: { GroupDescription: 'functions', VpcId: { Ref: 'Vpc' } } },
     Boundary: { Type: 'AWS::IAM::ManagedPolicy', Properties: { PolicyDocument: BOUNDARY } },
     Alarmed: { Type: 'AWS::SNS::Topic', Properties: { TopicName: 'alarmed' } },
+    Noted: { Type: 'AWS::SNS::Topic', Properties: { TopicName: 'noted' } },
     Calmed: { Type: 'AWS::SNS::Topic', Properties: { TopicName: 'calmed' } },
     Zone: { Type: 'AWS::Route53::HostedZone', Properties: { Name: 'example.test' } },
     Certificate: { Type: 'AWS::CertificateManager::Certificate', Properties: { DomainName: DOMAIN } },
@@ -73,6 +74,7 @@ const GIVEN = {
     vpcSecurityGroupIds: { Value: { 'Fn::GetAtt': ['Group', 'GroupId'] } },
     permissionsBoundaryArn: { Value: { Ref: 'Boundary' } },
     alarmTopicArn: { Value: { Ref: 'Alarmed' } },
+    ticketTopicArn: { Value: { Ref: 'Noted' } },
     alarmOkTopicArn: { Value: { Ref: 'Calmed' } },
     hostedZoneId: { Value: { Ref: 'Zone' } },
     certificateArn: { Value: { Ref: 'Certificate' } },
@@ -97,6 +99,7 @@ beforeAll(async () => {
     ...{ tracing: 'Active', logFormat: 'JSON', accessLogs: 'true', throttlingRate: '50', throttlingBurst: '20' },
     ...{ domainName: DOMAIN, noncurrentVersionDays: '30', deletionProtection: 'true', dashboard: 'true' },
     ...{ acquireConcurrency: '50', heartbeatConcurrency: '5', releaseConcurrency: '6' },
+    ...{ alarms: 'all' },
   };
   const options = Object.entries(parameters).map(([name, value]) => `--param=${name}=${value}`);
   outputs = await deployed(STAGE, [...options, '--tag=team=platform']);
@@ -181,15 +184,16 @@ describe('with every parameter of a platform team, the deployment has', () => {
     const asked = urls.map((QueueUrl: string) => ({ QueueUrl, AttributeNames: ['All'] }));
     for (const { Attributes } of await each('sqs', 'get_queue_attributes', asked))
       expect(Attributes).toMatchObject({ KmsMasterKeyId: parameters.kmsKeyArn });
-    const prefixes = ['/aws/lambda/', '/aws/apigateway/'].map((prefix) => ({
+    // The emulator draws names that begin with the third.
+    const prefixes = ['/aws/lambda/', '/aws/apigateway/', '/aws/cloudformation/'].map((prefix) => ({
       logGroupNamePrefix: `${prefix}holdfast-${STAGE}`,
     }));
     const groups = (await each('logs', 'describe_log_groups', prefixes)).flatMap(({ logGroups }) => logGroups);
-    expect(groups).toHaveLength(NAMES.functions.length + 1);
+    expect(groups).toHaveLength(NAMES.functions.length + 2);
     for (const group of groups) expect(group).toMatchObject({ kmsKeyId: parameters.kmsKeyArn });
   });
 
-  it('alarms that tell both topics, and the dashboard', async () => {
+  it('alarms that tell the topics of pages and of tickets, and that of their end, and the dashboard', async () => {
     const [{ MetricAlarms }, { DashboardBody }] = await describeAll([
       ['cloudwatch', 'describe_alarms', { AlarmNamePrefix: `holdfast-${STAGE}-`, MaxRecords: 100 }],
       ['cloudwatch', 'get_dashboard', { DashboardName: `holdfast-${STAGE}` }],
@@ -197,7 +201,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     expect(MetricAlarms.length).toBeGreaterThan(15);
     for (const alarm of MetricAlarms)
       expect(alarm).toMatchObject({
-        AlarmActions: [parameters.alarmTopicArn],
+        AlarmActions: [alarm.EvaluationPeriods === 3 ? parameters.alarmTopicArn : parameters.ticketTopicArn],
         OKActions: [parameters.alarmOkTopicArn],
       });
     const { widgets } = JSON.parse(DashboardBody);
@@ -216,13 +220,14 @@ describe('with every parameter of a platform team, the deployment has', () => {
     expect(DomainNameConfigurations).toMatchObject([{ CertificateArn: parameters.certificateArn }]);
     expect(Items).toHaveLength(1);
     const [{ ApiId: apiId, Stage: stage }] = Items;
-    const [{ AccessLogSettings, DefaultRouteSettings }, { ResourceRecordSets }] = await describeAll([
+    const [{ AccessLogSettings, DefaultRouteSettings, RouteSettings }, { ResourceRecordSets }] = await describeAll([
       ['apigatewayv2', 'get_stage', { ApiId: apiId, StageName: stage }],
       ['route53', 'list_resource_record_sets', { HostedZoneId: parameters.hostedZoneId }],
     ]);
     expect(AccessLogSettings.DestinationArn).toContain(`:log-group:/aws/apigateway/holdfast-${STAGE}`);
     expect(JSON.parse(AccessLogSettings.Format)).toMatchObject({ status: '$context.status' });
     expect(DefaultRouteSettings).toMatchObject({ ThrottlingRateLimit: 50, ThrottlingBurstLimit: 20 });
+    expect(RouteSettings['GET /v1/leases']).toMatchObject({ ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 });
     expect(ResourceRecordSets).toContainEqual(
       expect.objectContaining({ Name: `${DOMAIN}.`, Type: 'A', AliasTarget: expect.anything() }),
     );

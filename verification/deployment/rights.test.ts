@@ -105,6 +105,43 @@ describe('the policies of docs/authorization.md let in', () => {
     expect(await letIn(reader)).toEqual(expected(({ method }) => method === 'GET'));
   });
 
+  /** Paths of team-b or of the whole deployment once they are cut at the decoded question mark. What is cut off is a path of team-a. */
+  const CUT: [method: 'GET' | 'POST', path: string][] = [
+    ['GET', '/v1/ns/team-b/leases%3F/v1/ns/team-a/leases'],
+    ['GET', '/v1/ns/team-b/leases%3F/GET/v1/ns/team-a/leases'],
+    ['GET', '/v1/leases%3F/v1/ns/team-a/leases'],
+    ['POST', '/v1/ns/team-b/leases/acquire%3F/POST/v1/ns/team-a/leases/acquire'],
+    ['POST', '/v1/ns/team-b/leases/acquire%3F/v1/ns/team-a/leases/acquire'],
+    ['POST', '/v1/leases/break%3F/v1/ns/team-a/leases'],
+    ['POST', '/v1/ns/team-b/expired/clean%3F/v1/ns/team-a/commits'],
+    ['POST', '/v1/ns/team-b/leases/break%3F/POST/v1/ns/team-a/leases/break'],
+  ];
+
+  it.each(['whole', 'cut', 'encoded'])(
+    'no caller of one team to a path of another team that ends in a path of its own, if IAM compares the path %s',
+    async (form) => {
+      const reached = async (credentials: Credentials) => {
+        const found: string[] = [];
+        for (const [method, path] of CUT) {
+          const body = method === 'POST' && { body: {} };
+          const { status } = await call(api + path, { method, credentials, ...body, headers: { 'x-iam-path': form } });
+          // The route of the path before the cut is there: the administrator reaches its function.
+          expect([200, 400, 403]).toContain(status);
+          if (status !== 403) found.push(`${method} ${path}`);
+        }
+        return found;
+      };
+      const all = CUT.map(([method, path]) => `${method} ${path}`);
+      const { worker, operator, reader, administrator } = policies;
+      expect(await reached(await user(`administrator-${form}`, administrator.Statement))).toEqual(all);
+      expect(await reached(await user(`worker-${form}`, worker.Statement, { team: 'team-a' }))).toEqual([]);
+      expect(await reached(await user(`operator-${form}`, operator.Statement))).toEqual([]);
+      expect(await reached(await user(`reader-${form}`, reader.Statement))).toEqual(
+        all.filter((one) => one.startsWith('GET')),
+      );
+    },
+  );
+
   it('the administrator everywhere', async () => {
     const administrator = await user('administrator', policies.administrator.Statement);
     expect(await letIn(administrator)).toEqual(expected(() => true));

@@ -63,6 +63,42 @@ export const ATTACKS: Mutation[] = [
     },
   },
   {
+    name: 'a POST whose path goes on after a question mark is taken',
+    changes: [change("if (rawQueryString !== '')", "if (rawQueryString === 'none')")],
+    test: { file: 'test/namespaces/paths.test.ts', name: 'a POST with the query ?key=other is refused' },
+  },
+  {
+    name: 'the alias of a team reaches the keys of every team',
+    changes: [change('if (!ofDeployment && /^[a-z0-9]', 'if (/^[a-z0-9]')],
+    test: { file: 'test/namespaces/executions.test.ts', name: 'refuses the alias team-a, so that no team ends' },
+  },
+  {
+    name: 'an execution that runs is believed to have ended without an event',
+    changes: [change('(settled || redriven || reported === undefined)', '(settled || redriven)')],
+    test: { file: 'test/namespaces/executions.test.ts', name: 'believes in the end of an execution' },
+  },
+  {
+    name: 'a list of a namespace is not confined if a key is there and undefined',
+    changes: [change("typeof request[unless] !== 'string'", '!Object.hasOwn(request, unless)')],
+    test: {
+      file: 'test/lambda/names.test.ts',
+      name: 'a request of a namespace for a key that is undefined sees that namespace alone',
+    },
+  },
+  {
+    name: 'a cursor of a namespace is good for its other lists',
+    changes: [change("sealedCursors('names')", "sealedCursors('leases')")],
+    test: {
+      file: 'test/namespaces/others.test.ts',
+      name: 'a cursor of one list of a namespace is refused by every other list',
+    },
+  },
+  {
+    name: 'a report whose rows are not all counted says that it is complete',
+    changes: [change('{ ...own.summary, complete: false }', 'own.summary')],
+    test: { file: 'test/expiry/report.test.ts', name: 'a report of a namespace that has no time left to count' },
+  },
+  {
     name: 'another caller ends the first acquire of a request by sending it before',
     changes: [change('if (isOwnOf(record, request) &&', 'if (record.requestId === request.requestId &&')],
     test: {

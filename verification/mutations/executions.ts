@@ -9,7 +9,7 @@ const shown = (name: string, [file, test]: [file: string, test: string], change:
   test: { file, name: test },
 });
 
-/** Ways to break what follows the end of an execution (docs/protocols/queue.md#end-of-an-execution). */
+/** Ways to break what follows the end of an execution (docs/protocols/executions.md). */
 export const EXECUTIONS: Mutation[] = [
   shown(
     'a lease goes on for its grace after SUCCEEDED too',

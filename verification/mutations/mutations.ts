@@ -538,7 +538,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [change("'data', 'execution', 'target',", "'data', 'target',")],
     only: 'queue',
-    seed: 2,
+    seed: 9,
   },
   {
     name: 'a lease is handed on whatever became of it since it was read',

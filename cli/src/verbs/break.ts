@@ -22,11 +22,11 @@ export const breakVerb: Verb = {
   takesKey: true,
   options: {
     fence: { value: 'N', help: 'the fence of the lease or the permit, as queue shows it' },
-    now: { help: 'give the key to the next caller at once, although the holder may still work' },
+    now: { help: 'give the key to the next caller at once, even if the holder still works' },
   },
   notes: `The holder stops at its next heartbeat, and then releases the lease. The next caller gets the key then, or when the
-ttl is over. With --now only the fence stops what the holder still writes. Without --fence nothing is broken: you see who
-holds the lease, and the command that ends the lease.`,
+lease expires. With --now only the fence protects your data from late writes of the holder. Without --fence nothing is
+broken: the command prints who holds the lease, and the command that ends the lease.`,
   example: 'holdfast break nightly-report --fence 1795215137091',
   async run(call) {
     const { arguments: args, output, connect } = call;
@@ -81,15 +81,14 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
-/** The holders of the key, from the error or from a new read. Undefined if the read fails. */
+/** The holders of the key by a new read, which has every field. If the read fails, the lease that the error names. */
 async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
-  if (isHoldfastError(error, 'Conflict')) return error.actual as Schemas['Lease'];
   try {
     const read = await connect({}).readKey(args.word(0), {}, { timeoutMs: LOOK_MS });
     return read.kind === 'pool' ? read.holders : read;
   } catch (reason) {
-    if (isHoldfastError(reason) || reason instanceof Failure) return undefined;
-    throw reason;
+    if (!isHoldfastError(reason) && !(reason instanceof Failure)) throw reason;
+    return isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['Lease']) : undefined;
   }
 }
 

@@ -11,19 +11,19 @@ export const commit: Verb = {
   usage: 'PATH FILE',
   words: [2, 2],
   options: {
-    create: { help: 'only where nothing is at the path' },
-    'if-match': { value: 'ETAG', help: 'only where exactly this is at the path' },
+    create: { help: 'only if the path has no object' },
+    'if-match': { value: 'ETAG', help: 'only if the object at the path has this ETag' },
     fence: { value: 'KEY=TOKEN', help: 'under the fence of a lease' },
     fenced: { help: 'under the fence of the lease of holdfast run' },
-    'commit-id': { value: 'ID', help: 'names the commit, for a repeat' },
+    'commit-id': { value: 'ID', help: 'the id of the commit, so that a repeated commit has the first outcome' },
     'content-type': { value: 'TYPE', help: 'the media type' },
-    'cache-control': { value: 'TEXT', help: 'this header of the object' },
-    'content-disposition': { value: 'TEXT', help: 'this header of the object' },
-    'content-encoding': { value: 'TEXT', help: 'this header of the object' },
+    'cache-control': { value: 'TEXT', help: 'the Cache-Control header of the object' },
+    'content-disposition': { value: 'TEXT', help: 'the Content-Disposition header of the object' },
+    'content-encoding': { value: 'TEXT', help: 'the Content-Encoding header of the object' },
     metadata: { value: 'NAME=VALUE', help: 'metadata of the object', multiple: true },
     wait: { value: 'DURATION', help: 'how long to wait for the commit of another client (0s, to 20s)' },
   },
-  notes: 'FILE may be - for stdin.',
+  notes: 'FILE is - for stdin.',
   example: 'holdfast commit reports/42.json report.json --create --content-type application/json',
   async run({ arguments: args, output, connect }) {
     const request = {
@@ -69,7 +69,7 @@ const told =
         to.enqueue(chunk);
       },
     });
-    // A stream goes out with the length that is stated, and S3 takes none without.
+    // S3 refuses a stream without a length.
     const headers = { ...(init.headers as Record<string, string>), 'content-length': String(size) };
     return fetch(url, { ...init, headers, body: (init.body as Blob).stream().pipeThrough(counter) });
   };
@@ -87,7 +87,7 @@ function fence(args: Arguments) {
   const { HOLDFAST_KEY, HOLDFAST_FENCE } = process.env;
   if (given === undefined && (!HOLDFAST_KEY || !HOLDFAST_FENCE))
     throw misuse('--fenced needs HOLDFAST_KEY and HOLDFAST_FENCE, which holdfast run sets');
-  const at = given?.lastIndexOf('=') ?? -1; // a key may contain it too
+  const at = given?.lastIndexOf('=') ?? -1; // a key may contain = too
   const [key, token] =
     given === undefined ? [HOLDFAST_KEY ?? '', HOLDFAST_FENCE] : [given.slice(0, Math.max(0, at)), given.slice(at + 1)];
   if (!key || !/^\d+$/.test(token ?? '')) throw misuse(`--fence must be KEY=TOKEN, not '${given}'`);
@@ -123,7 +123,7 @@ async function contentOf(file: string): Promise<Blob> {
     // A pipe has no length, and would be read as empty.
     if (!(await stat(file)).isFile()) return new Blob([await buffer(createReadStream(file))]);
     const blob = await openAsBlob(file);
-    await blob.slice(0, 1).arrayBuffer(); // it opens the file only when it is read
+    await blob.slice(0, 1).arrayBuffer(); // the first read opens the file
     return blob;
   } catch (error) {
     throw misuse(`${file} cannot be read: ${reasonOf(error as Error)}`);

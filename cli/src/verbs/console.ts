@@ -10,7 +10,7 @@ const newToken = () => randomBytes(18).toString('base64url');
 
 export const consoleVerb: Verb = {
   summary: 'serve a page that shows who holds what',
-  notes: 'Open the address that it prints. It calls with your own credentials.',
+  notes: 'Open the address that the command prints. The page calls the API with your credentials.',
   usage: '',
   words: [0, 0],
   noTimeout: true,
@@ -29,7 +29,7 @@ export const consoleVerb: Verb = {
         throw misuse(`port ${port} ${code === 'EADDRINUSE' ? 'is taken' : `cannot be used (${code})`}: give --port`);
       },
     );
-    // Before the address is told: whoever reads it may end the page at once.
+    // Before the address is printed, because a reader of the address may end the page at once.
     const ended = new Promise<void>((resolve) => {
       for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
     });

@@ -10,7 +10,7 @@ import type { Service } from '../service.ts';
 import type { Settings } from '../settings.ts';
 import type { Verb } from '../verb.ts';
 
-/** The `Date` of an answer is in whole seconds, and the answer takes its time. */
+/** The `Date` of a response is in whole seconds, and the response takes time. */
 const MAX_OFFSET_MS = 2000;
 
 /** A single call may fail for a transient reason, and its error says so. */
@@ -109,7 +109,7 @@ async function credentialsText({ token, keys }: Settings): Promise<string> {
   return keys ? (await keys()).source : 'none: the endpoint is on this machine';
 }
 
-/** A caller without the permission to that call may have the one to the version, or neither. */
+/** A caller without the permission to `whoami` may have the permission to `readHealth`, or neither. */
 async function whoami(service: Service): Promise<Partial<Pick<AnswerOf<'whoami'>, 'version' | 'principal' | 'calls'>>> {
   const ask = (operation: 'whoami' | 'readHealth') =>
     service.call(operation, {}, ONCE).catch((error) => {
@@ -120,7 +120,7 @@ async function whoami(service: Service): Promise<Partial<Pick<AnswerOf<'whoami'>
 }
 
 function clock(findings: Findings, date: string | undefined, at: number): void {
-  // The header names a whole second, of which any part may be over.
+  // The header names a whole second. On average, half of the second has passed.
   const offsetMs = at - (Date.parse(date ?? '') + 500);
   const detail = `${Math.abs(Math.round(offsetMs / 100) / 10)} s ${offsetMs > 0 ? 'ahead of' : 'behind'} the answer's Date`;
   if (Number.isNaN(offsetMs)) findings.say('clock', 'note', 'the answer has no Date');
@@ -130,7 +130,7 @@ function clock(findings: Findings, date: string | undefined, at: number): void {
 
 /**
  * Writers that use records of the commits table write without a condition, and the native protocol leaves no record: each may
- * overwrite what the other has committed.
+ * overwrite the commits of the other.
  */
 async function commits(findings: Findings, service: Service): Promise<void> {
   let cursor: string | null = null;

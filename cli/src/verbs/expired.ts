@@ -23,12 +23,12 @@ const KINDS: readonly Kind[] = [
 
 const REPORT: Option = { value: 'ID', help: 'the report (the last complete one)' };
 
-/** How often a clean-up without progress is tried again, and after how many milliseconds. */
+/** How often a clean-up without progress is retried, and after how many milliseconds. */
 const TRIES = 5;
 const PAUSE_MS = 1000;
 
 export const report: Verb = {
-  summary: 'report now which records have expired',
+  summary: 'create a report of expired records now',
   usage: '',
   words: [0, 0],
   options: {},
@@ -58,7 +58,7 @@ export const report: Verb = {
 };
 
 export const expired: Verb = {
-  summary: 'list what the last report found',
+  summary: 'list the records of the last report',
   usage: '',
   words: [0, 0],
   options: { kind: { value: 'KIND', help: 'only records of this kind', choices: KINDS }, report: REPORT },
@@ -89,14 +89,14 @@ export const expired: Verb = {
 };
 
 export const clean: Verb = {
-  summary: 'say what a clean-up would delete, and delete it with --yes',
+  summary: 'list the records that a clean-up would delete, and delete them with --yes',
   usage: '',
   words: [0, 0],
   options: {
-    yes: { help: 'delete, and do not only say what would be deleted', short: 'y' },
+    yes: { help: 'delete the records, in place of listing them only', short: 'y' },
     kind: { value: 'KIND', help: 'only records of these kinds', choices: KINDS, multiple: true },
-    'older-than': { value: 'DURATION', help: 'only records that expired at least so long ago (1h)' },
-    'never-deletable': { help: 'records too that DynamoDB never deletes' },
+    'older-than': { value: 'DURATION', help: 'only records that expired at least this long ago (1h)' },
+    'never-deletable': { help: 'also records that DynamoDB never deletes' },
     report: REPORT,
   },
   example: 'holdfast clean --kind abandonedLease --older-than 1d',
@@ -128,7 +128,7 @@ export const clean: Verb = {
       progress.show(`${dryRun ? 'looked at' : 'cleaned'} ${count(pages)} records`);
       const isStuck = page.nextCursor === cursor && page.stoppedBy !== null;
       tries = isStuck ? tries + 1 : 0;
-      if (tries > TRIES) throw new Failure(`the clean-up does not get on (${page.stoppedBy})`, EXIT.noAnswer);
+      if (tries > TRIES) throw new Failure(`the clean-up makes no progress (${page.stoppedBy})`, EXIT.noAnswer);
       if (page.stoppedBy && page.stoppedBy !== 'time') await sleep(PAUSE_MS);
       cursor = page.nextCursor;
     } while (cursor !== null);
@@ -141,7 +141,7 @@ export const clean: Verb = {
     if (rows.length > 0) output.table(['KIND', 'RECORD', 'HOLDER', 'EXPIRED', 'OUTCOME'], rows);
     const deleted = pages.reduce((sum, page) => sum + page.deleted.count, 0);
     output.line(`${deleted} ${dryRun ? 'would be deleted' : 'deleted'}, ${count(pages) - deleted} spared`);
-    if (dryRun && deleted > 0) output.note('nothing was deleted: add --yes for that');
+    if (dryRun && deleted > 0) output.note('nothing was deleted: add --yes to delete');
     return 0;
   },
 };
@@ -156,5 +156,5 @@ const cells = ({ kind, key, holder, expiredAt }: components['schemas']['CleanedR
   expiredAt,
 ];
 
-/** Its key attributes, or the key of an object. */
+/** The key attributes of a record, or the key of an object. */
 const recordName = (key: Record<string, string>): string => Object.values(key).join(' ');

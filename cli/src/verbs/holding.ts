@@ -11,17 +11,17 @@ import { untilText, usedText } from './words.ts';
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
   ttl: { value: 'DURATION', help: 'how long the lease lasts without a heartbeat (60s)' },
-  wait: { value: 'DURATION', help: 'how long to wait while another caller holds it, or forever (0s)' },
-  holder: { value: 'NAME', help: 'who you are, shown to others (user@machine/process)' },
-  data: { value: 'JSON', help: 'what others see with the lease' },
-  'held-exit-code': { value: 'N', help: 'what to exit with where another caller holds it (75)' },
-  limit: { value: 'N', help: 'be one of at most so many holders at once (to 200)' },
-  weight: { value: 'N', help: 'count as so many of them (1)' },
-  shared: { help: 'hold it beside other readers' },
-  exclusive: { help: 'hold it alone, beside no reader' },
+  wait: { value: 'DURATION', help: 'how long to wait while another caller holds the key, or forever (0s)' },
+  holder: { value: 'NAME', help: 'the name that other callers see (user@machine/process)' },
+  data: { value: 'JSON', help: 'what other callers see with the lease' },
+  'held-exit-code': { value: 'N', help: 'the exit code if another caller holds the key (75)' },
+  limit: { value: 'N', help: 'be one of at most N holders at once (up to 200)' },
+  weight: { value: 'N', help: 'count as N holders (1)' },
+  shared: { help: 'hold the key together with other readers' },
+  exclusive: { help: 'hold the key alone' },
 };
 
-/** The most that the holders of a pool may weigh. */
+/** The highest total weight of the holders of a pool. */
 const MOST_PERMITS = 200;
 
 /** The options for the client. @throws Failure that names the wrong option */
@@ -40,9 +40,8 @@ function permitOptions(args: Arguments): PermitOptions {
   const limit = args.number('limit', { least: 1, most: MOST_PERMITS, whole: true });
   const weight = args.number('weight', { least: 1, most: limit ?? MOST_PERMITS, whole: true });
   const [shared, exclusive] = [args.is('shared'), args.is('exclusive')];
-  if (exclusive && (shared || limit || weight))
-    throw misuse('--exclusive goes with none of --shared, --limit, --weight');
-  if (weight && !limit && !shared) throw misuse('--weight needs --limit');
+  if (exclusive && (shared || limit || weight)) throw misuse('--exclusive excludes --shared, --limit and --weight');
+  if (weight && !limit && !shared) throw misuse('--weight needs --limit or --shared');
   return exclusive ? { mode: 'exclusive' } : { limit, weight, mode: shared ? 'shared' : undefined };
 }
 
@@ -76,9 +75,9 @@ function wrongKindText({ kind, ...known }: ErrorFields['WrongKind']): string {
   return `${key} is used as a pool, in use: ${inUse}${names}: pass --limit, --shared or --exclusive as its other callers do, or use another key`;
 }
 
-const PERMIT_FLAGS = '--limit, --weight, --shared and --exclusive';
+const PERMIT_FLAGS = '--limit, --weight, --shared, --exclusive and --also';
 
-/** Warns if this caller's limit is not that of the grant before. */
+/** Warns if the previous grant named another limit. */
 export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'key' | 'limitChanged'>): void {
   if (!limitChanged) return;
   const { from, to } = limitChanged;
@@ -102,7 +101,7 @@ async function holdingLine(service: Service, known: ErrorFields['LeaseHeld']): P
   const since = lease?.acquiredAt ? ` since ${lease.acquiredAt}` : '';
   const left = lease ? ` (${untilText(lease.remainingMs)})` : '';
   const until = expiresAt ? ` until ${expiresAt}${left}` : '';
-  // The lease has no holder now, but the next in line comes first.
+  // The lease has no holder now, but the next waiter is granted first.
   const line = !holder && read?.waiting ? `, ${read.waiting} in line` : '';
   return `${key} is held by ${holder ?? 'another caller'}${since}${until}${line}`;
 }

@@ -16,7 +16,8 @@ export const acquire: Verb = {
     ...ACQUIRE_OPTIONS,
     'lease-file': { value: 'FILE', help: 'a new file for the proof' },
   },
-  notes: 'Nothing extends the lease but holdfast heartbeat. Prefer holdfast run, which never works past its lease.',
+  notes:
+    'Only holdfast heartbeat extends the lease. Prefer holdfast run, which ends the command before the lease ends.',
   example: 'lease=$(holdfast acquire nightly-report --ttl 10m)',
   async run({ arguments: args, output, connect, settings }) {
     const key = args.word(0);
@@ -60,7 +61,7 @@ export const heartbeat: Verb = {
   summary: 'extend a lease that a script has acquired',
   usage: 'LEASE-FILE',
   words: [1, 1],
-  options: { ttl: { value: 'DURATION', help: 'how long the lease lasts from now on (as before)' } },
+  options: { ttl: { value: 'DURATION', help: 'how long the lease lasts from now without a heartbeat (unchanged)' } },
   example: 'holdfast heartbeat "$lease"',
   async run({ arguments: args, output, connect, settings }) {
     const { key, leaseId } = readLeaseFile(args.word(0), settings());
@@ -74,12 +75,11 @@ export const heartbeat: Verb = {
 };
 
 export const release: Verb = {
-  summary: 'give back a lease that a script has acquired',
+  summary: 'release a lease that a script has acquired',
   usage: 'LEASE-FILE',
   words: [1, 1],
   options: {},
-  notes:
-    'It exits with 76 if the lease was lost before, and with 0 if the file is gone: a second release changes nothing.',
+  notes: 'The exit code is 76 if the lease was lost, and 0 if the file is gone: a second release changes nothing.',
   example: 'holdfast release "$lease"',
   run: giveBack,
 };

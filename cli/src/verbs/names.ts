@@ -9,7 +9,7 @@ export const publish: Verb = {
   usage: 'OPERATION ALIAS [NAME=TEXT | NAME:=JSON ...]',
   words: [2, 32],
   options: {},
-  notes: `The operations and their fields are those of docs/nameservice.md.
+  notes: `docs/nameservice.md lists the operations and their fields.
 A stale publication changes nothing.`,
   example: 'holdfast publish fastForwardCommit books address=s3://books/commit/2 t:=2',
   async run({ arguments: args, output, connect }) {
@@ -33,12 +33,12 @@ function field(word: string): [name: string, value: unknown] {
   try {
     return [name, JSON.parse(text)];
   } catch {
-    throw misuse(`what stands behind ${name}:= must be JSON, not '${text}'`);
+    throw misuse(`the text after ${name}:= must be JSON, not '${text}'`);
   }
 }
 
 export const names: Verb = {
-  summary: 'list the heads of the nameservice, and how far the index is behind',
+  summary: 'list the heads of the nameservice, and how far each index is behind',
   usage: '[PREFIX]',
   words: [0, 1],
   options: { kind: { value: 'KIND', help: 'only aliases of this kind', choices: KINDS } },

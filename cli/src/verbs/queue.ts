@@ -7,11 +7,11 @@ import { agoText, endText, NO_RECORD, nameOf, stateText, untilText, usedText } f
 type Schemas = components['schemas'];
 
 export const queue: Verb = {
-  summary: 'show who holds a key, and the line of those who wait for it',
+  summary: 'show who holds a key, and the line of waiters',
   usage: 'KEY',
   words: [1, 1],
   takesKey: true,
-  options: { limit: { value: 'N', help: 'how many of them to list (1000)' } },
+  options: { limit: { value: 'N', help: 'how many waiters to list (1000)' } },
   example: 'holdfast queue nightly-report',
   async run({ arguments: args, output, connect }) {
     const limit = args.number('limit', { least: 1, most: 1000, whole: true }) ?? 1000;
@@ -54,7 +54,7 @@ const previousText = ({ holder, ended, at, by }: Schemas['PreviousHolder']): str
 
 function pool(read: Schemas['Pool'], output: Output): void {
   const { kind, key, limitBy, holders, waiting } = read;
-  output.fields({ key, kind, used: usedText(read), 'limit by': limitBy, waiting });
+  output.fields({ key, kind, used: usedText(read), 'limit named by': limitBy, waiting });
   if (holders.length === 0) return;
   output.line('');
   output.table(
@@ -90,7 +90,7 @@ function waiters({ waiters: rows = [] }: Pick<Schemas['Pool'], 'waiters'>, outpu
   );
 }
 
-/** The deadline of a caller is that of one call. Whether the caller asks again then, only the caller knows. */
+/** Null for a caller: the deadline of the waiter is the deadline of one call, and the caller may repeat the call. */
 const givesUpText = ({ kind, deadline }: Schemas['Waiter']): string | null =>
   kind === 'task' ? untilText(Date.parse(deadline) - Date.now()) : null;
 
@@ -100,7 +100,7 @@ export const cancel: Verb = {
   words: [2, 2],
   takesKey: true,
   options: {},
-  notes: 'The exit code is 1 if no waiter has that ticket.',
+  notes: 'The exit code is 1 if no waiter has the ticket.',
   example: 'holdfast cancel nightly-report 001795215137091-da91f8eb-f757-4f74-81a5-86d441d75bcf',
   async run({ arguments: args, output, connect }) {
     const answer = await connect().call('cancelWaiter', { key: args.word(0), ticket: args.word(1) });

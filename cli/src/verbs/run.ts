@@ -10,11 +10,11 @@ import { supervise } from '../run/supervise.ts';
 import type { Call, Verb } from '../verb.ts';
 import { ACQUIRE_OPTIONS, acquireOptions, heldExitCode, noteLimit, refusal } from './holding.ts';
 
-/** In seconds, as far as the ttl allows. */
+/** The default of `--grace`, in seconds. A short ttl allows less. */
 const GRACE_SECONDS = 5;
 
 export const run: Verb = {
-  summary: 'run a command under a lease, and never past it',
+  summary: 'run a command under a lease, and never past the end of the lease',
   usage: 'KEY -- COMMAND ...',
   words: [1, 1],
   takesKey: true,
@@ -27,22 +27,23 @@ export const run: Verb = {
     },
     also: {
       value: 'KEY=LIMIT',
-      help: 'a permit of this key too, such as the total of all tenants; may be repeated',
+      help: 'hold a permit of this key too, such as the total of all tenants; may be repeated',
       multiple: true,
     },
-    'fence-env': { value: 'NAME', help: 'a variable of the command that has the fence too' },
+    'fence-env': { value: 'NAME', help: 'an additional environment variable for the fence' },
   },
-  notes: `The command sees HOLDFAST_KEY, HOLDFAST_FENCE, HOLDFAST_HOLDER, and HOLDFAST_NAMESPACE where there is one. With --also
-it sees HOLDFAST_FENCES, the fence of each key as JSON.
+  notes: `The environment of the command has HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER; with --namespace also
+HOLDFAST_NAMESPACE, and with --also HOLDFAST_FENCES, the fence of each key as JSON.
 
-It exits with what the command exits with (128 and its number for a signal), or with 64 misuse, 69 no answer,
-75 held by another, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
+The exit code is that of the command (128 plus the number of a signal), or 64 misuse, 69 no answer,
+75 held by another caller, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
   example: 'holdfast run nightly-report --ttl 60s --wait 10m -- echo "the report of the night"',
   run: runUnderLease,
 };
 
 async function runUnderLease({ arguments: args, output, connect, settings }: Call): Promise<number> {
-  if (process.platform === 'win32') throw new Failure('run needs process groups, which Windows has not', EXIT.misuse);
+  if (process.platform === 'win32')
+    throw new Failure('run needs process groups, which Windows does not have', EXIT.misuse);
   const key = args.word(0);
   const options = acquireOptions(args);
   const graceMs = graceSeconds(args, options.ttlSeconds) * 1000;
@@ -57,10 +58,10 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   let lease: CommandLease | undefined;
   const service = connect({
     onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
-    // Of a heartbeat without an answer it is said if it costs the lease.
+    // A heartbeat without an answer is printed only if the lease is lost by it.
     onRetry: (why) => lease ?? output.note(why),
   });
-  // It starts while the lease is acquired. At a terminal it would take the terminal away.
+  // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the wrapper.
   const guard = terminalShell() ? undefined : startGuard();
   try {
     lease = await acquireWithAlso(service, { key, ...options, signal: signals.waiting }, also);
@@ -84,10 +85,10 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     return await supervise(lease, command, {
       graceMs,
       onLost: (reason) =>
-        output.note(`the lease of ${lostKey(lease) ?? key} is lost (${reason}), and so the command is ended`),
+        output.note(`the lease of ${lostKey(lease) ?? key} is lost (${reason}): the command is ended`),
     });
   } finally {
-    // After its end there is nothing to release, and if no answer came before, none would come now.
+    // An expired lease needs no release. If the service did not answer before, it would not answer now.
     if (lease.all.some(({ remainingMs }) => remainingMs > 0)) await lease.release();
   }
 }
@@ -99,7 +100,7 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
   return args.seconds('grace', { least: 0, most }) ?? Math.min(GRACE_SECONDS, most);
 }
 
-/** Without the lease id, which is the holder's proof: any process that the command starts could pass it on. */
+/** The environment of the command. The lease id is not in it, because any process that the command starts could pass the proof on. */
 function environment(
   { key, fence, holder, all }: CommandLease,
   namespace: string | undefined,
@@ -110,10 +111,10 @@ function environment(
     HOLDFAST_KEY: key,
     HOLDFAST_FENCE: String(fence),
     HOLDFAST_HOLDER: holder,
-    ...(all.length > 1 && {
-      HOLDFAST_FENCES: JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))),
-    }),
-    // Without it `holdfast commit --fenced` would name the fence of another lease of that key.
+    // An outer run may have set the variable for its own keys.
+    HOLDFAST_FENCES:
+      all.length > 1 ? JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))) : undefined,
+    // Without the namespace, `holdfast commit --fenced` would name the fence of another lease.
     ...(namespace !== undefined && { HOLDFAST_NAMESPACE: namespace }),
     ...(fenceName && { [fenceName]: String(fence) }),
   };

@@ -25,18 +25,18 @@ export const status: Verb = {
   words: [0, 1],
   takesKey: true,
   options: {
-    all: { help: 'all keys, with those that were released' },
+    all: { help: 'all keys, released keys too' },
     state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
     kind: { value: 'KIND', help: 'only keys of this kind', choices: KINDS },
     holder: { value: 'NAME', help: 'only keys of this holder' },
-    sort: { value: 'BY', help: 'by what: which ends first, which is held longest, the longest line', choices: SORTS },
+    sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
-    watch: { help: 'look again and again, and print what has changed' },
-    interval: { value: 'SECONDS', help: 'how often to look (2)' },
+    watch: { help: 'refresh the list, and print the list when it has changed' },
+    interval: { value: 'SECONDS', help: 'how often to refresh (2)' },
   },
   notes: `A key is active if it has a holder, expired or not, or if a caller or a task waits for it.
-In the row of a pool, HOLDER to ENDS are those of the permit that ends first, or with --sort held of the oldest permit.
-holdfast queue KEY shows all of them.`,
+In the row of a pool, HOLDER to ENDS describe the permit that ends first, or with --sort held the oldest permit.
+holdfast queue KEY shows all permits.`,
   example: 'holdfast status jobs/ --sort held --limit 20',
   async run(call) {
     const { arguments: args, output, connect } = call;
@@ -52,7 +52,7 @@ holdfast queue KEY shows all of them.`,
 
 interface Listing {
   filter: { prefix?: string; kind?: Row['kind']; state?: (typeof STATES)[number]; holder?: string };
-  /** Undefined if the rows come as the table has them. */
+  /** Undefined for the order of the table. */
   sort: Sort | undefined;
   limit: number | undefined;
 }
@@ -73,7 +73,7 @@ function listingOf(args: Arguments): Listing {
 
 interface Read {
   rows: Row[];
-  /** Whether there are more than the limit. */
+  /** True if there are more rows than the limit. */
   hasMore: boolean;
 }
 
@@ -107,7 +107,7 @@ function print({ rows, hasMore }: Read, output: Output): void {
   if (hasMore) output.note(`more keys match than the first ${rows.length}`);
 }
 
-/** Prints the list each time that it has changed. At a terminal the list is drawn again at each look. */
+/** Prints the list each time that the list has changed. At a terminal the list is drawn again at each refresh. */
 async function watch({ output, connect, settings }: Call, listing: Listing, pauseMs: number): Promise<never> {
   const service = connect({ onRetry: undefined, timeoutMs: pauseMs });
   let seen = '';

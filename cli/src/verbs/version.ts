@@ -3,7 +3,7 @@ import { NoEndpoint } from '../failure.ts';
 import type { Verb } from '../verb.ts';
 
 export const version: Verb = {
-  summary: 'say the version of this command, and that of the deployment',
+  summary: 'print the version of this command, and of the deployment',
   usage: '',
   words: [0, 0],
   options: {},

@@ -16,7 +16,7 @@ export const watch: Verb = {
   noTimeout: true,
   options: {
     interval: { value: 'DURATION', help: 'how often to look (1s)' },
-    until: { value: 'STATE', help: 'stop once the key has a holder, or has none', choices: UNTIL },
+    until: { value: 'STATE', help: 'stop when the key has a holder, or has no holder', choices: UNTIL },
   },
   notes: 'A heartbeat is no change.',
   example: 'holdfast watch nightly-report --until free',

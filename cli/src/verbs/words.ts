@@ -24,7 +24,7 @@ export const agoText = (at: string | null): string | null =>
 export const endText = ({ remainingMs, expiresAt }: { remainingMs: number | null; expiresAt: string | null }) =>
   remainingMs === 0 && expiresAt !== null ? `${agoText(expiresAt)} ago` : untilText(remainingMs);
 
-/** How much of a lease is left. */
+/** The remaining time of a lease: `in 4m 5s`. */
 export const untilText = (remainingMs: number | null): string | null =>
   remainingMs === null ? null : remainingMs > 0 ? `in ${duration(remainingMs)}` : `${duration(-remainingMs)} ago`;
 
@@ -40,10 +40,10 @@ export const usedText = ({ used, limit }: { used: number; limit?: number | null 
 /** The state of a key without a record. */
 export const NO_RECORD = 'no record (never used, or last used before the retention)';
 
-/** The ARN of an execution of Step Functions: the name of its state machine, and its own name. */
+/** The ARN of an execution of Step Functions, with the name of the state machine and the name of the execution. */
 const EXECUTION = /^arn:[\w-]+:states:[\w-]*:\d*:(?:execution|express):(.+)$/;
 
-/** The name of a holder for people: of an execution without what all ARNs of a deployment share, `machine:run-42`. */
+/** The name of a holder for people: for an execution only the end of its ARN, `machine:run-42`. */
 export const nameOf = (holder: string): string => EXECUTION.exec(holder)?.[1] ?? holder;
 
 /** The state of a lease for people: a lease that an operator broke stays held until its holder has stopped. */

@@ -50,10 +50,12 @@ function faultOf(
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
   isOf(home, arn) && isKnown(rules, arn);
 
-/** Of an account that is not known there is none. */
+/** Of an account that is not known there is none. Records of earlier versions may name ARNs that no execution has. */
 function isOf(home: string | undefined, arn: string): boolean {
-  const [, partition, , region, account, kind] = arn.split(':');
-  return `${partition}:${region}:${account}` === home && kind === 'execution';
+  const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
+  return (
+    `${partition}:${region}:${account}` === home && kind === 'execution' && !!machine && !!name && more.length === 0
+  );
 }
 
 const stateMachineOf = (arn: string): string => arn.split(':')[6] ?? '';

@@ -10,7 +10,7 @@ export interface EndingGrant {
 }
 
 /**
- * The instant until which such a grant goes on (docs/protocols/queue.md#grace). Step Functions stops no function that an execution has started, so
+ * The instant until which such a grant goes on (docs/protocols/executions.md#grace). Step Functions stops no function that an execution has started, so
  * after an abnormal end that function may still work, and count on the expiry that it received. No call has been answered with a grant that was not
  * claimed, so nothing works under that grant.
  * @returns undefined if the grant ends at once

@@ -25,7 +25,7 @@ interface Wanted {
 }
 
 /**
- * Asks about the executions that hold what others wait for, because the event of an end may be lost (docs/protocols/queue.md#repair). Once Step
+ * Asks about the executions that hold what others wait for, because the event of an end may be lost (docs/protocols/tasks.md#repair). Once Step
  * Functions throttles, the run asks no more.
  * @returns how many in line received a lease or a permit
  * @throws HoldfastError Unavailable, OutcomeUnknown, Throttled by DynamoDB

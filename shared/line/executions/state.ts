@@ -86,14 +86,14 @@ export interface Reported {
   execution: string;
   /** Whether this is the second pass. */
   settled: boolean;
-  /** The status that the event of the end has, as far as it is known. */
+  /** The status of the end. Undefined if neither an event nor Step Functions has said that the execution ended. */
   status?: string | undefined;
 }
 
 /**
  * How an execution ended whose end was reported. DescribeExecution lags, so right after its end an execution may still show as
- * running: the first pass believes the event. A redriven execution may really run, if the event is a late duplicate of an earlier end. In that
- * case the second pass decides.
+ * running: the first pass believes the event, which has a status. A redriven execution may really run, if the event is a late duplicate of an
+ * earlier end. In that case the second pass decides. A call without a status, which an operator makes by hand, is never believed.
  * @returns undefined if the execution goes on all the same
  * @throws HoldfastError as `describeExecution`
  */
@@ -103,7 +103,7 @@ export async function endOf(
   call: Call,
 ): Promise<End | undefined> {
   const { state, redriven, status } = await describeExecution(dependencies, execution, call);
-  if (state === 'running' && (settled || redriven)) return undefined;
+  if (state === 'running' && (settled || redriven || reported === undefined)) return undefined;
   return endBy(state === 'ended' ? status : reported);
 }
 

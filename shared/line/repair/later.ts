@@ -6,7 +6,7 @@ import { WINDOW_SECONDS } from '../times.ts';
 const MAX_DELAY_SECONDS = 900;
 
 /**
- * Sends a message that looks again, after a caller has received the lease in front of a task (docs/protocols/queue.md#a-message-looks-again). If
+ * Sends a message that looks again, after a caller has received the lease in front of a task (docs/protocols/tasks.md#a-message-looks-again). If
  * the caller does not claim the lease, only the schedule would look. The message arrives one to two seconds after the window and the margin.
  */
 export async function repairLater(

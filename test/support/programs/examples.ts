@@ -4,14 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect } from 'vitest';
-
-/** Fields whose values differ in every run. */
-const VARIES = [
-  ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId', 'waitedMs'],
-  ...['fence', 'leaseId', 'version', 'uploadId', 'url', 'token', 'highest'],
-  ...['reportId', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],
-  ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],
-];
+import { VARIES } from '../../../contract/examples/replay.ts';
 
 /** A line before each answer, which separates the answers of one shell. */
 const SEPARATOR = '--- answer of the next command ---';

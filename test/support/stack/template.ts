@@ -26,6 +26,7 @@ export const configured = withParameters({
   heartbeatConcurrency: '20',
   releaseConcurrency: '10',
   maxWaitSeconds: '5',
+  alarms: 'all',
 });
 
 export function withParameters(parameters: Record<string, string>): Template {

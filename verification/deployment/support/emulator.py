@@ -1,9 +1,11 @@
 """MiniStack 1.5.33 with what a deployment of Holdfast needs of AWS, and the emulator lacks. Each patch says why."""
 
+import contextvars
 import dataclasses
 import os
 import re
 
+from ministack import app
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import apigateway, dynamodb, iam, lambda_svc
@@ -40,6 +42,16 @@ def requests_count_as_encrypted():
         return "true" if key.lower() == "aws:securetransport" else resolve(key, ctx)
 
     iam_evaluator._resolve_condition_key = over_tls
+
+
+def resources_of_one_account():
+    """IAM knows of which account the resource of a request is. Here all are of the account of the caller."""
+    resolve = iam_evaluator._resolve_condition_key
+
+    def with_account(key, ctx):
+        return resolve("aws:PrincipalAccount" if key.lower() == "aws:resourceaccount" else key, ctx)
+
+    iam_evaluator._resolve_condition_key = with_account
 
 
 def policy_variables():
@@ -242,13 +254,38 @@ def settings_of_stages():
 
     def as_the_api(properties):
         props = made(properties)
-        settings = {
-            f"{key[0].lower()}{key[1:]}": value if isinstance(value, bool) or not key.endswith("Limit") else float(value)
-            for key, value in props["defaultRouteSettings"].items()
-        }
-        return {**props, "defaultRouteSettings": settings}
+        def named(settings):
+            return {
+                f"{key[0].lower()}{key[1:]}": value if isinstance(value, bool) or not key.endswith("Limit") else float(value)
+                for key, value in settings.items()
+            }
+
+        routes = {route: named(settings) for route, settings in props.get("routeSettings", {}).items()}
+        return {**props, "defaultRouteSettings": named(props["defaultRouteSettings"]), "routeSettings": routes}
 
     provisioners._apigw_v2_stage_props = as_the_api
+
+
+def paths_of_an_http_api():
+    """AWS cuts a path at a decoded `?` before it looks for a route. Whether IAM compares the path before the cut, after it, or before it is decoded
+    is not documented: the header `x-iam-path` chooses (`whole`, `cut` or `encoded`)."""
+    dispatched, enforced, handled = app._handle_execute_api_request, app._enforce_execute_api, apigateway.handle_execute
+    encoded = contextvars.ContextVar("encoded")
+
+    async def remembering(*given, **named):
+        encoded.set(named.get("raw_path"))
+        return await dispatched(*given, **named)
+
+    def compared(api_id, stage, method, path, headers, *rest, **named):
+        form = headers.get("x-iam-path", "whole")
+        path = {"whole": path, "cut": path.split("?")[0], "encoded": encoded.get() or path}[form]
+        return enforced(api_id, stage, method, path, headers, *rest, **named)
+
+    async def cut(api_id, stage, path, *rest, **named):
+        return await handled(api_id, stage, path.split("?")[0], *rest, **named)
+
+    app._handle_execute_api_request, app._enforce_execute_api = remembering, compared
+    apigateway.handle_execute = cut
 
 
 properties_of_functions()
@@ -257,15 +294,15 @@ boundaries_in_conditions()
 service_role_of_cloudformation()
 encryption_of_tables()
 settings_of_stages()
+paths_of_an_http_api()
 aliases_in_the_arn_of_a_call()
 alarms_on_metric_math()
 lists_within_conditions()
 policy_variables()
 time_limits_of_a_busy_machine()
 requests_count_as_encrypted()
+resources_of_one_account()
 keys_of_the_issuer_of_tests()
 
 if __name__ == "__main__":
-    from ministack.app import main
-
-    main()
+    app.main()

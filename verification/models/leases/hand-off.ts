@@ -200,7 +200,7 @@ function* endUnclaimed(from: Item, how: Ending, config: Config): Steps<Written> 
 
 type Notified = { outcome: 'delivered' | 'gone' | 'unanswered'; standing: Item };
 
-/** queue.md#notify, of a task that this call has granted the key. */
+/** tasks.md#notify, of a task that this call has granted the key. */
 function* notifyNew(key: string, row: Item, record: Item, config: Config): Steps<Notified> {
   let standing = record;
   const now: number = yield NOW;

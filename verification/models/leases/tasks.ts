@@ -6,7 +6,7 @@ import { isPool, wantsPermit } from '../line/kinds.ts';
 import { type Ending, failTask, handOff, renewWhole, tellGrant } from './hand-off.ts';
 import * as w from './writes.ts';
 
-/** queue.md#park */
+/** tasks.md#park */
 export function* park(
   request: Request,
   { token, parkMs }: { token: string; parkMs: number },
@@ -81,7 +81,7 @@ function* repeatToTask(row: Item, record: Item, config: Config): Steps<boolean> 
   return true;
 }
 
-/** queue.md#repair, of one key */
+/** tasks.md#repair, of one key */
 export function* repair(key: string, config: Config): Steps<void> {
   const rows: Item[] = yield { op: 'query', key };
   if (rows.length === 0) return;

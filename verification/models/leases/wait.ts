@@ -121,7 +121,7 @@ function* ownGrant(waiting: Waiting, config: Config): Steps<Granted | undefined>
   return claimed;
 }
 
-/** queue.md#patience */
+/** queue.md#wait */
 function* leave(waiting: Waiting, config: Config): Steps<Granted> {
   const { request, row } = waiting;
   const last: Item | undefined = yield { op: 'getRow', key: request.key, ticket: row.ticket };

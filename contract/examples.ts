@@ -1,0 +1,17 @@
+import commits from './examples/commits.json' with { type: 'json' };
+import expired from './examples/expired.json' with { type: 'json' };
+import leases from './examples/leases.json' with { type: 'json' };
+import nameservice from './examples/nameservice.json' with { type: 'json' };
+import other from './examples/other.json' with { type: 'json' };
+import permits from './examples/permits.json' with { type: 'json' };
+import type { Step } from './examples/replay.ts';
+import type { Example } from './routes/route.ts';
+
+/** Calls that are sent one after the other to a new deployment, with their answers. */
+export const SCENARIOS = { leases, permits, commits, nameservice, expired, other } as unknown as Record<string, Step[]>;
+
+/** The calls of a function that the document shows. */
+export const examplesOf = (functionName: string): Example[] =>
+  Object.values(SCENARIOS)
+    .flat()
+    .filter((step): step is Step & Example => step.function === functionName && step.name !== undefined);

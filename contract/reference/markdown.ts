@@ -1,0 +1,28 @@
+/** A table in Markdown. */
+export function table(head: string[], rows: string[][]): string {
+  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
+  return [line(head), `|${'---|'.repeat(head.length)}\n`, ...rows.map(line)].join('');
+}
+
+export const code = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\`\n`;
+
+const WIDTH = 110;
+
+/** JSON in which an object or a list is on one line if it fits. */
+export function json(value: unknown, indent = ''): string {
+  const line = onOneLine(value);
+  if (value === null || typeof value !== 'object' || indent.length + line.length <= WIDTH) return line;
+  const inside = `${indent}  `;
+  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}'];
+  const entries = Object.entries(value).map(
+    ([name, member]) => `${inside}${Array.isArray(value) ? '' : `"${name}": `}${json(member, inside)}`,
+  );
+  return `${open}\n${entries.join(',\n')}\n${indent}${close}`;
+}
+
+/** JSON.stringify escapes the line breaks of texts, so each line break is one between values. */
+const onOneLine = (value: unknown) =>
+  JSON.stringify(value, null, 1)
+    .replace(/([[{])\n\s*/g, (_, open: string) => (open === '{' ? '{ ' : '['))
+    .replace(/\n\s*([\]}])/g, (_, close: string) => (close === '}' ? ' }' : ']'))
+    .replace(/\n\s*/g, ' ');

@@ -1,0 +1,85 @@
+import type { JsonSchema } from '../openapi/json-schema.ts';
+
+/** One field of an object, as a table shows it. */
+export interface Field {
+  /** The path in the object: `fence.token`, or `issues[].path`. */
+  name: string;
+  schema: JsonSchema;
+  isRequired: boolean;
+}
+
+/** The components of the document. */
+export type Components = Record<string, JsonSchema>;
+
+/** The name of the component that a schema refers to, also if the schema allows null beside it. */
+export function referredName(schema: JsonSchema): string | undefined {
+  const [inner = schema] = notNull(schema);
+  return typeof inner.$ref === 'string' ? inner.$ref.split('/').at(-1) : undefined;
+}
+
+/** The choices of a schema, without null. A schema that offers no choice is the only one. */
+export function notNull(schema: JsonSchema): JsonSchema[] {
+  const choices = (schema.anyOf ?? schema.oneOf ?? [schema]) as JsonSchema[];
+  return choices.filter(({ type }) => type !== 'null');
+}
+
+/** The fields of an object with those of the objects inside, except objects that are components. */
+export function fieldsOf({ properties = {}, required = [] }: JsonSchema, prefix = ''): Field[] {
+  return Object.entries(properties as Record<string, JsonSchema>).flatMap(([key, schema]) => {
+    const isRequired = (required as string[]).includes(key);
+    const name = `${prefix}${key}`;
+    const items = schema.items as JsonSchema | undefined;
+    const inner = items ? fieldsOf(items, `${name}[].`) : fieldsOf(schema, `${name}.`);
+    return [{ name, schema, isRequired }, ...inner];
+  });
+}
+
+/** The type of a field in words, with its bounds. */
+export function typeOf(schema: JsonSchema): string {
+  const types = [schema.type ?? []].flat() as string[];
+  const isNullable =
+    types.includes('null') || ((schema.anyOf ?? []) as JsonSchema[]).some(({ type }) => type === 'null');
+  return `${typeWithoutNull(schema, types)}${isNullable ? ' or null' : ''}`;
+}
+
+function typeWithoutNull(schema: JsonSchema, types: string[]): string {
+  if ('const' in schema) return coded(schema.const);
+  if (Array.isArray(schema.enum))
+    return schema.enum
+      .filter((value) => value !== null)
+      .map(coded)
+      .join(', ');
+  const choices = notNull(schema);
+  if (choices.length > 1) return choices.map(typeOf).join(', ');
+  const name = referredName(schema);
+  if (name !== undefined) return `[${name}](#${name.toLowerCase()})`;
+  const [type] = types.filter((one) => one !== 'null');
+  if (type === undefined) return 'any JSON';
+  if (type === 'array') return `list of ${typeOf(schema.items as JsonSchema)}`;
+  if (type === 'string' && schema.format === 'date-time') return 'instant';
+  if (type === 'object' && typeof schema.additionalProperties === 'object') return 'object of strings';
+  return `${type}${bounds(schema)}`;
+}
+
+function bounds({ minimum, maximum, maxLength }: JsonSchema): string {
+  if (maxLength !== undefined) return `, up to ${grouped(maxLength)} bytes`;
+  if (maximum !== undefined && maximum !== Number.MAX_SAFE_INTEGER)
+    return `, ${grouped(minimum ?? 0)} to ${grouped(maximum)}`;
+  // Every count is at least 0, which needs no words.
+  return Number(minimum ?? 0) > 0 ? `, from ${grouped(minimum)}` : '';
+}
+
+const grouped = (value: unknown) => Number(value).toLocaleString('en-US');
+const coded = (value: unknown) => `\`${typeof value === 'string' ? value : JSON.stringify(value)}\``;
+
+/** The components that these parts of the document refer to, and those inside, in the order in which a reader meets them. */
+export function componentsIn(part: unknown, components: Components, found = new Set<string>()): Set<string> {
+  if (part === null || typeof part !== 'object') return found;
+  const name = '$ref' in part ? referredName(part as JsonSchema) : undefined;
+  if (name !== undefined && !found.has(name)) {
+    found.add(name);
+    componentsIn(components[name], components, found);
+  }
+  for (const member of Object.values(part)) componentsIn(member, components, found);
+  return found;
+}
