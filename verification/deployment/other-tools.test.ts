@@ -47,11 +47,11 @@ function expectUsable(given: Record<string, string>): void {
   expect(Object.keys(given)).toEqual(expect.arrayContaining(needed.map(([name]) => name)));
 }
 
-/** One name and a list of it are the same. */
+/** One name and a list of it are the same, in any order. */
 const comparable = (resources: Evaluated['Resources'] = {}) => {
   const listed = Object.entries(resources).map(([id, { DependsOn: before = [], ...rest }]) => [
     id,
-    { ...rest, DependsOn: [before].flat() },
+    { ...rest, DependsOn: [before].flat().toSorted() },
   ]);
   return Object.fromEntries(listed);
 };
