@@ -57,11 +57,38 @@ async function write(): Promise<void> {
     [SEARCH_FILE]: await bundleSearch(resolve(folder)),
     'deploy.mjs': await bundleProgram('deployment/commands.ts', join(folder, 'deploy.mjs')),
   };
+  await writeConstruct();
+  await writeModule();
+  for (const file of ['bounded-deployer.json', 'deployer-policy.json'])
+    await copyFile(join('deployment', file), join(folder, file));
   await writeFile(join(folder, 'sbom.cdx.json'), sbom(version, { function: ofFunctions, file: ofFiles }));
   await copyFile('LICENSE', join(folder, 'LICENSE'));
   await writeFile(join(folder, 'LICENSES.txt'), await licencesText(unique(Object.values(ofFiles).flat())));
   await writeFile(join(folder, 'SHA256SUMS'), await checksums());
   console.log(`Wrote ${folder}`);
+}
+
+/** The module for Terraform. */
+async function writeModule(): Promise<void> {
+  const module = join('deployment', 'terraform');
+  await mkdir(join(folder, 'terraform'));
+  for (const file of await readdir(module)) await copyFile(join(module, file), join(folder, 'terraform', file));
+}
+
+/** The construct for CDK, as JavaScript with types. Its types are checked where CDK is installed: verification/deployment/cdk. */
+async function writeConstruct(): Promise<void> {
+  const tsc = join('node_modules', 'typescript', 'bin', 'tsc');
+  const args = ['--project', 'deployment/cdk', '--noCheck', '--outDir', join(folder, 'cdk')];
+  await promisify(execFile)(process.execPath, [tsc, ...args]);
+  const construct = {
+    name: 'holdfast-cdk',
+    version,
+    type: 'commonjs',
+    main: 'index.js',
+    types: 'index.d.ts',
+    private: true,
+  };
+  await writeFile(join(folder, 'cdk', 'package.json'), `${JSON.stringify(construct, null, 1)}\n`);
 }
 
 /** Two files may both contain code of one package. */

@@ -30,7 +30,8 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       args,
       options: {
         ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, untag: TEXTS, 'allow-change': TEXTS },
-        ...{ account: TEXTS, 'forget-pools': SWITCH, create: SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
+        ...{ account: TEXTS, 'role-arn': TEXTS },
+        ...{ 'forget-pools': SWITCH, create: SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
     if (values.help) {
@@ -52,6 +53,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       forgetPools: values['forget-pools'],
       mayCreate: create || plan || !yes,
       isPlan: plan,
+      roleArn: only('role-arn', values['role-arn']),
     });
     if (!plan) mustAsk(yes, ' and, for a new stack, --create. --plan shows the changes');
     const stack = await deploy(await connect(place), { artifact, order }, observer(yes));

@@ -14,6 +14,7 @@ export const DEPLOY_OPTIONS = {
   },
   'forget-pools': { help: 'from 0.2.0: do not wait until all permits and their waiters have ended' },
   create: { help: 'create the stack if there is none; needed if the command does not ask' },
+  'role-arn': { value: 'ARN', help: 'the role that CloudFormation works with, now and from now on', multiple: true },
   plan: { help: 'show the changes, and make none' },
   yes: { help: 'do not ask; needed without a terminal' },
 } as const;

@@ -23,6 +23,8 @@ export interface Request {
   mayCreate: boolean;
   /** Whether to show what would change, and change nothing. */
   isPlan: boolean;
+  /** The service role of CloudFormation. Without one, CloudFormation uses the role of the stack, or else the caller's rights. */
+  roleArn?: string | undefined;
 }
 
 /** A request that can be understood. */
@@ -36,11 +38,12 @@ export interface Order {
   forgetPools: boolean;
   mayCreate: boolean;
   isPlan: boolean;
+  roleArn?: string | undefined;
 }
 
 /** @throws Refusal that names what is wrong, before anybody asks AWS anything */
 export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
-  const { stage, reset, allowedChanges, forgetPools, mayCreate, isPlan } = request;
+  const { stage, reset, allowedChanges, forgetPools, mayCreate, isPlan, roleArn } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
   const given = parseParameters(request.parameters, { Parameters });
@@ -54,12 +57,16 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.guarded);
   if (free === 'stage') throw new Refusal('the stage of a stack can never change');
   if (free) throw new Refusal(`the parameter ${free} may always change: leave out --allow-change ${free}`);
+  if (roleArn !== undefined && !ROLE.test(roleArn))
+    throw new Refusal(`--role-arn must be an ARN like arn:aws:iam::111122223333:role/name, not '${roleArn}'`);
   const { untag } = request;
   const tags = parseTags(request.tags);
   const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
   if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is given and taken off`);
-  return { stage, given, reset, allowedChanges, tags, untag, forgetPools, mayCreate, isPlan };
+  return { stage, given, reset, allowedChanges, tags, untag, forgetPools, mayCreate, isPlan, roleArn };
 }
+
+const ROLE = /^arn:[a-z-]+:iam::\d{12}:role\/[!-~]{1,512}$/;
 
 /** Of CloudFormation, for each stack. */
 const MAX_TAGS = 50;

@@ -37,6 +37,7 @@ describe('what is typed for a deployment is refused where it', () => {
     [{ tags: ['k#=a'] }, 'a character other than letters'],
     [{ tags: ['team=a', 'team=b'] }, 'the tag team is given twice'],
     [{ tags: ['team=a'], untag: ['team'] }, 'the tag team is given and taken off'],
+    [{ roleArn: 'deployer' }, "--role-arn must be an ARN like arn:aws:iam::111122223333:role/name, not 'deployer'"],
   ])('has %j', (wrong, words) => {
     expect(() => readRequest(released, { ...EMPTY, ...wrong })).toThrow(words);
   });

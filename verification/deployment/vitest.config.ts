@@ -1,9 +1,12 @@
 import { defineConfig } from 'vitest/config';
 
+/** Terraform and its provider of AWS are large: `npm run test:terraform` alone runs them. */
+const FOLDER = process.env.TERRAFORM ? 'terraform/' : '';
+
 /** Deploys to an emulator of AWS that checks IAM. The files share one emulator, each with stages of its own. */
 export default defineConfig({
   test: {
-    include: ['verification/deployment/*.test.ts'],
+    include: [`verification/deployment/${FOLDER}*.test.ts`],
     globalSetup: 'verification/deployment/support/setup.ts',
     // Against what hangs: a busy machine takes minutes for what another one does in seconds.
     testTimeout: 900_000,

@@ -31,7 +31,7 @@ export const ACCOUNT = '000000000000';
 export const ROOT = { accessKeyId: 'test', secretAccessKey: 'test' };
 
 const endpoint = `http://127.0.0.1:${inject('port')}`;
-const settings = { endpoint, region: REGION, credentials: ROOT };
+export const settings = { endpoint, region: REGION, credentials: ROOT };
 export const cloudFormation = new CloudFormationClient(settings);
 export const dynamodb = new DynamoDBClient(settings);
 export const iam = new IAMClient(settings);

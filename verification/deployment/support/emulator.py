@@ -6,9 +6,10 @@ import os
 import re
 
 from ministack import app
-from ministack.core import iam_evaluator, lambda_runtime
+from ministack.core import iam_actions, iam_evaluator, lambda_runtime
+from ministack.core.responses import get_account_id, get_region
 from ministack.services import apigateway, dynamodb, iam, lambda_svc
-from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
+from ministack.services.cloudformation import changesets, engine, handlers, helpers, provisioners, stacks
 
 
 def alarms_on_metric_math():
@@ -168,6 +169,70 @@ def boundaries_of_roles():
     handlers_of["create"] = bounded
 
 
+def boundaries_in_conditions():
+    """IAM compares the boundary that a request gives a role, or that the role has. The emulator lacks the condition key."""
+    of_request = iam_actions.request_tag_context
+
+    def with_boundary(service, action, body, params):
+        found = of_request(service, action, body, params)
+        if service != "iam":
+            return found
+        role = iam._roles.get(iam_actions._query_param(params, "RoleName")) or {}
+        given = iam_actions._query_param(params, "PermissionsBoundary") or role.get("PermissionsBoundary")
+        return {**found, "iam:PermissionsBoundary": given}
+
+    iam_actions.request_tag_context = with_boundary
+
+
+def service_role_of_cloudformation():
+    """CloudFormation works with the role that a change set names, which its caller must be able to pass. The emulator leaves the role out.
+    Decided here for what CloudFormation does to roles, by which alone rights could grow."""
+    create_change_set = handlers._ACTION_HANDLERS["CreateChangeSet"]
+    roles_of_stacks = {}
+
+    def refused(arn, action, resource, **conditions):
+        gather = iam_evaluator._gather_user_policies if ":user/" in arn else iam_evaluator._gather_role_policies
+        context = iam_evaluator.EvalContext(
+            principal_arn=arn, principal_type="User", principal_account=get_account_id(), action=action,
+            resource_arn=resource, region=get_region(), service_context=conditions)
+        policies = gather(arn.split("/")[-1], get_account_id())
+        return None if iam_evaluator.evaluate(context, policies).decision == "Allow" else \
+            f"{arn} is not authorized to perform: {action} on resource: {resource}"
+
+    def with_role(params):
+        role, caller = helpers._p(params, "RoleARN"), iam_evaluator.caller_arn()
+        passed = {"iam:passedtoservice": "cloudformation.amazonaws.com"}
+        if role and not caller.endswith(":root") and (reason := refused(caller, "iam:PassRole", role, **passed)):
+            return helpers._error("AccessDenied", reason, 403)
+        if role:
+            roles_of_stacks[helpers._p(params, "StackName")] = role
+        return create_change_set(params)
+
+    def check(stack_name, properties, *actions):
+        role = roles_of_stacks.get(stack_name)
+        arn = f"arn:aws:iam::{get_account_id()}:role/{properties.get('RoleName', stack_name)}"
+        bounded = {"iam:permissionsboundary": properties.get("PermissionsBoundary")}
+        for action in actions if role else ():
+            if reason := refused(role, f"iam:{action}", arn, **bounded):
+                raise ValueError(reason)
+
+    handlers_of = provisioners._RESOURCE_HANDLERS["AWS::IAM::Role"]
+    create, update = handlers_of["create"], handlers_of["update"]
+
+    def checked_create(logical_id, properties, stack_name):
+        check(stack_name, properties, "CreateRole", "PutRolePolicy")
+        return create(logical_id, properties, stack_name)
+
+    def checked_update(physical_id, old, new, stack_name, *rest, **more):
+        kinds = {"PermissionsBoundary": "PutRolePermissionsBoundary", "Policies": "PutRolePolicy",
+                 "AssumeRolePolicyDocument": "UpdateAssumeRolePolicy"}
+        check(stack_name, new, *(action for kind, action in kinds.items() if old.get(kind) != new.get(kind)))
+        return update(physical_id, old, new, stack_name, *rest, **more)
+
+    handlers._ACTION_HANDLERS["CreateChangeSet"] = with_role
+    handlers_of["create"], handlers_of["update"] = checked_create, checked_update
+
+
 def encryption_of_tables():
     """CloudFormation gives a new table its key. The emulator's does so at updates alone."""
     handlers_of = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
@@ -225,6 +290,8 @@ def paths_of_an_http_api():
 
 properties_of_functions()
 boundaries_of_roles()
+boundaries_in_conditions()
+service_role_of_cloudformation()
 encryption_of_tables()
 settings_of_stages()
 paths_of_an_http_api()

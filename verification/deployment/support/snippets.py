@@ -65,5 +65,5 @@ def command(words):
 session = botocore.session.get_session()
 terraform = "".join(re.findall(r"```hcl\n(.*?)```", text, re.S))
 shell = "\n".join(re.findall(r"```sh\n(.*?)```", text, re.S)).replace("\\\n", " ")
-commands = [shlex.split(line) for line in shell.splitlines() if re.match("aws (cloudformation|dynamodb) (?!wait )", line)]
+commands = [shlex.split(line) for line in map(str.strip, shell.splitlines()) if re.match("aws (cloudformation|dynamodb) (?!wait )", line)]
 json.dump({"terraform": plain(hcl2.loads(terraform)), "commands": [command(one) for one in commands]}, sys.stdout)

@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Stack, Token, Validations } from 'aws-cdk-lib';
+import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
+import type { CfnFunction } from 'aws-cdk-lib/aws-lambda';
+import { Asset } from 'aws-cdk-lib/aws-s3-assets';
+import { CfnInclude } from 'aws-cdk-lib/cloudformation-include';
+import { Construct } from 'constructs';
+import type { HoldfastParameters } from './parameters.ts';
+
+export type { HoldfastParameters } from './parameters.ts';
+
+/** The parameters of docs/configuration.md. A parameter that you leave out has its default. */
+export interface HoldfastProps extends HoldfastParameters {
+  /**
+   * The folder of the release.
+   * @default the release that this construct came with
+   */
+  readonly release?: string;
+}
+
+interface Template {
+  Parameters: Record<string, { Default?: string }>;
+  Resources: Record<string, { Type: string; Properties: { Code?: { S3Key: unknown } } }>;
+}
+
+/** `POST` or `GET`, and the path after `/v1/` or `/v1/ns/<namespace>/`. */
+type Route = `${'GET' | 'POST'} ${string}`;
+
+const LEASES: Route[] = [
+  'GET leases',
+  ...(['acquire', 'heartbeat', 'release', 'withdraw'] as const).map((verb): Route => `POST leases/${verb}`),
+];
+const COMMITS: Route[] = ['GET commits', 'POST commits', 'POST uploads'];
+const NAMES: Route[] = ['GET nameservice', 'POST nameservice/publish'];
+
+/** With literal parameters, conditions are constant, which CDK's validation reports for each. Versions before `Validations` do not validate. */
+const CONSTANT_CONDITIONS = ['W1028', 'W8003', 'W9052', 'W9053'];
+
+const NAMESPACE = /^[a-z0-9][a-z0-9-]{0,31}$/;
+
+/**
+ * One deployment of Holdfast. The template keeps its logical ids, so a stack can have only one. The zips of the functions are assets of
+ * the app, so the environment must be bootstrapped.
+ * @example
+ * const holdfast = new Holdfast(stack, 'Holdfast', { stage: 'prod', namespaces: 'team-a' });
+ * holdfast.grantAcquire(worker, 'team-a');
+ */
+export class Holdfast extends Construct {
+  /** The URL for `HOLDFAST_ENDPOINT`. */
+  readonly apiUrl: string;
+  /** The id of the HTTP API. */
+  readonly apiId: string;
+  /** The template, for its resources and outputs. */
+  readonly template: CfnInclude;
+  private readonly usesTokens: boolean;
+
+  constructor(scope: Construct, id: string, props: HoldfastProps) {
+    super(scope, id);
+    const { release = join(__dirname, '..'), ...given } = props;
+    this.usesTokens = props.auth === 'jwt';
+    const templateFile = join(release, 'template.json');
+    const { Parameters, Resources }: Template = JSON.parse(readFileSync(templateFile, 'utf8'));
+    const zips = Object.entries(Resources).flatMap(([function_, { Type, Properties }]) => {
+      const [zip] = /[^}"]+\.zip/.exec(JSON.stringify(Properties.Code?.S3Key ?? '')) ?? [];
+      return Type === 'AWS::Lambda::Function' && zip ? [{ function_, zip }] : [];
+    });
+    const defaults = Object.entries(Parameters).flatMap(([name, { Default }]) =>
+      Default === undefined ? [] : [[name, Default]],
+    );
+    const values = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
+    // The code of each function is replaced below, so no function reads this bucket.
+    const parameters = { ...Object.fromEntries([...defaults, ...values]), codeBucket: 'assets', codePrefix: '' };
+    this.template = new CfnInclude(this, 'Template', { templateFile, parameters });
+    for (const { function_, zip } of zips) {
+      const { s3BucketName: s3Bucket, s3ObjectKey: s3Key } = new Asset(this, function_, {
+        path: join(release, 'functions', zip),
+      });
+      const resource = this.template.getResource(function_) as CfnFunction;
+      resource.code = { s3Bucket, s3Key };
+      // CDK's validation rejects the empty subnets behind the condition of the template.
+      if (!given.vpcSubnetIds) resource.vpcConfig = undefined;
+    }
+    for (const rule of CONSTANT_CONDITIONS)
+      Validations?.of(Stack.of(this)).acknowledge({
+        id: `CloudFormation-Validate::${rule}`,
+        reason: 'parameters are literal',
+      });
+    this.apiUrl = this.template.getOutput('ApiUrl').value;
+    this.apiId = this.template.getOutput('HttpApiId').value;
+  }
+
+  /**
+   * Lets a role acquire, extend, release and read leases and permits.
+   * @param namespace without one, of the whole deployment
+   */
+  grantAcquire(grantee: IGrantable, namespace?: string): Grant {
+    return this.grant(grantee, LEASES, namespace);
+  }
+
+  /** Lets a role commit objects, stage uploads and read commits. @param namespace without one, of the whole deployment */
+  grantCommit(grantee: IGrantable, namespace?: string): Grant {
+    return this.grant(grantee, COMMITS, namespace);
+  }
+
+  /** Lets a role publish to the nameservice, and read it. @param namespace without one, of the whole deployment */
+  grantPublish(grantee: IGrantable, namespace?: string): Grant {
+    return this.grant(grantee, NAMES, namespace);
+  }
+
+  /** Every segment is literal: in IAM a `*` also matches slashes, and could match the path of another namespace. */
+  private grant(grantee: IGrantable, routes: Route[], namespace?: string): Grant {
+    if (this.usesTokens) throw new Error('With auth: "jwt", scopes decide who may call: see docs/authorization.md');
+    if (namespace !== undefined && (Token.isUnresolved(namespace) || !NAMESPACE.test(namespace)))
+      throw new Error('namespace must be a literal of 1 to 32 of a-z, 0-9 and -');
+    const root = namespace === undefined ? '/v1' : `/v1/ns/${namespace}`;
+    const resourceArns = routes.map((route) => {
+      const [method, path] = route.split(' ');
+      const resourceName = `$default/${method}${root}/${path}`;
+      return Stack.of(this).formatArn({ service: 'execute-api', resource: this.apiId, resourceName });
+    });
+    return Grant.addToPrincipal({ grantee, actions: ['execute-api:Invoke'], resourceArns });
+  }
+}

@@ -1,0 +1,161 @@
+// Written by `npm run cdk:types`.
+
+/** The parameters of the template. A parameter that you leave out has its default. */
+export interface HoldfastParameters {
+  /** The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region. */
+  readonly stage: string;
+  /** The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Spaces between them. */
+  readonly allowChange?: string;
+  /** true on a stack that Holdfast 0.1 made: it keeps the bucket with the code of that version. @default false */
+  readonly keepServerlessBucket?: boolean;
+  /** How callers of every route sign: with IAM, or with a JWT. @default iam */
+  readonly auth?: 'iam' | 'jwt';
+  /** auth=jwt: the URL of the issuer of the tokens. */
+  readonly jwtIssuer?: string;
+  /** auth=jwt: the audiences of which a token must name one, with commas between them. */
+  readonly jwtAudience?: string;
+  /** auth=jwt: the claim that names the namespaces of a caller, one as text or several as a list. @default holdfast_namespace */
+  readonly jwtNamespaceClaim?: string;
+  /** auth=jwt: the scope that the routes without a namespace need. @default holdfast/admin */
+  readonly adminScope?: string;
+  /** auth=jwt: the scope that the leases of a namespace need. @default holdfast/leases */
+  readonly leasesScope?: string;
+  /** auth=jwt: the scope that the commits of a namespace need. @default holdfast/commits */
+  readonly commitsScope?: string;
+  /** auth=jwt: the scope that the nameservice of a namespace needs. @default holdfast/names */
+  readonly namesScope?: string;
+  /** auth=jwt: the scope that the expired records of a namespace need. @default holdfast/expired */
+  readonly expiredScope?: string;
+  /** auth=jwt: the scope that break and cancel need. @default holdfast/leases.break */
+  readonly breakScope?: string;
+  /** auth=jwt: the scope that resetFence needs. @default holdfast/commits.repair */
+  readonly resetFenceScope?: string;
+  /** auth=jwt: the scope that clean needs. @default holdfast/expired.clean */
+  readonly cleanScope?: string;
+  /** auth=jwt: the scope that repair of the nameservice needs. @default holdfast/names.repair */
+  readonly repairScope?: string;
+  /** Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and an exclusive of its own. */
+  readonly namespaces?: string;
+  /** The names of the state machines that exclusive may start, at most eight with commas between them; * and ? stand for others. Empty: none. */
+  readonly exclusiveTargets?: string;
+  /** An existing table of leases and pools to use. Empty: holdfast-<stage>-leases is created. */
+  readonly leasesTable?: string;
+  /** An existing table of waiters to use. Empty: holdfast-<stage>-waiters is created. */
+  readonly waitersTable?: string;
+  /** An existing table of commits to use. Empty: holdfast-<stage>-commits is created. */
+  readonly commitsTable?: string;
+  /** An existing table of the nameservice to use. Empty: holdfast-<stage>-nameservice is created. */
+  readonly nameserviceTable?: string;
+  /** An existing bucket to use. Empty: holdfast-<stage>-<account>-<region> is created. */
+  readonly bucket?: string;
+  /** Whether DynamoDB refuses to delete the tables that this stack creates. pending: the command makes it true when all else is done. @default true */
+  readonly deletionProtection?: boolean;
+  /** Days after which S3 deletes versions of objects that a commit replaced. Empty: it keeps them without end. */
+  readonly noncurrentVersionDays?: string;
+  /** Milliseconds that clocks may stand apart; added before a lease is taken over. @default 500 */
+  readonly clockSkewMs?: number;
+  /** A longer waitSeconds of acquire is cut to this. @default 20 */
+  readonly maxWaitSeconds?: number;
+  /** How many tasks and calls may be in line for a key. @default 1000 */
+  readonly maxWaitersPerKey?: number;
+  /** How many tasks and calls may be in line in a namespace, as each minute counts them. @default 10000 */
+  readonly maxWaitersPerNamespace?: number;
+  /** How many leases and permits a namespace may hold before an alarm says so. @default 10000 */
+  readonly maxLeasesPerNamespace?: number;
+  /** How long a released record stays before TTL may delete it. @default 3600 */
+  readonly fenceRetentionSeconds?: number;
+  /** Reserved concurrency of acquire. */
+  readonly acquireConcurrency?: number;
+  /** true: no call of acquire runs. Heartbeats, releases and all other calls go on. @default false */
+  readonly drained?: boolean;
+  /** Reserved concurrency of heartbeat. */
+  readonly heartbeatConcurrency?: number;
+  /** Reserved concurrency of release. */
+  readonly releaseConcurrency?: number;
+  /** own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen. any: executions of all. auto: own if namespaces names any. @default auto */
+  readonly namespaceExecutions?: 'auto' | 'any' | 'own';
+  /** The name of the state machines whose executions may hold leases; * stands for others. The functions learn of no other executions. @default * */
+  readonly executionStateMachines?: string;
+  /** DISABLED: leases of executions that end stay until they expire. @default ENABLED */
+  readonly executionEvents?: 'ENABLED' | 'DISABLED';
+  /** dynamo shares the commits table with writers of object_store; native relies on S3 alone. @default dynamo */
+  readonly commitProtocol?: 'dynamo' | 'native';
+  /** As in every other client of the commits table. @default 20000 */
+  readonly commitTimeoutMs?: number;
+  /** A foreign record can be taken over after its timeout times this. @default 3 */
+  readonly maxClockSkewRate?: number;
+  /** How long a commit record stays before TTL may delete it. @default 3600 */
+  readonly commitTtlSeconds?: number;
+  /** A larger upload cannot be committed; at most 5120. @default 1024 */
+  readonly maxUploadMib?: number;
+  /** A staged upload above this is copied in parts. @default 256 */
+  readonly multipartThresholdMib?: number;
+  /** The size of these parts. @default 64 */
+  readonly multipartPartMib?: number;
+  /** The attribute for commits and indexes; id is for tables of public Fluree 4. @default address */
+  readonly pointerAttributes?: 'address' | 'id';
+  /** How often EventBridge starts a report. @default rate(15 minutes) */
+  readonly reportSchedule?: string;
+  /** The most that a report reads per second; 0 for no limit. @default 500 */
+  readonly reportReadUnitsPerSecond?: number;
+  /** Segments of each table that are scanned at once, to 64. @default 4 */
+  readonly reportSegments?: number;
+  /** A report that has not ended by then starts again. @default 24 */
+  readonly reportGiveUpHours?: number;
+  /** An alarm fires after this long without a complete report. @default 3600 */
+  readonly reportOverdueSeconds?: number;
+  /** true: a clean-up follows each report. @default false */
+  readonly autoClean?: boolean;
+  /** Minimum age of a record that automatic clean-up deletes. @default 86400 */
+  readonly autoCleanOlderThanSeconds?: number;
+  /** Memory of each function. @default 512 */
+  readonly memoryMb?: number;
+  /** Log level of the functions. @default INFO */
+  readonly logLevel?: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR' | 'SILENT';
+  /** Retention of every log group. @default 30 */
+  readonly logRetentionDays?: number;
+  /** essential: the alarms that page, because callers are refused or wait. all: those too that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm. @default essential */
+  readonly alarms?: 'all' | 'essential' | 'none';
+  /** An SNS topic that the alarms notify. */
+  readonly alarmTopicArn?: string;
+  /** An SNS topic that alarms notify which can wait for a day. Empty: they notify alarmTopicArn. */
+  readonly ticketTopicArn?: string;
+  /** An alarm fires if a task or a call is in line for longer. @default 14400 */
+  readonly waiterOverdueSeconds?: number;
+  /** Where the people who get an alarm read docs/operations.md. Each alarm links its section there. @default docs/operations.md */
+  readonly runbookUrl?: string;
+  /** A managed policy that bounds every role of the stack. */
+  readonly permissionsBoundaryArn?: string;
+  /** A KMS key for the tables, the log groups, the queues and the environment of the functions. The bucket has its own. */
+  readonly kmsKeyArn?: string;
+  /** A KMS key for the bucket that this stack creates. ETags are then no longer the MD5 of the bytes. */
+  readonly bucketKmsKeyArn?: string;
+  /** Subnets of a VPC that the functions run in, with commas between them. */
+  readonly vpcSubnetIds?: string;
+  /** Security groups of the functions in these subnets. */
+  readonly vpcSecurityGroupIds?: string;
+  /** Active: the functions and the wrappers exclusive send traces to X-Ray. @default PassThrough */
+  readonly tracing?: 'PassThrough' | 'Active';
+  /** JSON: Lambda writes its own log lines as JSON too. The lines of Holdfast are JSON either way. @default Text */
+  readonly logFormat?: 'Text' | 'JSON';
+  /** Whether API Gateway logs each request, without its body. @default true */
+  readonly accessLogs?: boolean;
+  /** Whether the stack has a dashboard of CloudWatch, of which each beyond the third of an account costs $3 a month. @default true */
+  readonly dashboard?: boolean;
+  /** Requests a second that API Gateway lets through on each route. @default 2000 */
+  readonly throttlingRate?: number;
+  /** Requests at once that API Gateway lets through on each route. @default 1000 */
+  readonly throttlingBurst?: number;
+  /** Whether API Gateway lets through only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables. @default true */
+  readonly throttleLists?: boolean;
+  /** An SNS topic that is notified when an alarm ends. */
+  readonly alarmOkTopicArn?: string;
+  /** A domain of yours for the API. */
+  readonly domainName?: string;
+  /** true: the API answers under domainName alone, and no longer under the name that AWS gives it. @default false */
+  readonly disableExecuteApiEndpoint?: boolean;
+  /** The certificate of domainName, in this region. */
+  readonly certificateArn?: string;
+  /** The hosted zone of Route 53 that gets the record of domainName. */
+  readonly hostedZoneId?: string;
+}

@@ -1,0 +1,44 @@
+variable "stage" {
+  type        = string
+  description = "The name of the deployment. It is part of the name of every resource, so it can never change."
+
+  validation {
+    condition     = can(regex("^[a-z0-9-]{1,19}$", var.stage)) && var.stage != "code"
+    error_message = "stage must be 1 to 19 of a-z, 0-9 and -, and not \"code\"."
+  }
+}
+
+variable "code_bucket" {
+  type        = string
+  description = "A bucket of this region for the zips of the functions. Turn on its versioning."
+}
+
+variable "parameters" {
+  type        = map(string)
+  default     = {}
+  description = "The parameters of docs/configuration.md. A parameter that is left out has its default."
+  nullable    = false
+
+  validation {
+    condition     = length(setintersection(keys(var.parameters), ["stage", "codeBucket", "codePrefix"])) == 0
+    error_message = "Set stage and code_bucket as variables of the module."
+  }
+}
+
+variable "release" {
+  type        = string
+  default     = null
+  description = "The folder of the release. By default the release that the module came with."
+}
+
+variable "service_role_arn" {
+  type        = string
+  default     = null
+  description = "The role that CloudFormation works with (ServiceRoleArn of bounded-deployer.json)."
+}
+
+variable "tags" {
+  type        = map(string)
+  default     = {}
+  description = "Tags of every resource."
+}
