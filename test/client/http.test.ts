@@ -35,6 +35,8 @@ it.each([
   'http://api.example',
   'http://127.evil.example',
   'http://notlocalhost:3000',
+  'http://localhost.evil.example:3000',
+  'http://127.0.0.1.evil.example:3000',
   'http://0.0.0.0',
 ])('never sends a token or a signature over http to another machine: %s', (endpoint) => {
   const of = (more: object) => () => new Holdfast({ endpoint, holder: 'x', ...more });
