@@ -124,7 +124,7 @@ describe.runIf(executablePath)('the page', () => {
       const rows = leases.map((row) => ({ ...row, key: `long list ${asked}` }));
       return route.fulfill({ json: { leases: isFirstLook ? rows : [], nextCursor: 'there is more' } });
     });
-    await page.getByRole('link', { name: 'Leases' }).click();
+    await page.getByRole('link', { name: 'Keys' }).click();
     await page.getByText('There are more than 5 keys. Only these are shown and searched.').waitFor();
     await page.getByText('There are more than 0 keys.').waitFor();
     await page.getByRole('link', { name: 'History' }).click();
