@@ -25,6 +25,22 @@ function proseOf(code: string): string {
   return text;
 }
 
+/** The most characters of a line of prose in Markdown, so that a change shows what changed. */
+const MAX_LINE = 140;
+
+/** Tables, headings, quotes, tags and code may be longer; so may generated pages. */
+const MAY_BE_LONG = /^\s*(\||#|>|<|!\[)/;
+const GENERATED = /^docs\/(api\/|benchmarks\.md)/;
+
+/** The numbers of the lines that are too long, from 1. */
+function longLines(markdown: string): number[] {
+  let isCode = false;
+  return markdown.split('\n').flatMap((line, at) => {
+    if (/^\s*```/.test(line)) isCode = !isCode;
+    return isCode || line.length <= MAX_LINE || MAY_BE_LONG.test(line) ? [] : [at + 1];
+  });
+}
+
 const descriptor = await loadTextlintrc({ configFilePath: resolve(import.meta.dirname, 'textlintrc.json') });
 const linter = createLinter({ descriptor });
 const results = [];
@@ -34,6 +50,11 @@ for (const file of files) {
     ? await linter.lintText(text, file)
     : await linter.lintText(proseOf(text), `${file}.txt`);
   results.push({ ...result, filePath: file });
+  if (file.endsWith('.md') && !GENERATED.test(file))
+    for (const line of longLines(text)) {
+      console.error(`${file}:${line} has more than ${MAX_LINE} characters`);
+      process.exitCode = 1;
+    }
 }
 const formatter = await loadLinterFormatter({ formatterName: 'unix' });
 const wrong = results.filter(({ messages }) => messages.length > 0);
