@@ -14,8 +14,12 @@ import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { Refusal } from './failure.ts';
 
-/** The bucket for the zips of every stage in a region, unless the deployment names one. */
-export const defaultCodeBucket = ({ account, region }: Aws): string => `holdfast-code-${account}-${region}`;
+/**
+ * The bucket for the zips of every stage in a region, unless the deployment names one. Whoever writes to it decides what the next deployment deploys, so
+ * deployers whom a service role bounds have a bucket of their own.
+ */
+export const defaultCodeBucket = ({ account, region }: Aws, isBounded = false): string =>
+  `holdfast-${isBounded ? 'bounded-' : ''}code-${account}-${region}`;
 
 /**
  * Uploads the files that the bucket lacks, and creates the bucket if it is the default one.
@@ -51,7 +55,8 @@ export async function hasCodeBucket(aws: Aws, bucket: string): Promise<boolean> 
       );
     },
   );
-  if (!there && bucket !== defaultCodeBucket(aws)) throw new Refusal(`there is no bucket ${bucket} for the code`);
+  if (!there && ![false, true].map((isBounded) => defaultCodeBucket(aws, isBounded)).includes(bucket))
+    throw new Refusal(`there is no bucket ${bucket} for the code`);
   return there;
 }
 

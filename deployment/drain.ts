@@ -53,6 +53,7 @@ export async function drain(
   observer: Observer,
 ): Promise<boolean> {
   const stack = await changeableStack(aws, stage);
+  await useOf(aws, stack); // a drain that cannot look must not stop acquire
   if (!(await setDrained(aws, { stack, drained: 'true', question: 'Stop acquire?' }, observer))) return false;
   observer.say(`Acquire of ${stack.StackName} is stopped. Heartbeats, releases and all other calls go on`);
   const endsAt = clock.now() + timeoutMs;
@@ -110,7 +111,11 @@ async function setDrained(
     StackName: name,
     ChangeSetType: 'UPDATE',
     UsePreviousTemplate: true,
-    ...stacks.requestOf({ ...values, drained }, Tags),
+    ...stacks.requestOf({ drained }, Tags),
+    // Another deployment may have changed a value since the question.
+    Parameters: Object.keys(values).map((ParameterKey) =>
+      ParameterKey === 'drained' ? { ParameterKey, ParameterValue: drained } : { ParameterKey, UsePreviousValue: true },
+    ),
   });
   if (changeSet) await stacks.execute(aws, { changeSet, name }, onEvent);
   return true;

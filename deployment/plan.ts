@@ -73,7 +73,7 @@ export async function planned(
   const kept = Object.fromEntries(
     Object.entries(previous).filter(([one]) => template.Parameters?.[one] && !reset.includes(one)),
   );
-  const next: Values = { codeBucket: defaultCodeBucket(aws), ...kept, ...given, stage };
+  const next: Values = { codeBucket: defaultCodeBucket(aws, order.roleArn !== undefined), ...kept, ...given, stage };
   if (next.deletionProtection === PENDING) next.deletionProtection = 'true';
   checkValues(template, next);
   checkPlace(next, aws);
@@ -125,11 +125,16 @@ function linesOf(
   ];
 }
 
-/** The parameters of the stack. For a stack without parameters, what its template implies. */
+/**
+ * The parameters of the stack. For a stack without parameters, what its template implies.
+ * @throws Refusal if the parameters are those of another tool, such as CDK: the values that this deployment keeps are not known
+ */
 function previousValues(
   template: CloudFormationTemplate,
   { stack, deployed, stage }: { stack: Stack; deployed: CloudFormationTemplate; stage: string },
 ): Values {
   const parameters = stack.Parameters ?? [];
+  if (parameters.length > 0 && !parameters.some(({ ParameterKey }) => ParameterKey === 'stage'))
+    throw new Refusal(`${stack.StackName} was deployed by another tool, such as CDK: deploy the stack by that tool`);
   return parameters.length === 0 ? inferred(template, deployed, stage) : stacks.valuesOf(stack);
 }

@@ -98,14 +98,6 @@ const needs = (name: ParameterName, other: ParameterName): Json => ({
 
 /** What CloudFormation refuses before it changes anything, whichever tool sends the template. */
 const RULES: Record<string, Json> = {
-  StageHasABucketOfItsOwn: {
-    Assertions: [
-      {
-        Assert: { 'Fn::Not': [equals('stage', 'code')] },
-        AssertDescription: 'the stage must not be code: the buckets holdfast-code-* are for the code of every stage',
-      },
-    ],
-  },
   JwtNeedsIssuerAndAudience: {
     RuleCondition: equals('auth', 'jwt'),
     Assertions: ['jwtIssuer', 'jwtAudience'].map((name) => ({

@@ -3,8 +3,8 @@ variable "stage" {
   description = "The name of the deployment. It is part of the name of every resource, so it can never change."
 
   validation {
-    condition     = can(regex("^[a-z0-9-]{1,19}$", var.stage)) && var.stage != "code"
-    error_message = "stage must be 1 to 19 of a-z, 0-9 and -, and not \"code\"."
+    condition     = can(regex("^[a-z0-9-]{1,19}$", var.stage)) && !can(regex("^(bounded-)?code(-|$)", var.stage))
+    error_message = "stage must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code."
   }
 }
 

@@ -4,8 +4,9 @@ export const DEPLOYMENT: Group = {
   stage: {
     description:
       'The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region.',
-    pattern: '^[a-z0-9-]{1,19}$',
-    constraint: 'must be 1 to 19 of a-z, 0-9 and -',
+    // Buckets of these names are for the code of every stage.
+    pattern: '^(?!(bounded-)?code(-|$))[a-z0-9-]{1,19}$',
+    constraint: 'must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code',
     guarded: true,
     releasedOnly: true,
   },

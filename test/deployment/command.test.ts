@@ -14,7 +14,10 @@ const EMPTY = {
 
 describe('what is typed for a deployment is refused where it', () => {
   it.each([
-    [{ stage: 'Prod' }, "the stage must be 1 to 19 of a-z, 0-9 and -, not 'Prod'"],
+    [
+      { stage: 'Prod' },
+      "the stage must be 1 to 19 of a-z, 0-9 and -, and not begin with code or bounded-code, not 'Prod'",
+    ],
     [{ stage: '' }, 'the stage must be 1 to 19'],
     [{ stage: 'a-stage-of-20-letters' }, 'the stage must be 1 to 19'],
     [{ parameters: ['stage=prod'] }, 'give the stage as --stage'],

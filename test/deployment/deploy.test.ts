@@ -358,8 +358,22 @@ describe('the stack', () => {
     ).rejects.toThrow('the stage must have at most 14 characters in ap-southeast-1, not 15');
     const stage = 'a-stage-of-19-lette';
     await expect(run({ stage })).resolves.toBeDefined();
-    await expect(run({ stage: 'code' })).rejects.toThrow('the stage must not be code');
+    await expect(run({ stage: 'code' })).rejects.toThrow('not begin with code');
   });
+});
+
+it('a stack whose parameters are those of another tool is refused, because what it keeps is not known', async () => {
+  await run();
+  const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
+  double.stacks.set(NAME, { ...deployed, parameters: { BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' } });
+  await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
+});
+
+it('the code is in a bucket of its own if a service role bounds the deployer', async () => {
+  await run({ roleArn: 'arn:aws:iam::111122223333:role/deployer' });
+  expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
+  await run({ given: { memoryMb: '256' } });
+  expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
 });
 
 it('a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise', async () => {

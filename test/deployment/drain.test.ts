@@ -46,6 +46,23 @@ describe('a drain', () => {
     expect(said.at(-1)).toBe('holdfast-prod is drained. holdfast resume starts acquire again');
   });
 
+  it('stops nothing if the tables cannot be read', async () => {
+    const outputs = { ...stack()?.outputs, WaitersTableName: 'no-such-table' };
+    double.stacks.set(NAME, { ...(stack() as NonNullable<ReturnType<typeof stack>>), outputs });
+    await expect(drained()).rejects.toThrow();
+    expect(stack()?.parameters.drained).toBe('false');
+  });
+
+  it('keeps what another deployment changed between the question and the answer', async () => {
+    const confirm = async () => {
+      const { parameters, ...before } = stack() as NonNullable<ReturnType<typeof stack>>;
+      double.stacks.set(NAME, { ...before, parameters: { ...parameters, acquireConcurrency: '500' } });
+      return true;
+    };
+    await drain(aws(), { stage: 'prod', timeoutMs: 60_000, clock }, { ...observer(), confirm });
+    expect(stack()?.parameters).toMatchObject({ drained: 'true', acquireConcurrency: '500' });
+  });
+
   it('says what is held, waits until that is released, and looks no earlier than the last call can have granted', async () => {
     const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
     const begun = clock.now();

@@ -84,7 +84,7 @@ describe('the construct for CDK', () => {
     const { context } = JSON.parse(await readFile(join(cdk, 'cdk.json'), 'utf8'));
     const env = { ...process.env, CDK_OUTDIR: join(folder, 'out'), CDK_CONTEXT_JSON: JSON.stringify(context) };
     await run(process.execPath, ['app.mts'], { cwd: folder, env, maxBuffer: 2 ** 26 });
-    synthesised = await readTemplate(join(folder, 'out', 'holdfast-prod.template.json'));
+    synthesised = await readTemplate(join(folder, 'out', 'HoldfastProd.template.json'));
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 

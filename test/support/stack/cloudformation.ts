@@ -101,7 +101,10 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
         throw new Error(`Stack ${name} is ${stack?.status} and cannot be changed`);
       made += 1;
       const id = `arn:aws:cloudformation:eu-west-1:111122223333:changeSet/${of('ChangeSetName')}/${made}`;
-      const parameters = { ...defaults, ...listed(form, 'Parameters', ['ParameterKey', 'ParameterValue']) };
+      const kept = listed(form, 'Parameters', ['ParameterKey', 'UsePreviousValue']);
+      const previous = Object.entries(stack?.parameters ?? {}).filter(([one]) => kept[one] === 'true');
+      const given = listed(form, 'Parameters', ['ParameterKey', 'ParameterValue']);
+      const parameters = { ...defaults, ...given, ...Object.fromEntries(previous) };
       const tags = listed(form, 'Tags', ['Key', 'Value']);
       const isSame = JSON.stringify([stack?.parameters, stack?.tags]) === JSON.stringify([parameters, tags]);
       changeSets.set(id, { stack: name, parameters, tags, isSame });
