@@ -145,12 +145,16 @@ export function outcomeUnknown(
   cause: unknown,
   context: Record<string, unknown> = {},
 ): HoldfastError {
-  return new HoldfastError('OutcomeUnknown', `a write to ${resource} was sent and its answer never came`, {
-    ...context,
-    retryWith,
-    retryAfterMs: RETRY_AFTER_MS,
-    cause,
-  });
+  return new HoldfastError(
+    'OutcomeUnknown',
+    `a write to ${resource} was sent and has no response: send the same call again`,
+    {
+      ...context,
+      retryWith,
+      retryAfterMs: RETRY_AFTER_MS,
+      cause,
+    },
+  );
 }
 
 /**

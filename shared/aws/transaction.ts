@@ -88,6 +88,9 @@ function isTransient(reasons: CancellationReason[]): boolean {
 function cancelled(reasons: CancellationReason[], { resource }: Operation, cause: Error): HoldfastError {
   const codes = [...new Set(reasons.map(({ Code: code }) => code).filter((code) => code && code !== 'None'))];
   return isTransient(reasons)
-    ? new HoldfastError('Throttled', `other writes to ${resource} are in the way`, { retryAfterMs: 1000, cause })
+    ? new HoldfastError('Throttled', `other writes to ${resource} are under way: send the call again later`, {
+        retryAfterMs: 1000,
+        cause,
+      })
     : new HoldfastError('Unavailable', `${resource} cannot be used (${codes})`, { retryAfterMs: 1000, cause });
 }

@@ -126,7 +126,10 @@ class Commit {
       }
       case 'open':
         if (this.#unanswered && !this.#mayTryAgain)
-          throw outcomeUnknown(this.#request, 'the write was sent and its answer never came; it may still land');
+          throw outcomeUnknown(
+            this.#request,
+            'the write was sent, has no response, and may still land: send the same call again',
+          );
         this.#isFirst = true;
         return undefined;
     }

@@ -97,7 +97,10 @@ async function staged(
   const { uploadId, etag: expectedEtag } = body as Upload;
   const sourceKey = stagingKey(uploadId, call.namespace);
   const head = await headObject(s3, { bucket, key: sourceKey }, call);
-  if (!head) throw new HoldfastError('NotFound', 'nothing was uploaded under the uploadId', { source: uploadId });
+  if (!head)
+    throw new HoldfastError('NotFound', 'no object was uploaded under the uploadId: upload the content, then commit', {
+      source: uploadId,
+    });
   const { ContentLength: size = 0, ETag: etag = '' } = head;
   if (expectedEtag !== undefined && etag !== expectedEtag)
     throw invalidRequest([{ path: 'sourceEtag', message: 'is not the ETag of what is uploaded now' }]);
@@ -107,7 +110,9 @@ async function staged(
 
 function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastError {
   if (fault === 'gone')
-    return new HoldfastError('NotFound', 'the staged upload is gone', { source: (body as Upload).uploadId });
+    return new HoldfastError('NotFound', 'the staged upload no longer exists: upload the content again', {
+      source: (body as Upload).uploadId,
+    });
   return invalidRequest([{ path: 'source', message: 'was uploaded again while it was being committed' }]);
 }
 

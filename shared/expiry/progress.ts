@@ -237,7 +237,7 @@ async function publishReport(store: ReportStore, checkpoint: Checkpoint, call: C
 
 /** Another run had the lease before this run's last write. It has done the rest, or will. */
 const takenOver = () =>
-  new HoldfastError('LeaseLost', 'a later run has taken the report over', {
+  new HoldfastError('LeaseLost', 'a later run continues the report', {
     key: REPORT_LEASE.key,
     reason: 'taken',
     holder: null,

@@ -93,8 +93,7 @@ export function adapters({
       internal.arrivedAt = systemClock.now();
       internal.startedAt = performance.now();
       const alias = aliasOf(context.invokedFunctionArn);
-      // A function of the deployment has no route, so no alias is that of its API.
-      const isRequest = alias === API_ALIAS && isHttpEvent(event) && !ofDeployment;
+      const isRequest = alias === API_ALIAS && isHttpEvent(event);
       const invocation = isRequest ? ofRequest(event, internal) : ofEvent(event, alias, internal);
       const { payload, namespace } = invocation;
       request.event =

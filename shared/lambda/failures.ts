@@ -6,11 +6,10 @@ export function failures(): Middleware {
   return {
     onError: (request) => {
       if (request.error instanceof HoldfastError) return;
-      request.error = new HoldfastError(
-        'Unavailable',
-        'the service failed in a way it does not know; the log has the reason under the traceId',
-        { retryAfterMs: 1000, cause: request.error },
-      );
+      request.error = new HoldfastError('Unavailable', 'unexpected failure: the log has the reason under the traceId', {
+        retryAfterMs: 1000,
+        cause: request.error,
+      });
     },
   };
 }

@@ -54,7 +54,11 @@ export function namespaceOfAlias(alias: string | undefined, ofDeployment: boolea
     alias === API_ALIAS
       ? `the alias ${API_ALIAS} takes requests of the API alone`
       : `the alias ${alias} is no namespace`;
-  throw new HoldfastError('Forbidden', ofDeployment ? 'the function takes no alias' : detail, {
-    missing: ofDeployment ? 'the function without an alias' : 'the alias of a namespace',
-  });
+  throw new HoldfastError(
+    'Forbidden',
+    ofDeployment ? 'the function accepts no alias: invoke the function itself' : detail,
+    {
+      missing: ofDeployment ? 'the function without an alias' : 'the alias of a namespace',
+    },
+  );
 }

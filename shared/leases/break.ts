@@ -94,10 +94,14 @@ interface Seen {
 function recordUnder({ clock, table }: LeaseDependencies, { record, fence, unanswered }: Seen): Leased {
   const { key } = record;
   if (unanswered && record.fence !== fence) throw outcomeUnknown(writing(`table ${table}`), undefined, { key });
-  if (!isLeased(record)) throw new HoldfastError('NotFound', 'the key is not leased', { key });
+  if (!isLeased(record)) throw new HoldfastError('NotFound', 'no caller holds the lease of the key', { key });
   if (record.fence === fence) return record;
   const actual = leaseView(key, record, clock.now());
-  throw new HoldfastError('Conflict', 'the lease has another fence than the one to break', { key, actual });
+  throw new HoldfastError(
+    'Conflict',
+    'the lease has another fence: read the key, and break the lease by its present fence',
+    { key, actual },
+  );
 }
 
 const breaking = (record: LeaseRecord) => ({ record, ending: 'broken' }) as const;

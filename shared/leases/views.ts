@@ -101,6 +101,9 @@ export function leaseLost(
 ): HoldfastError {
   // The record of a lease that is ending still names the caller itself.
   const holder = record && isLeased(record) && reason !== 'broken' ? (record.holder ?? null) : null;
-  const detail = reason === 'cancelled' ? 'the ticket was cancelled' : `the lease is no longer yours: ${reason}`;
+  const detail =
+    reason === 'cancelled'
+      ? 'an operator cancelled the waiter, or the caller withdrew it'
+      : `the lease is no longer yours: ${reason}`;
   return new HoldfastError('LeaseLost', detail, { key, reason, holder });
 }

@@ -40,5 +40,9 @@ const MOST_CHANGES = 4;
 export function otherKind(error: unknown, changes: number): OtherKind {
   if (!(error instanceof OtherKind)) throw error;
   if (changes < MOST_CHANGES) return error;
-  throw new HoldfastError('Unavailable', 'the key changes its kind again and again', { retryAfterMs: 1000 });
+  throw new HoldfastError(
+    'Unavailable',
+    'callers keep changing the kind of the key: use one key as a lease or as a pool',
+    { retryAfterMs: 1000 },
+  );
 }

@@ -75,7 +75,11 @@ export const queueFull = (key: string, limit: number): HoldfastError =>
 
 /** The error for a waiter whose request was withdrawn, or whose ticket was cancelled. */
 export const withdrawn = (key: string): HoldfastError =>
-  new HoldfastError('LeaseLost', 'the ticket was cancelled', { key, reason: 'cancelled', holder: null });
+  new HoldfastError('LeaseLost', 'an operator cancelled the waiter, or the caller withdrew it', {
+    key,
+    reason: 'cancelled',
+    holder: null,
+  });
 
 /**
  * The rows of executions (permits/execution-rows.ts) are in the table too. Their sort keys begin with this letter, and so come after all tickets, which

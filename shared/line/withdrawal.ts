@@ -78,9 +78,13 @@ export async function cancelByTicket<Rec>(
   if (isTask(waiter)) {
     const delivery = await failTask(dependencies, { waiter, error: withdrawn(key) }, call);
     if (delivery === 'unanswered')
-      throw new HoldfastError('Unavailable', 'Step Functions gave no answer; the ticket may still be parked', {
-        retryAfterMs: 1000,
-      });
+      throw new HoldfastError(
+        'Unavailable',
+        'no response from Step Functions: the task may still wait. Send the same call again',
+        {
+          retryAfterMs: 1000,
+        },
+      );
     if (delivery === 'gone') return not(lock.grantOf(await lock.read(), ticket) ? 'granted' : 'gone');
   }
   await lock.handOffToLine(record);

@@ -112,9 +112,13 @@ function updateCommand(update: Update, { table, key, now }: { table: string; key
 /** A call gets here if it met the repair, or if its clock is behind. By its next try the repair lies in the past. */
 async function waitUntilAfter(ms: number, clock: Clock, call: Call): Promise<void> {
   if (ms >= call.timeLeftMs())
-    throw new HoldfastError('Unavailable', 'the record was repaired by a clock that is ahead', {
-      retryAfterMs: ms + 1,
-    });
+    throw new HoldfastError(
+      'Unavailable',
+      'the record was repaired by a clock that is ahead: send the same call again',
+      {
+        retryAfterMs: ms + 1,
+      },
+    );
   await clock.sleep(ms + 1, call.signal);
 }
 

@@ -39,7 +39,10 @@ export function breakPermitByFence(dependencies: LeaseDependencies) {
       }
       const entry = record.entries.find((one) => one.fence === fence);
       if (!entry && unanswered) throw outcomeUnknown(writing(`table ${dependencies.table}`), undefined, { key });
-      if (!entry) throw new HoldfastError('NotFound', 'no permit of the key has the fence', { key });
+      if (!entry)
+        throw new HoldfastError('NotFound', 'no permit of the key has the fence: read the key for its holders', {
+          key,
+        });
       seen = entry;
       const { name, id, ticket } = entry;
       const stays = wait && !isUnnotified && isHeld(dependencies, entry);

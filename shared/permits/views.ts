@@ -183,6 +183,8 @@ export const lostReason = (record: PoolRecord, name: string): Exclude<LostReason
 export const permitLost = (key: string, reason: LostReason | 'cancelled'): HoldfastError =>
   new HoldfastError(
     'LeaseLost',
-    reason === 'cancelled' ? 'the ticket was cancelled' : `the permit is no longer yours: ${reason}`,
+    reason === 'cancelled'
+      ? 'an operator cancelled the waiter, or the caller withdrew it'
+      : `the permit is no longer yours: ${reason}`,
     { key, reason, holder: null },
   );

@@ -156,7 +156,9 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
       commit({ path: `doubt/${protocol}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' }),
     );
     expect(unknown).toMatchObject({ code: 'OutcomeUnknown', context: { retryWith: { commitId: 'mine' } } });
-    expect(unknown.message).toContain('the write was sent and its answer never came; it may still land');
+    expect(unknown.message).toContain(
+      'the write was sent, has no response, and may still land: send the same call again',
+    );
   });
 
   it.each(['EHOSTUNREACH', 'ENETUNREACH'])(

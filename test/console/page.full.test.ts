@@ -86,6 +86,8 @@ describe.runIf(executablePath)('the page', () => {
       const stranger = await site.open('', { url: writer.url, expectsRefusals: true });
       await stranger.getByRole('alert').getByText('No valid token').waitFor();
       expect(await stranger.getByRole('link', { name: 'guarded' }).count()).toBe(0);
+      // A page that asks once more would find the service gone.
+      await Promise.all([reading, writing, stranger].map((page) => page.goto('about:blank')));
     } finally {
       await Promise.all([reader.stop(), writer.stop()]);
     }

@@ -253,8 +253,8 @@ describe('a DynamoDB that is not there', () => {
     [400, 'TransactionConflictException', 'Throttled', 429, 'throttles requests'],
     [400, 'AccessDeniedException', 'Unavailable', 503, 'is denied'],
     [400, 'UnrecognizedClientException', 'Unavailable', 503, 'UnrecognizedClientException'],
-    [500, 'InternalServerError', 'OutcomeUnknown', 504, 'was sent and its answer never came'],
-    [200, 'not an answer of DynamoDB', 'OutcomeUnknown', 504, 'was sent and its answer never came'],
+    [500, 'InternalServerError', 'OutcomeUnknown', 504, 'was sent and has no response: send the same call again'],
+    [200, 'not an answer of DynamoDB', 'OutcomeUnknown', 504, 'was sent and has no response: send the same call again'],
   ])('answers %i %s: %s', async (httpStatus, type, code, status, detail) => {
     const body = httpStatus === 200 ? type : JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${type}` });
     const answer = await acquireAt(await stub((respond) => respond(httpStatus, body)), 10_000);

@@ -155,7 +155,12 @@ export async function parks(lineWorld: LineWorld) {
       const { key, first, task, ticket } = await held();
       const c = await park({ key });
       expect(await cancel(key, ticket)).toEqual({ key, ticket, cancelled: true });
-      const cause = { reason: 'cancelled', status: 412, key, detail: 'the ticket was cancelled' };
+      const cause = {
+        reason: 'cancelled',
+        status: 412,
+        key,
+        detail: 'an operator cancelled the waiter, or the caller withdrew it',
+      };
       expect(task).toMatchObject({ state: 'failed', error: 'LeaseLost', cause });
       expect(await cancel(key, ticket)).toMatchObject({ cancelled: false, reason: 'unknown' });
       await release(first);

@@ -19,6 +19,9 @@ interface CommandOptions {
   shell?: string[] | undefined;
 }
 
+/** How long a message of the guard may be behind its end, in milliseconds. */
+const LATE_MESSAGE_MS = 100;
+
 /** A command in a process group of its own, with a guard in it that ends the group when this process ends, or the time is over. */
 export class Command {
   /** The exit code of the command: for a signal, 128 plus its number. Rejects with a Failure if the command cannot be started. */
@@ -51,7 +54,9 @@ export class Command {
         else resolve(message[1] ?? 128 + constants.signals[message[2] ?? 'SIGKILL']);
       });
       child.once('error', (error) => fail(`its guard cannot be started: ${error.message}`));
-      child.once('exit', () => (this.#group ? resolve(137) : fail('its guard has ended')));
+      const ended = () => (this.#group ? resolve(137) : fail('its guard has ended'));
+      // A process that was paused may read the message that the command runs only after this event.
+      child.once('exit', () => (this.#group ? ended() : setTimeout(ended, LATE_MESSAGE_MS)));
     });
     control?.on('data', () => {
       // The user's shell stops and wakes this process, and so it has to stop as if the command were in its group.
