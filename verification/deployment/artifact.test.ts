@@ -21,7 +21,7 @@ it('deploys from an empty folder with the release alone, and takes a lease, in t
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(RESOLVE)}`;
     const shell = { cwd: folder, env: { ...environment(), AWS_REGION: REGION, NODE_OPTIONS } };
     const command = `${process.execPath} ${NAME}/holdfast.mjs`;
-    const deployed = await run('sh', ['-c', `${command} deploy --stage three --yes`], shell);
+    const deployed = await run('sh', ['-c', `${command} deploy --stage three --create --yes`], shell);
     expect(deployed.exitCode, deployed.output).toBe(0);
     const [, endpoint] = deployed.output.match(/^ApiUrl (\S+)$/m) ?? [];
     const taken = await run(
