@@ -23,7 +23,7 @@ const keyOf = (name: string, at: number) => `${name} ${at % KEYS}`;
 export const keysOf = (names: string[]): string[] =>
   names.flatMap((name) => Array.from({ length: KEYS }, (_, at) => keyOf(name, at)));
 
-/** Acquires and releases so many pairs with each contestant, in blocks whose order is drawn again. */
+/** Acquires and releases a number of pairs with each contestant, in blocks of random order. */
 export async function playPairs<Name extends string>(
   contestants: Record<Name, Contestant>,
   pairs: number,

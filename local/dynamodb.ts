@@ -19,7 +19,7 @@ import { refusedBy } from './refusal.ts';
 
 /**
  * The emulator behind a guard, because the emulator itself would answer web pages. It listens on a port that browsers do
- * not call. On Linux, where all of 127.0.0.0/8 is this machine, its address is random.
+ * not call. On Linux the address is random too, because all of 127.0.0.0/8 is this machine.
  */
 export async function startGuardedDynamodb(port: number, dataDir?: string): Promise<Emulator> {
   const part = () => randomInt(1, 255);

@@ -91,7 +91,7 @@ export async function cancelByTicket<Rec>(
   return { key, ticket, cancelled: true };
 }
 
-/** A request that its caller withdraws. What one lock has found goes on to the other if the key changes its kind meanwhile. */
+/** A request that the caller withdraws. If the key changes its kind during the call, the second lock receives what the first lock has found. */
 export interface Withdrawal extends Asker, FlaggedWaiters {
   /** Whether the request had a waiter that this call has withdrawn. */
   hadWaiter: boolean;

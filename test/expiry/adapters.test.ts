@@ -39,6 +39,17 @@ const scheduled = event('Scheduled Event', 'aws.events', {});
 
 const newWorld = () => expiryWorld({ clock: new ManualClock(T + 48 * HOUR), announce: notedAnnouncer(bus.client()) });
 
+/** A bus that refuses events until a test sets `isDown` to false. */
+function busThatIsDown() {
+  const bus = { isDown: true };
+  const announced: string[] = [];
+  const announce = async ({ reportId }: Summary) => {
+    if (bus.isDown) throw new Error('the bus is down');
+    announced.push(reportId);
+  };
+  return { bus, announced, announce };
+}
+
 describe('through their adapters', async () => {
   const refusing = (await newWorld()).handlers();
 
@@ -172,12 +183,7 @@ describe('EventBridge', () => {
   });
 
   it('gets every event at last, however often it fails', async () => {
-    const announced: string[] = [];
-    let fails = true;
-    const announce = async ({ reportId }: Summary) => {
-      if (fails) throw new Error('the bus is down');
-      announced.push(reportId);
-    };
+    const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce, segments: 1 });
     const reports: string[] = [];
     for (let run = 0; run < 3; run++) {
@@ -186,7 +192,7 @@ describe('EventBridge', () => {
       reports.push(reportId);
       expect({ complete, announced }).toEqual({ complete: true, announced: false });
     }
-    fails = false;
+    bus.isDown = false;
     world.clock.advance(1000);
     const last = await world.report();
     expect(last.announced).toBe(true);
@@ -194,27 +200,17 @@ describe('EventBridge', () => {
   });
 
   it('gets the event of an earlier report from a run that is cut by its time', async () => {
-    const announced: string[] = [];
-    let fails = true;
-    const announce = async ({ reportId }: Summary) => {
-      if (fails) throw new Error('the bus is down');
-      announced.push(reportId);
-    };
+    const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce });
     const { reportId } = await world.report();
-    fails = false;
+    bus.isDown = false;
     world.clock.advance(120_000);
     expect(await world.report(call({ timeLeftMs: () => 0 }))).toMatchObject({ complete: false, announced: true });
     expect(announced).toEqual([reportId]);
   });
 
   it('gets the events of the latest 96 reports after a long time without the bus', async () => {
-    const announced: string[] = [];
-    let fails = true;
-    const announce = async ({ reportId }: Summary) => {
-      if (fails) throw new Error('the bus is down');
-      announced.push(reportId);
-    };
+    const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce });
     await world.report();
     const store = reportStore(world.dependencies.s3, world.places.bucket);
@@ -225,7 +221,7 @@ describe('EventBridge', () => {
     await store.replace(CHECKPOINT, { text: JSON.stringify({ ...JSON.parse(text), owed }), before: etag }, call());
     world.clock.advance(120_000);
     const { reportId } = await world.report();
-    fails = false;
+    bus.isDown = false;
     world.clock.advance(120_000);
     await world.report(call({ timeLeftMs: () => 0 }));
     expect(announced).toEqual([...owed.slice(1), reportId]);

@@ -110,7 +110,7 @@ export class Simulation {
 
   /**
    * Lets the current thread wait until `resume` is called, with what it is called with. A thread that died
-   * meanwhile waits without end.
+   * during the wait never continues.
    */
   wait<T>(begin: (resume: (value: T) => void) => void): Promise<T> {
     const thread = currentThread();
