@@ -19,6 +19,7 @@ that the contract forbids is taken. It exits with 1 then, and with 2 where it co
 
 const SCHEMATHESIS = '.venv/bin/schemathesis';
 const CONFIG = join(import.meta.dirname, 'schemathesis.toml');
+const HOOKS = join(import.meta.dirname, 'hooks.py');
 
 async function main(): Promise<boolean> {
   const { values, number } = readOptions({
@@ -44,7 +45,7 @@ async function fuzz(seconds: number, seed: number): Promise<boolean> {
     const child = spawn(
       join(process.cwd(), SCHEMATHESIS),
       ['--config-file', CONFIG, 'run', document, '--continue-on-failure', ...options],
-      { cwd: folder, stdio: 'inherit' },
+      { cwd: folder, stdio: 'inherit', env: { ...process.env, SCHEMATHESIS_HOOKS: HOOKS } },
     );
     const [code] = await once(child, 'exit');
     return code === 0;
