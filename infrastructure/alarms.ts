@@ -166,7 +166,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 300,
   },
   AbandonedLeasesAlarm: {
-    description: 'A lease expired while it was held, and nobody took it over',
+    description: 'A lease expired while it was held, and no other caller took it over',
     urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'ExpiredRecords',

@@ -1317,7 +1317,7 @@ export interface components {
              */
             ttlSeconds: number | null;
         };
-        /** @description Someone else holds the lease. */
+        /** @description Another caller holds the lease. */
         LeaseHeld: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "LeaseHeld";
@@ -3377,7 +3377,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. */
+            /** @description Another caller holds the lease. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -3543,7 +3543,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. The key is used as the other kind. */
+            /** @description Another caller holds the lease. The key is used as the other kind. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];

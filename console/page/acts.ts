@@ -26,7 +26,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const { history, announce } = useContext(Page);
   const [isNow, setNow] = useState(ending);
   const isPermit = noun === 'permit';
-  const who = holder ?? 'a client that leaves no name';
+  const who = holder ?? 'a client without a name';
   const act = async () => {
     const wait = !isNow && { wait: true };
     const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...wait }).catch((error) => {

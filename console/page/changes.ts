@@ -17,7 +17,7 @@ type Said = Omit<Change, 'at' | 'of'>;
 /** How one list differs from the look before. `before` is undefined at the first look: then nothing was seen to change. */
 export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap<string, Row>) => Said[];
 
-const someone = (holder: string | null) => holder ?? 'a client that leaves no name';
+const someone = (holder: string | null) => holder ?? 'a client without a name';
 
 /** Heartbeats are not told: they change nothing but the time. */
 export const keyChanges: Compare<ListedKey> = (before, after) => {

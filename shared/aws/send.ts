@@ -134,7 +134,9 @@ export function toHoldfastError(error: SdkError, operation: Operation, unanswere
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';
   return new HoldfastError(
     throttled ? 'Throttled' : 'Unavailable',
-    throttled ? `${operation.resource} throttles requests` : reason(error, operation.resource),
+    throttled
+      ? `${operation.resource} throttles requests: send the call again later`
+      : reason(error, operation.resource),
     { retryAfterMs: RETRY_AFTER_MS, cause: error },
   );
 }
@@ -186,7 +188,7 @@ function reason(error: SdkError, resource: string): string {
     case 'AccessDeniedException':
       return `access to ${resource} is denied`;
     case 'AbortError':
-      return `the time of this invocation is nearly up; nothing was written to ${resource}`;
+      return `no time is left in this invocation, and nothing was written to ${resource}`;
     default:
       return `${resource} cannot be used (${error.code ?? error.name})`;
   }

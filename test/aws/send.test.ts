@@ -82,7 +82,7 @@ describe('a store that fails', async () => {
     const { write } = under('none');
     expect(await failure(write({}, call({ signal: AbortSignal.abort() })))).toMatchObject({
       code: 'Unavailable',
-      message: expect.stringContaining('the time of this invocation is nearly up'),
+      message: expect.stringContaining('no time is left in this invocation, and nothing was written'),
     });
   });
 
@@ -105,7 +105,7 @@ describe('a store that fails', async () => {
     );
     expect(await failure(late)).toMatchObject({
       code: 'Unavailable',
-      message: expect.stringContaining('the time of this invocation is nearly up'),
+      message: expect.stringContaining('no time is left in this invocation, and nothing was written'),
     });
     expect(sent).toEqual([]);
   });
