@@ -67,7 +67,7 @@ export const commitChanges: Compare<InFlight> = (before, after) => {
       said.push({ subject, what: `the commit ${commitId ?? 'of another client'} is under way` });
   for (const [subject, { commitId }] of before)
     if (!after.has(subject))
-      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or its time is over` });
+      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or has timed out` });
   return said;
 };
 

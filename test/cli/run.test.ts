@@ -111,7 +111,7 @@ describe.concurrent('holdfast run exits', () => {
     aFew<[string[], string]>(2, [
       [['--', 'true'], 'KEY -- COMMAND ... is missing'],
       [['k', 'true'], 'put -- before the command: -- true'],
-      [['k', '--'], 'there is no command behind --'],
+      [['k', '--'], 'there is no command after --'],
       [
         ['k', '--ttl', '1', '--', 'true'],
         "--ttl must be a duration from 2 to 86400 seconds, such as 90, 60s, 15m or 1h, not '1'",

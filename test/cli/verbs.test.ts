@@ -223,7 +223,7 @@ describe('a script', () => {
     await holdfast.breakLease({ key: 'script/2', fence });
     expect((await run('heartbeat', file)).code).toBe(76);
     const { code, stdout } = await run('release', file);
-    expect([code, stdout]).toEqual([76, 'script/2 was not held any more (broken)\n']);
+    expect([code, stdout]).toEqual([76, 'script/2 was no longer held (broken)\n']);
   });
 
   it('keeps the file of a lease whose release fails, so that a second release succeeds', async () => {
