@@ -73,8 +73,8 @@ const BEAT_MS = 5000;
 /** The longest time between two heartbeats, in milliseconds: a holder whose lease is broken learns of it from the next heartbeat. */
 const MAX_INTERVAL_MS = 20_000;
 
-/** How long before the end of the lease `signal` aborts, in milliseconds, but at most a tenth of the ttl: no timer is exact. */
-const MARGIN_MS = 1000;
+/** The reserve: how long before the lease deadline `signal` aborts, in milliseconds, but at most a tenth of the ttl, because no timer is exact. */
+const RESERVE_MS = 1000;
 
 /**
  * Keeps a lease that was granted.
@@ -107,7 +107,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     sentAt = at;
     failures = 0;
     const endMs = waitedMs + next.remainingMs;
-    lastsMs = endMs - Math.min(MARGIN_MS, ttlMs / 10);
+    lastsMs = endMs - Math.min(RESERVE_MS, ttlMs / 10);
     // Counts from the last extension, so it is in the past if this grant is a repeated one.
     beatAtMs = endMs - ttlMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random());
   };
