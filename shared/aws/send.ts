@@ -187,7 +187,7 @@ function reason(error: SdkError, resource: string): string {
     case 'NoSuchBucket':
       return `${resource} does not exist in this region: check the name and the region`;
     case 'AbortError':
-      return `no time is left in this invocation, and nothing was written to ${resource}`;
+      return `no time is left in this invocation, and nothing was written to ${resource}: send the call again`;
     default:
       return `${resource} cannot be used (${error.code ?? error.name}): send the call again later`;
   }

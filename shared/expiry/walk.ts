@@ -51,7 +51,7 @@ export async function openReport(
       'NotFound',
       wanted === undefined
         ? 'there is no report yet: create a report'
-        : 'there is no such report: leave out reportId to read the last',
+        : 'there is no such report: leave out reportId for the last report',
       {
         reportId: wanted ?? null,
       },
@@ -83,7 +83,7 @@ async function* walk(
         if (isBefore(s, r, part)) continue;
         const stored = await store.get(partKey(reportId, segment, [fence, part]), call);
         if (!stored)
-          throw new HoldfastError('NotFound', 'the rows of this report were deleted: read the last', {
+          throw new HoldfastError('NotFound', 'the rows of this report were deleted: read the last report', {
             reportId,
           });
         const lines = stored.text.split('\n').filter(Boolean);

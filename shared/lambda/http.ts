@@ -73,7 +73,7 @@ export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined
   if (!authorizer?.jwt) return undefined;
   const { sub } = authorizer.jwt.claims ?? {};
   if (typeof sub === 'string' && sub !== '') return sub;
-  throw forbidden('the token has no claim `sub`, which must name the caller', 'the claim sub');
+  throw forbidden('the token has no claim `sub`, which must name its caller', 'the claim sub');
 }
 
 /** The claim and scope that tokens of a deployment need. */

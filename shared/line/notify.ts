@@ -167,7 +167,7 @@ export async function endTask(
   if (delivery === 'unanswered')
     throw new HoldfastError(
       'Unavailable',
-      `the task may not be notified that its grant was ${error.context.reason}: send the call again`,
+      `the task may not have been notified that its grant was ${error.context.reason}: send the call again`,
       {
         retryAfterMs: 1000,
       },
