@@ -765,7 +765,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
              * @description Why the record was spared.
              * @enum {string}
@@ -782,7 +782,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description If true, also deletes records that the TTL of DynamoDB can never delete.
              * @default false
@@ -1022,12 +1022,22 @@ export interface components {
                  * Format: int64
                  * @description The number of records, by kind.
                  */
+                abandonedRun?: number;
+                /**
+                 * Format: int64
+                 * @description The number of records, by kind.
+                 */
                 commit?: number;
                 /**
                  * Format: int64
                  * @description The number of records, by kind.
                  */
                 emptyPool?: number;
+                /**
+                 * Format: int64
+                 * @description The number of records, by kind.
+                 */
+                endedRun?: number;
                 /**
                  * Format: int64
                  * @description The number of records, by kind.
@@ -1094,7 +1104,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /** @description True if the TTL of DynamoDB can never delete the row. */
             neverDeletable: boolean;
             /** @description Why the record is reported, for people. */
@@ -1109,8 +1119,10 @@ export interface components {
         ExpiredTallies: {
             abandonedLease: components["schemas"]["ExpiredTally"];
             abandonedPermit: components["schemas"]["ExpiredTally"];
+            abandonedRun: components["schemas"]["ExpiredTally"];
             commit: components["schemas"]["ExpiredTally"];
             emptyPool: components["schemas"]["ExpiredTally"];
+            endedRun: components["schemas"]["ExpiredTally"];
             firstSight: components["schemas"]["ExpiredTally"];
             nameserviceRow: components["schemas"]["ExpiredTally"];
             releasedLease: components["schemas"]["ExpiredTally"];
@@ -3625,7 +3637,7 @@ export interface operations {
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
-                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
                 /** @description The number of rows to list. Without it, 100. */
                 limit?: number;
                 /** @description The id of the report. Without it, the last complete report. */
