@@ -9,7 +9,12 @@ export const ONCE: Mutation[] = [
   {
     name: 'a result is stored whoever holds the run',
     promise: NO_ZOMBIE,
-    changes: [change('all(hasLeaseId(leaseId), isHeld);\n\n/** The last row', 'isHeld;\n\n/** The last row')],
+    changes: [
+      change(
+        'all(hasLeaseId(leaseId), isHeld);\n\n/** The last row',
+        'all(any(hasLeaseId(leaseId), isHeld), isHeld);\n\n/** The last row',
+      ),
+    ],
     only: 'once',
     seed: 1,
   },
@@ -18,7 +23,7 @@ export const ONCE: Mutation[] = [
     promise: DONE_ONCE,
     changes: [change("'ended_execution', 'input_hash'],", "'ended_execution', 'input_hash', 'done_slot'],")],
     only: 'once',
-    seed: 1,
+    seed: 7,
   },
   {
     name: 'a result is stored after the run was released',
@@ -27,7 +32,7 @@ export const ONCE: Mutation[] = [
       change('all(hasLeaseId(leaseId), isHeld);\n\n/** The last row', 'hasLeaseId(leaseId);\n\n/** The last row'),
     ],
     only: 'once',
-    seed: 1,
+    seed: 3,
   },
   {
     name: 'a worker that meets a done slot is told that it has stored the result',
@@ -53,7 +58,7 @@ export const ONCE: Mutation[] = [
     promise: ONE_RESULT,
     changes: [change('if (done && order === 0) {', 'if (done && order >= 0) {')],
     only: 'once',
-    seed: 1,
+    seed: 11,
   },
   {
     name: 'a worker that is gone is never replaced',
@@ -65,13 +70,13 @@ export const ONCE: Mutation[] = [
       ),
     ],
     only: 'once',
-    seed: 1,
+    seed: 3,
   },
   {
     name: 'a run is taken over before the margin of the clocks is over',
     promise: 'one worker at a time works for a slot',
     changes: [change('mayBegin(grant, grant.acquiredAt - clockSkewMs)', 'mayBegin(grant, grant.acquiredAt)')],
     only: 'once',
-    seed: 1,
+    seed: 55,
   },
 ];
