@@ -5,6 +5,7 @@ import { CALLBACKS } from './callbacks.ts';
 import { EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
+import { ONCE } from './once.ts';
 import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 import { QUEUE_LINE } from './queue-line.ts';
@@ -1034,6 +1035,7 @@ export const MUTATIONS: Mutation[] = [
   ...QUEUE_WAITS,
   ...POOLS,
   ...KINDS,
+  ...ONCE,
   ...ATTACKS,
   ...EXECUTIONS,
   ...BREAKS,
