@@ -1,11 +1,11 @@
-import type { LockOptions, PermitOptions } from './acquire.ts';
+import type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
 import {
   type ErrorFields,
   type Holdfast,
   HoldfastError,
+  inTime,
   isHoldfastError,
   type Lease,
-  once,
   stayAlive,
 } from './index.ts';
 
@@ -79,39 +79,43 @@ export interface Held {
   stop(): void;
 }
 
-interface Wanted {
+export interface Wanted {
   key: string;
   event: unknown;
   context: LambdaContext;
 }
 
+/** The options by which a wrapper asks, which `withinTime` computes from the invocation. */
+interface Times {
+  waitMs?: number | undefined;
+  timeoutMs?: number | undefined;
+  ttlSeconds?: number | undefined;
+  execution?: ByEvent<never> | undefined;
+}
+
 /**
- * Acquires a lease within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
- * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; all errors of `acquire`
+ * Asks for a lease or a run within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
+ * @param ask receives the options that replace those of `times`
+ * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; what `ask` throws
  */
-export async function take(
-  options: HandlerLeaseOptions<never, string | undefined>,
-  { key, event, context }: Wanted,
-): Promise<Held> {
+export async function withinTime<Got>(
+  { surroundings: by }: Holdfast,
+  { key, event, context, times }: Wanted & { times: Times },
+  ask: (own: Times & Pick<LockOptions, 'maxHoldMs' | 'signal' | 'waitUntil'> & { execution: string | undefined }) => Promise<Got>,
+): Promise<Got> {
   const left = () => context.getRemainingTimeInMillis();
   const leftMs = left();
   if (!(leftMs >= LEAST_MS)) throw tooLate(key, leftMs);
   const {
-    holdfast,
-    key: _,
     waitMs = 0,
     timeoutMs = 30_000,
-    releaseTimeoutMs = RELEASE_MS,
     ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
     execution,
-    ...asked
-  } = options;
-  const by = holdfast.surroundings;
+  } = times;
   const rest: Promise<unknown>[] = [];
-  let acquiring: Promise<Lease> | undefined;
-  const acquire = (signal: AbortSignal) => {
-    acquiring = holdfast.acquire(key, {
-      ...asked,
+  let asking: Promise<Got> | undefined;
+  const start = (signal: AbortSignal) => {
+    asking = ask({
       ttlSeconds,
       execution: byEvent(execution, event),
       waitMs: Math.min(waitMs, leftMs / 3),
@@ -120,22 +124,36 @@ export async function take(
       signal,
       waitUntil: (one) => rest.push(one),
     });
-    return acquiring;
+    return asking;
   };
   try {
-    const lease = await once(by, { ms: leftMs - GIVE_UP_MS }, acquire);
-    const stop = stayAlive(by);
-    const end = async () => {
-      await lease.release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
-      stop();
-    };
-    return { lease, end, stop };
+    return await inTime(by, { ms: leftMs - GIVE_UP_MS }, start);
   } catch (error) {
     // The process is frozen after the response, so pending work must end before.
-    const over = () => Promise.allSettled([acquiring]).then(() => Promise.all(rest));
-    await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
+    const over = () => Promise.allSettled([asking]).then(() => Promise.all(rest));
+    await inTime(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
     throw error;
   }
+}
+
+/** How long the end of a lease or a run may take, in milliseconds. @param mostMs if there is time for more */
+export const endMs = (context: LambdaContext, mostMs = RELEASE_MS): number =>
+  Math.max(ANSWER_MS, Math.min(mostMs, context.getRemainingTimeInMillis() - ANSWER_MS));
+
+/** Acquires a lease within the time of an invocation. @throws as `withinTime`; all errors of `acquire` */
+export async function take(
+  { holdfast, key: _, ...options }: HandlerLeaseOptions<never, string | undefined>,
+  wanted: Wanted,
+): Promise<Held> {
+  const { releaseTimeoutMs, ...asked } = options;
+  const acquire: Parameters<typeof withinTime<Lease>>[2] = (own) => holdfast.acquire(wanted.key, { ...asked, ...own } as AcquireOptions);
+  const lease = await withinTime(holdfast, { ...wanted, times: options }, acquire);
+  const stop = stayAlive(holdfast.surroundings);
+  const end = async () => {
+    await lease.release(endMs(wanted.context, releaseTimeoutMs));
+    stop();
+  };
+  return { lease, end, stop };
 }
 
 const tooLate = (key: string, leftMs: number): HoldfastError =>
