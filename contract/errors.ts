@@ -63,7 +63,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   LeaseHeld: {
     retry: 'yes',
-    when: 'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line.',
+    when: 'Another caller holds the lease or works for the slot, the holders of the pool leave no room, or other waiters are in line.',
     fields: {
       key: key(),
       holder: nullable(text(orNull(MEANING.holder))),
@@ -120,6 +120,9 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
     fields: {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
+      field: z.exactOptional(
+        oneOf(['inputHash'], 'The field of the request that differs: the slot is done with another `inputHash`.'),
+      ),
       actual: actual(),
     },
   },

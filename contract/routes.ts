@@ -3,6 +3,7 @@ import { CONTRACT_ROUTES } from './routes/contract.ts';
 import { EXPIRY_ROUTES } from './routes/expiry.ts';
 import { LEASE_ROUTES } from './routes/leases.ts';
 import { NAMESERVICE_ROUTES } from './routes/nameservice.ts';
+import { ONCE_ROUTES } from './routes/once.ts';
 import { QUEUE_ROUTES } from './routes/queue.ts';
 import type { Route } from './routes/route.ts';
 
@@ -10,6 +11,7 @@ import type { Route } from './routes/route.ts';
 export const ROUTES: readonly Route[] = [
   ...LEASE_ROUTES,
   ...QUEUE_ROUTES,
+  ...ONCE_ROUTES,
   ...COMMIT_ROUTES,
   ...NAMESERVICE_ROUTES,
   ...EXPIRY_ROUTES,

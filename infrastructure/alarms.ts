@@ -29,6 +29,7 @@ interface FunctionGroup {
 const LEASES = ['acquire', 'heartbeat', 'release', 'withdraw'];
 const QUEUE = ['repairQueues', 'executionEnded'];
 const OPERATOR = ['breakLease', 'readLeases', 'cancelWaiter'];
+const ONCE = ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'];
 const NAMESERVICE = ['publish', 'readNames', 'repairNames'];
 const COMMITS = ['commit', 'stageUpload', 'readCommit', 'readInFlight', 'resetFence'];
 const EXPIRY = ['report', 'readExpired', 'clean'];
@@ -38,6 +39,7 @@ const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
   { id: 'Queue', subject: 'A function of the queues', urgency: 'page', crashes: QUEUE },
+  { id: 'Once', subject: 'A function of once', urgency: 'page', crashes: ONCE, throttles: ONCE },
   {
     id: 'Operator',
     subject: 'A function that operators call',

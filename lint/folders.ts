@@ -10,12 +10,12 @@ const MAX_DEPTH = 2;
 /** Names that mean the same in each of these folders. Everywhere else a name stands once. */
 const ALIKE = [
   {
-    folders: ['leases', 'permits', 'locks', 'commits', 'nameservice', 'expiry', 'callers'],
+    folders: ['leases', 'permits', 'locks', 'once', 'commits', 'nameservice', 'expiry', 'callers'],
     names: ['conditions', 'dependencies', 'environment', 'expired', 'inputs', 'names', 'read', 'record', 'write'],
   },
   { folders: ['line'], names: ['expired'] },
   {
-    folders: ['leases', 'permits', 'locks'],
+    folders: ['leases', 'permits', 'locks', 'once'],
     names: [
       // The calls.
       ...['acquire', 'break', 'execution-ended', 'first-try', 'heartbeat', 'release', 'repair', 'withdraw'],

@@ -403,6 +403,94 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/once": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a key of once, or list such keys
+         * @description With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.
+         *
+         *     Permission: `execute-api:Invoke` on `GET/v1/once`, or a JWT with the scope of the parameter `adminScope`.
+         */
+        get: operations["readOnce"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/once/begin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a slot
+         * @description Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant with `heartbeat`. End it with `complete`, or if the work fails with `release`: the next caller then begins the same slot.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/once/begin`, or a JWT with the scope of the parameter `adminScope`.
+         */
+        post: operations["onceBegin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/once/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Complete a slot
+         * @description Stores the result of the slot and ends the grant. A caller that does not hold the grant any more stores nothing. That is no error.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/once/complete`, or a JWT with the scope of the parameter `adminScope`.
+         */
+        post: operations["onceComplete"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/once/forget": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Forget a slot
+         * @description For an operator: removes the stored result, so that the next caller begins its slot again.
+         *
+         *     Permission: `execute-api:Invoke` on `POST/v1/once/forget`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
+         */
+        post: operations["onceForget"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/uploads": {
         parameters: {
             query?: never;
@@ -604,6 +692,11 @@ export interface components {
             fence: number;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
+            /**
+             * @description With `once`, ends the grant of `POST /v1/once/begin`, in place of the lease or the permit.
+             * @enum {string}
+             */
+            kind?: "once";
             /** @description If true, the holder keeps the key until its release or its expiry, and no heartbeat extends the grant. A lease that no caller holds ends at once all the same. If false, the grant ends at once, while the holder may still work. */
             wait?: boolean;
         };
@@ -893,6 +986,11 @@ export interface components {
             alias?: string;
             /** @enum {string} */
             code: "Conflict";
+            /**
+             * @description The field of the request that differs: the slot is done with another `inputHash`.
+             * @enum {string}
+             */
+            field?: "inputHash";
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
             /** @enum {integer} */
@@ -1674,6 +1772,366 @@ export interface components {
             reason: "unknown";
             /** @description The id of one acquisition. */
             requestId: string;
+        };
+        /** @description Begins the work for a slot of a key. */
+        OnceBeginRequest: {
+            /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep. */
+            data?: unknown;
+            /** @description The ARN of the execution of a Standard workflow that will work, in the account and region of the deployment. The end of the execution ends the grant. */
+            execution?: string;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            holder: string;
+            /** @description A text that differs if the input of the work differs. If the slot is done with another `inputHash`, the call fails with `Conflict`. */
+            inputHash?: string;
+            /** @description How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. Without it, a day or that minimum, if the minimum is more. */
+            keepSeconds?: number;
+            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. */
+            key: string;
+            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period of the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. */
+            per?: string;
+            /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
+            requestId?: string;
+            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the key has the single slot `-`. */
+            slot?: string;
+            /**
+             * @description How long the caller may work without a heartbeat, in seconds.
+             * @default 60
+             */
+            ttlSeconds?: number;
+            /**
+             * @description How long the call waits while another caller works for the slot, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short.
+             * @default 0
+             */
+            waitSeconds?: number;
+        };
+        /** @description The result is stored. */
+        OnceCompleted: {
+            /**
+             * @description The caller has stored its result.
+             * @constant
+             */
+            completed: true;
+            /**
+             * Format: date-time
+             * @description When the result was stored.
+             */
+            doneAt: string;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Null if the record does not say.
+             */
+            fence: number | null;
+            /** @description The key of the call. */
+            key: string;
+            /** @description True if an earlier try had stored the result. The first result stays. */
+            repeated: boolean;
+            /** @description The slot that is done. */
+            slot: string;
+        };
+        /** @description Stores the result of the slot for which the caller works, and ends its grant. */
+        OnceCompleteRequest: {
+            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. */
+            key: string;
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. As `begin` answered it. */
+            leaseId: string;
+            /** @description What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. Without it, null. */
+            result?: unknown;
+        };
+        /** @description The slot is done. */
+        OnceDone: {
+            /**
+             * Format: date-time
+             * @description When the slot was completed.
+             */
+            doneAt: string;
+            /** @description The holder that completed the slot. Null if the record does not say. */
+            doneBy: string | null;
+            /**
+             * Format: int64
+             * @description The fence of the grant that completed the slot. Null if the record does not say.
+             */
+            fence: number | null;
+            /** @description The key of the call. */
+            key: string;
+            /**
+             * @description A caller has completed the slot.
+             * @constant
+             */
+            outcome: "done";
+            /** @description The stored result. */
+            result: unknown;
+            /** @description The slot of the call. */
+            slot: string;
+        };
+        /** @description Forgets the slot that is done. */
+        OnceForgetRequest: {
+            /**
+             * Format: int64
+             * @description The fence of the key, as the operator read it.
+             */
+            fence: number;
+            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. */
+            key: string;
+        };
+        /** @description The key remembers no slot. */
+        OnceForgotten: {
+            /**
+             * Format: int64
+             * @description The fence of the request.
+             */
+            fence: number;
+            /**
+             * @description The key remembers no slot.
+             * @constant
+             */
+            forgotten: true;
+            /** @description The key of the call. */
+            key: string;
+            /** @description The slot that was forgotten. Null if the key remembered none, as in the answer to a retry. */
+            slot: string | null;
+        };
+        /** @description A key of `once`: who works, or worked last, and which slot is done. */
+        OnceKey: {
+            /**
+             * Format: date-time
+             * @description When the lease or the permit was granted.
+             */
+            acquiredAt: string | null;
+            /**
+             * Format: date-time
+             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
+            brokenBy: string | null;
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            data: unknown;
+            /** @description The last slot that was done. */
+            done: components["schemas"]["OnceLastSlot"] | null;
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            ending: boolean;
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            execution: string | null;
+            /**
+             * Format: date-time
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
+             */
+            fence: number | null;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
+            holder: string | null;
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            inGrace: boolean;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * @description The kind of the key.
+             * @constant
+             */
+            kind: "once";
+            /**
+             * Format: int64
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             */
+            remainingMs: number | null;
+            /** @description The slot of the last grant. Null if the key has no record. */
+            slot: string | null;
+            /**
+             * @description Whether a caller holds the key. `free`: the key has no record of a release.
+             * @enum {string}
+             */
+            state: "held" | "expired" | "released" | "free";
+            /**
+             * Format: double
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
+             */
+            ttlSeconds: number | null;
+        };
+        /** @description A key of `once`, with the stored result. */
+        OnceKeyWithResult: {
+            /**
+             * Format: date-time
+             * @description When the lease or the permit was granted.
+             */
+            acquiredAt: string | null;
+            /**
+             * Format: date-time
+             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
+             */
+            brokenAt: string | null;
+            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
+            brokenBy: string | null;
+            /** @description What the holder shows to every reader of the key. Null if there is none. */
+            data: unknown;
+            /** @description The last slot that was done. */
+            done: components["schemas"]["OnceLastSlot"] | null;
+            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
+            ending: boolean;
+            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
+            execution: string | null;
+            /**
+             * Format: date-time
+             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
+             */
+            expiresAt: string | null;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
+             */
+            fence: number | null;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
+            holder: string | null;
+            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
+            inGrace: boolean;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /**
+             * @description The kind of the key.
+             * @constant
+             */
+            kind: "once";
+            /**
+             * Format: int64
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             */
+            remainingMs: number | null;
+            /** @description The stored result. Null if no slot is done. */
+            result: unknown;
+            /** @description The slot of the last grant. Null if the key has no record. */
+            slot: string | null;
+            /**
+             * @description Whether a caller holds the key. `free`: the key has no record of a release.
+             * @enum {string}
+             */
+            state: "held" | "expired" | "released" | "free";
+            /**
+             * Format: double
+             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
+             */
+            ttlSeconds: number | null;
+        };
+        /** @description The last slot that was done. */
+        OnceLastSlot: {
+            /**
+             * Format: date-time
+             * @description When the slot was completed.
+             */
+            at: string;
+            /** @description The holder that completed the slot. Null if the record does not say. */
+            by: string | null;
+            /**
+             * Format: int64
+             * @description The fence of the grant that completed the slot. Null if the record does not say.
+             */
+            fence: number | null;
+            /**
+             * Format: date-time
+             * @description How long the result is kept.
+             */
+            keptUntil: string;
+            /** @description The slot. */
+            slot: string;
+        };
+        /** @description Nothing is stored. */
+        OnceNotCompleted: {
+            /**
+             * @description The caller does not hold the grant any more.
+             * @constant
+             */
+            completed: false;
+            /** @description The key of the call. */
+            key: string;
+            /**
+             * @description The grant was released or its execution ended, another caller has begun since, an operator broke the grant, or the record does not show the grant.
+             * @enum {string}
+             */
+            reason: "released" | "taken" | "broken" | "unknown";
+        };
+        /** @description A page of keys, without their results. A page may be empty and still have a cursor. */
+        OncePage: {
+            /** @description The keys, in no particular order. */
+            keys: components["schemas"]["OnceKey"][];
+            /** @description The `cursor` of the next page. Null on the last page. */
+            nextCursor: string | null;
+        };
+        /** @description The caller is to work for the slot, and then to `complete`. */
+        OnceRun: {
+            /**
+             * Format: date-time
+             * @description When the lease or the permit was granted.
+             */
+            acquiredAt: string;
+            /** @description What the holder shows to every reader of the key. */
+            data?: unknown;
+            /**
+             * Format: date-time
+             * @description When the lease or the permit expires, unless a heartbeat extends it.
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description The fencing token of the grant: a number that is higher in each grant of the key.
+             */
+            fence: number;
+            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
+            holder: string;
+            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
+            key: string;
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. */
+            leaseId: string;
+            /**
+             * @description No other caller works for the slot, and the slot is not done.
+             * @constant
+             */
+            outcome: "run";
+            /** @description The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost. */
+            previous: components["schemas"]["PreviousHolder"] | null;
+            /**
+             * Format: int64
+             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
+             */
+            remainingMs: number;
+            /** @description True if the request had its grant already: the call is a retry, or a response was lost. */
+            repeated: boolean;
+            /** @description The slot of the grant. For a retry, the slot of the first try. */
+            slot: string;
+            /** @description A UUID that is new after each heartbeat, and a secret. */
+            version: string;
+            /**
+             * Format: int64
+             * @description From the arrival of the call to its answer, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.
+             */
+            waitedMs: number;
+        };
+        /** @description A later slot is done. The result of an earlier slot is not kept. */
+        OnceSuperseded: {
+            /**
+             * Format: date-time
+             * @description When the slot was completed.
+             */
+            doneAt: string;
+            /** @description The holder that completed the slot. Null if the record does not say. */
+            doneBy: string | null;
+            /** @description The later slot. */
+            doneSlot: string;
+            /**
+             * Format: int64
+             * @description The fence of the grant that completed the slot. Null if the record does not say.
+             */
+            fence: number | null;
+            /** @description The key of the call. */
+            key: string;
+            /**
+             * @description A caller has completed a later slot.
+             * @constant
+             */
+            outcome: "superseded";
+            /** @description The slot of the call. */
+            slot: string;
         };
         /** @description The outcome of the write is unknown. */
         OutcomeUnknown: components["schemas"]["Problem"] & {
@@ -4040,6 +4498,233 @@ export interface operations {
                 };
                 content: {
                     "application/problem+json": components["schemas"]["Conflict"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    readOnce: {
+        parameters: {
+            query?: {
+                /** @description The `nextCursor` of the page before. Not with `key`. */
+                cursor?: string;
+                /**
+                 * @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. Without a key, the answer is a page of keys.
+                 * @example backup
+                 */
+                key?: string;
+                /** @description The number of rows to list. Without it, 100. Not with `key`. */
+                limit?: number;
+                /** @description Only keys that begin with this text. Not with `key`. */
+                prefix?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The key, or the page. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OnceKeyWithResult"] | components["schemas"]["OncePage"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    onceBegin: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OnceBeginRequest"];
+            };
+        };
+        responses: {
+            /** @description The grant, the result of the slot, or that a later slot is done. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OnceRun"] | components["schemas"]["OnceDone"] | components["schemas"]["OnceSuperseded"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description Someone else holds the lease. The record is not in the expected state. */
+            409: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseHeld"] | components["schemas"]["Conflict"];
+                };
+            };
+            /** @description The lease is no longer yours. */
+            412: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["LeaseLost"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    onceComplete: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OnceCompleteRequest"];
+            };
+        };
+        responses: {
+            /** @description Whether the result of this caller is stored. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OnceCompleted"] | components["schemas"]["OnceNotCompleted"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["TooLarge"];
+            429: components["responses"]["Throttled"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["NoFunction"];
+            503: components["responses"]["Unavailable"];
+            /** @description The outcome of the write is unknown. */
+            504: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["OutcomeUnknown"];
+                };
+            };
+        };
+    };
+    onceForget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OnceForgetRequest"];
+            };
+        };
+        responses: {
+            /** @description The key remembers no slot. */
+            200: {
+                headers: {
+                    /** @description Whether the answer may be cached. */
+                    "Cache-Control"?: string;
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OnceForgotten"];
+                };
+            };
+            400: components["responses"]["InvalidRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            /** @description There is no such record. */
+            404: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["NotFound"];
+                };
+            };
+            /** @description The record is not in the expected state. Someone else holds the lease. */
+            409: {
+                headers: {
+                    "Holdfast-Version": components["headers"]["Version"];
+                    /** @description After how many seconds a retry may succeed. `retryAfterMs` of the problem is more precise. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Conflict"] | components["schemas"]["LeaseHeld"];
                 };
             };
             413: components["responses"]["TooLarge"];

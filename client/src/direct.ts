@@ -21,6 +21,12 @@ import { lookUp } from '../../shared/locks/read.ts';
 import { release } from '../../shared/locks/release.ts';
 import { withdrawOwnRequest } from '../../shared/locks/withdraw.ts';
 import type { Names } from '../../shared/namespace.ts';
+import { beginOnce } from '../../shared/once/begin.ts';
+import { completeOnce } from '../../shared/once/complete.ts';
+import { forgetOnce } from '../../shared/once/forget.ts';
+import { beginInput, completeInput, forgetInput, readOnceInput } from '../../shared/once/inputs.ts';
+import { ONCE_LISTS } from '../../shared/once/names.ts';
+import { readOnce } from '../../shared/once/read.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { systemIds } from '../../shared/surroundings/ids.ts';
 import { HoldfastError, type Operation, type Transport, unreachable } from './index.ts';
@@ -46,10 +52,11 @@ export interface DirectOptions {
   stepFunctions?: (() => Promise<SFNClient>) | undefined;
 }
 
-/** As the function has it, but for the cursor: who may read the whole table has nothing to hide from itself. */
-const LISTED: Names = {
-  ...LEASE_LISTS,
-  cursors: { open: (cursor) => cursor, seal: (cursor) => cursor },
+/** As the functions have them, but for the cursor: who may read the whole table has nothing to hide from itself. */
+const cursors: Names['cursors'] = { open: (cursor) => cursor, seal: (cursor) => cursor };
+const LISTED: Partial<Record<Operation, Names>> = {
+  readLeases: { ...LEASE_LISTS, cursors },
+  readOnce: { ...ONCE_LISTS, cursors },
 };
 
 /** For a caller of the transport that names no time. Such a try has no other limit than its signal. */
@@ -65,7 +72,7 @@ export function directTransport(options: DirectOptions): Transport {
   return async (operation, payload, signal, ...[namespace, timeoutMs = NO_LIMIT_MS]) => {
     const call = calls[operation];
     if (!call || 'taskToken' in payload) throw refused(operation);
-    const names = operation === 'readLeases' ? LISTED : LEASE_NAMES;
+    const names = LISTED[operation] ?? LEASE_NAMES;
     const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();
     const timeLeftMs = () => (signal.aborted ? 0 : timeoutMs - (systemClock.now() - startedAt));
@@ -112,6 +119,10 @@ function callsOf(dependencies: LeaseDependencies): Partial<Record<Operation, Run
     withdraw: checked(withdrawInput(), withdrawOwnRequest(dependencies)),
     breakLease: checked(breakInput(), breakGrant(dependencies)),
     readLeases: checked(readInput(), lookUp(dependencies)),
+    onceBegin: checked(beginInput(), beginOnce(dependencies)),
+    onceComplete: checked(completeInput(), completeOnce(dependencies)),
+    onceForget: checked(forgetInput(), forgetOnce(dependencies)),
+    readOnce: checked(readOnceInput(), readOnce(dependencies)),
   };
 }
 

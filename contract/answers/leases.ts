@@ -20,7 +20,7 @@ const holder = () => text(MEANING.holder);
 const requestId = () => text(MEANING.requestId);
 const nextCursor = () => nullable(text(MEANING.nextCursor));
 
-const grantFields = () => ({
+export const grantFields = () => ({
   key: key(),
   holder: holder(),
   leaseId: text(MEANING.leaseId),
@@ -38,7 +38,7 @@ export const grant = component<LeaseGrant>()(
   z.strictObject(grantFields()),
 );
 
-const previous = component<Previous>()(
+export const previous = component<Previous>()(
   'PreviousHolder',
   'The holder before, whose work may be half done if its grant has `expired` or was `broken`. For a permit, a holder whose room the permit takes. Null if there was no such holder, a third-party client was the holder, or the response to a first try was lost.',
   z.strictObject({
@@ -164,7 +164,7 @@ const wasNotWithdrawn = component<Extract<Withdrawn, { cancelled: false }>>()(
 );
 export const withdrawn = z.union([wasWithdrawn, wasNotWithdrawn]);
 
-const leaseFields = () => ({
+export const leaseFields = () => ({
   key: key(),
   state: oneOf(LEASE_STATES, 'Whether a caller holds the key. `free`: the key has no record of a release.'),
   holder: nullable(text(`${orNull(MEANING.holder)} After a release, the last holder.`)),

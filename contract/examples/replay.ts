@@ -23,7 +23,18 @@ const IDENTIFIERS = ['fence', 'leaseId', 'ticket', 'uploadId', 'reportId'];
 /** Fields whose values differ in every run. */
 export const VARIES = [
   ...IDENTIFIERS,
-  ...['acquiredAt', 'expiresAt', 'remainingMs', 'retryAfterMs', 'updatedAt', 'traceId', 'waitedMs', 'at'],
+  ...[
+    'acquiredAt',
+    'expiresAt',
+    'remainingMs',
+    'retryAfterMs',
+    'updatedAt',
+    'traceId',
+    'waitedMs',
+    'at',
+    'doneAt',
+    'keptUntil',
+  ],
   ...['holderUntil', 'lastHeartbeatAt', 'parkedAt', 'deadline', 'writtenAt'],
   ...['version', 'url', 'token', 'highest', 'startedAt', 'finishedAt', 'location', 'scanned', 'readUnits'],
   ...['expiredAt', 'ageSeconds', 'oldestAgeSeconds', 'N'],

@@ -27,6 +27,12 @@ const PAGES: Record<string, Page> = {
     about: 'The call that shows who has a key, and who waits.',
     calls: ['readLeases'],
   },
+  once: {
+    title: 'Once',
+    about:
+      'The calls of a program that runs once in a period, or once for an event. `heartbeat` and `release` are those of [leases](leases.md), and `break` with `kind` `once` is that of [operators](operators.md).',
+    calls: ['onceBegin', 'onceComplete', 'onceForget', 'readOnce'],
+  },
   operators: {
     title: 'Operators of leases and permits',
     about:

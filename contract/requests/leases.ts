@@ -107,6 +107,9 @@ export const breakRequest = request(breakInput(), {
   fields: {
     key: key(),
     fence: { description: 'The fence of the lease or the permit to end, as the operator read it.' },
+    kind: {
+      description: 'With `once`, ends the grant of `POST /v1/once/begin`, in place of the lease or the permit.',
+    },
     wait: {
       description:
         'If true, the holder keeps the key until its release or its expiry, and no heartbeat extends the grant. A lease that no caller holds ends at once all the same. If false, the grant ends at once, while the holder may still work.',

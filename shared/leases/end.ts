@@ -6,6 +6,7 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Ended, endedItem, operatorOf } from '../line/ended.ts';
+import { hasMemory } from './memory.ts';
 
 interface End {
   key: string;
@@ -43,17 +44,18 @@ export function endLease(
   const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
   const passedOn = Object.keys(last).map((name) => `, ${name} = :${name}`);
   const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}${stale}`;
+  const retention = hasMemory(key) ? '' : ', lease_expiry = :retention';
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression:
-      `SET released_at = :now, lease_expiry = :retention${how}${passedOn.join('')} ` +
+      `SET released_at = :now${retention}${how}${passedOn.join('')} ` +
       `REMOVE lease_version, expires_at, execution, target, grace_ms, ended_execution` +
       `${markBroken ? '' : ', heartbeat_at'}${removed}`,
     ...conditionFields(condition, {
       values: {
         ':now': integer(now),
-        ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds),
+        ...(retention && { ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds) }),
         ...(operator !== undefined && { ':operator': text(operator) }),
         ...(byExecution && { ':by': text('executionEnded') }),
         ...Object.fromEntries(Object.entries(last).map(([name, value]) => [`:${name}`, value])),

@@ -7,6 +7,7 @@ import { writing } from '../aws/send.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark, isHeld } from './conditions.ts';
+import { hasMemory } from './memory.ts';
 import { parseRecord } from './record.ts';
 import { isOver, lostReason } from './rules.ts';
 import { grantView, leaseLost } from './views.ts';
@@ -21,7 +22,8 @@ import { grantView, leaseLost } from './views.ts';
 export function extendLease({ dynamodb, clock, ids, table }: LeaseDependencies) {
   return async (input: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const now = clock.now();
-    const { condition, update, values } = input.ttlSeconds === undefined ? keepTtl(now) : setTtl(now, input.ttlSeconds);
+    const { condition, update, values } =
+      input.ttlSeconds === undefined ? keepTtl(now) : setTtl(now, input.ttlSeconds, hasMemory(input.key));
     const command = new UpdateItemCommand({
       TableName: table,
       Key: { key: text(input.key) },
@@ -55,15 +57,17 @@ function keepTtl(now: number): Extension {
   };
 }
 
-function setTtl(now: number, ttlSeconds: number): Extension {
+/** @param remembers whether the record has a memory (memory.ts), which the new ttl must not cut short */
+function setTtl(now: number, ttlSeconds: number, remembers: boolean): Extension {
+  const stays = remembers ? ':expirySeconds + ttl_seconds' : ':expirySeconds';
   return {
     condition: expiresBefore(now + ttlSeconds * 1000),
-    update: 'expires_at = :expires, lease_expiry = :expirySeconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds',
+    update: `expires_at = :expires, lease_expiry = ${stays}, ttl_ms = :ttlMs${remembers ? '' : ', ttl_seconds = :ttlSeconds'}`,
     values: {
       ':expires': integer(now + ttlSeconds * 1000),
       ':expirySeconds': integer(Math.ceil(now / 1000) + ttlSeconds),
       ':ttlMs': integer(ttlSeconds * 1000),
-      ':ttlSeconds': integer(ttlSeconds),
+      ...(!remembers && { ':ttlSeconds': integer(ttlSeconds) }),
     },
   };
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
+import { executionArn } from '../line/executions/arn.ts';
 import { KINDS } from '../line/kind.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
 
@@ -15,17 +16,6 @@ const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
 /** No Lambda function runs for longer. */
 const MAX_GRACE_SECONDS = 900;
-/**
- * It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. IAM denies a question about
- * an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the label of the Map Run.
- */
-const executionArn = () =>
-  name(256).check(
-    z.regex(/^arn:[\w-]+:states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}$/, NO_EXECUTION),
-    z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // no part of the pattern, which every reader of the contract must be able to run
-  );
-const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow';
-
 export const acquireInput = () =>
   z
     .strictObject({
@@ -106,6 +96,8 @@ export const breakInput = () =>
     fence: whole(0, Number.MAX_SAFE_INTEGER),
     /** Whether the holder keeps the key until it releases it, at its next heartbeat at the latest, or until its ttl ends. */
     wait: z.optional(flag()),
+    /** Ends the grant of the key's `once`, instead of its lease or permit. */
+    kind: z.optional(oneOf(['once'])),
   });
 
 export const cancelInput = () => z.strictObject({ key: key(), ticket: ticket() });

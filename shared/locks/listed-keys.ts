@@ -7,6 +7,7 @@ import { reading, send } from '../aws/send.ts';
 import { HoldfastError, invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { isHeld, isInState, isUnmarked } from '../leases/conditions.ts';
+import { hasMemory } from '../leases/memory.ts';
 import { parseRecord } from '../leases/record.ts';
 import { type LeaseView, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
@@ -195,8 +196,9 @@ function filter({ kind, prefix, holder, state }: ListInput, now: number) {
   return { FilterExpression, ...fields };
 }
 
+/** The records of `once` have a list of their own (once/read.ts). */
 const matches = (row: ListedKey, { holder, state }: ListInput): boolean =>
-  (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
+  !hasMemory(row.key) && (state === undefined || isIn(state, row)) && (holder === undefined || row.holder === holder);
 
 const isIn = (state: ListedState, row: ListedKey): boolean =>
   state === 'active' ? hasHolder(row) || row.waiting > 0 : row.state === state;

@@ -3,17 +3,18 @@ import { releaseLease } from '../leases/release.ts';
 import type { Released, ReleaseInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { OtherKind } from '../line/kind.ts';
-import { byRequest, hasPermitId } from './route.ts';
+import { byLeaseId, byRequest, hasPermitId } from './route.ts';
 
-/** Releases a lease or a permit, by its lease id. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/** Releases a lease, a permit or a run of `once`, by its lease id. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function release(dependencies: LeaseDependencies) {
   const run = byRequest<ReleaseInput, Released, Released>(dependencies, {
     isForPermit: hasPermitId,
     lease: releaseLease,
     permit: async () => (await import('../permits/release.ts')).releasePermit,
   });
+  const routed = byLeaseId(releaseLease(dependencies), run);
   return (input: ReleaseInput, call: Call): Promise<Released> =>
-    run(input, call).catch((error) => {
+    routed(input, call).catch((error) => {
       if (!(error instanceof OtherKind)) throw error;
       return { key: input.key, released: false, reason: error.unanswered ? 'unknown' : 'taken' };
     });

@@ -61,5 +61,20 @@ export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
 export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: string | undefined }): boolean =>
   limit !== undefined || mode !== undefined;
 
+/** The lease ids of `once` (once/grant.ts). */
+const hasOnceId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('o.');
+
+/** Passes a request with a lease id of `once` to that record, by the code of a lease, and all others to `run`. */
+export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
+  ofLease: Run<Input, Answer>,
+  run: Run<Input, Answer>,
+): Run<Input, Answer> {
+  return async (input, call) => {
+    if (!hasOnceId(input)) return run(input, call);
+    const { onRow } = await import('../once/rows.ts');
+    return onRow(ofLease)(input, call);
+  };
+}
+
 /** Permits have lease ids of their own (permits/identity.ts). Those of leases are UUIDs. */
 export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('p.');

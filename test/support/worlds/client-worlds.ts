@@ -4,6 +4,7 @@ import { commitWorld } from './commits.ts';
 import { expiryWorld } from './expiry.ts';
 import { leaseWorld } from './leases.ts';
 import { nameserviceWorld } from './nameservice.ts';
+import { onceHandlers } from './once.ts';
 
 /**
  * Every function, on the clock of this machine, over tables and a bucket of their own.
@@ -20,6 +21,7 @@ export async function allWorlds(reportClock = systemClock, overrides: Partial<Le
   const tables = { leasesTable: leases.table, commitsTable: commits.table, nameserviceTable: names.table };
   const places = { ...tables, waitersTable: undefined, bucket: commits.bucket };
   const expired = await expiryWorld({ clock: reportClock, places });
-  const handlers = { ...leases.handlers, ...commits.handlers, ...names.handlers, ...expired.handlers() };
+  const once = onceHandlers(leases.dependencies);
+  const handlers = { ...leases.handlers, ...once, ...commits.handlers, ...names.handlers, ...expired.handlers() };
   return { leases, commits, handlers };
 }

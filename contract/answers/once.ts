@@ -1,0 +1,137 @@
+import * as z from 'zod/mini';
+import type { Json } from '../../shared/aws/attributes.ts';
+import type { AlreadyDone, Run, Superseded } from '../../shared/once/begin.ts';
+import type { Completed } from '../../shared/once/complete.ts';
+import type { Forgotten } from '../../shared/once/forget.ts';
+import type { DoneView, OncePage, OnceView, OnceWithResult } from '../../shared/once/read.ts';
+import { MEANING, orNull } from '../meanings.ts';
+import { always, component, count, flag, instant, json, list, nullable, oneOf, text } from '../schema.ts';
+import { grantFields, leaseFields, previous } from './leases.ts';
+
+const key = () => text('The key of the call.');
+const slot = () => text('The slot of the call.');
+const result = () => json<Json>('The stored result.');
+
+const doneFields = () => ({
+  doneBy: nullable(text(orNull('The holder that completed the slot.'))),
+  doneAt: instant('When the slot was completed.'),
+  fence: nullable(count(orNull('The fence of the grant that completed the slot.'))),
+});
+
+const run = component<Run>()(
+  'OnceRun',
+  'The caller is to work for the slot, and then to `complete`.',
+  z.strictObject({
+    outcome: always('run', 'No other caller works for the slot, and the slot is not done.'),
+    ...grantFields(),
+    slot: text('The slot of the grant. For a retry, the slot of the first try.'),
+    waitedMs: count(
+      'From the arrival of the call to its answer, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.',
+    ),
+    repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
+    previous: nullable(previous),
+  }),
+);
+
+const alreadyDone = component<AlreadyDone>()(
+  'OnceDone',
+  'The slot is done.',
+  z.strictObject({
+    outcome: always('done', 'A caller has completed the slot.'),
+    key: key(),
+    slot: slot(),
+    result: result(),
+    ...doneFields(),
+  }),
+);
+
+const superseded = component<Superseded>()(
+  'OnceSuperseded',
+  'A later slot is done. The result of an earlier slot is not kept.',
+  z.strictObject({
+    outcome: always('superseded', 'A caller has completed a later slot.'),
+    key: key(),
+    slot: slot(),
+    doneSlot: text('The later slot.'),
+    ...doneFields(),
+  }),
+);
+
+export const begun = z.union([run, alreadyDone, superseded]);
+
+const wasCompleted = component<Extract<Completed, { completed: true }>>()(
+  'OnceCompleted',
+  'The result is stored.',
+  z.strictObject({
+    key: key(),
+    completed: always(true, 'The caller has stored its result.'),
+    repeated: flag('True if an earlier try had stored the result. The first result stays.'),
+    slot: text('The slot that is done.'),
+    doneAt: instant('When the result was stored.'),
+    fence: nullable(count(orNull(MEANING.fence))),
+  }),
+);
+const wasNotCompleted = component<Extract<Completed, { completed: false }>>()(
+  'OnceNotCompleted',
+  'Nothing is stored.',
+  z.strictObject({
+    key: key(),
+    completed: always(false, 'The caller does not hold the grant any more.'),
+    reason: oneOf(
+      ['released', 'taken', 'broken', 'unknown'],
+      'The grant was released or its execution ended, another caller has begun since, an operator broke the grant, or the record does not show the grant.',
+    ),
+  }),
+);
+export const completed = z.union([wasCompleted, wasNotCompleted]);
+
+export const forgotten = component<Forgotten>()(
+  'OnceForgotten',
+  'The key remembers no slot.',
+  z.strictObject({
+    key: key(),
+    forgotten: always(true, 'The key remembers no slot.'),
+    fence: count('The fence of the request.'),
+    slot: nullable(text('The slot that was forgotten. Null if the key remembered none, as in the answer to a retry.')),
+  }),
+);
+
+const done = component<DoneView>()(
+  'OnceLastSlot',
+  'The last slot that was done.',
+  z.strictObject({
+    slot: text('The slot.'),
+    by: nullable(text(orNull('The holder that completed the slot.'))),
+    at: instant('When the slot was completed.'),
+    fence: nullable(count(orNull('The fence of the grant that completed the slot.'))),
+    keptUntil: instant('How long the result is kept.'),
+  }),
+);
+
+const onceFields = () => ({
+  ...leaseFields(),
+  kind: always('once', 'The kind of the key.'),
+  slot: nullable(text('The slot of the last grant. Null if the key has no record.')),
+  done: nullable(done),
+});
+
+const onceKey = component<OnceView>()(
+  'OnceKey',
+  'A key of `once`: who works, or worked last, and which slot is done.',
+  z.strictObject(onceFields()),
+);
+
+export const onceWithResult = component<OnceWithResult>()(
+  'OnceKeyWithResult',
+  'A key of `once`, with the stored result.',
+  z.strictObject({ ...onceFields(), result: json<Json>('The stored result. Null if no slot is done.') }),
+);
+
+export const oncePage = component<OncePage>()(
+  'OncePage',
+  'A page of keys, without their results. A page may be empty and still have a cursor.',
+  z.strictObject({
+    keys: list(onceKey, 'The keys, in no particular order.'),
+    nextCursor: nullable(text(MEANING.nextCursor)),
+  }),
+);

@@ -1,0 +1,81 @@
+import { beginInput, completeInput, forgetInput, MOST_KEY_BYTES, readOnceInput } from '../../shared/once/inputs.ts';
+import { MEANING } from '../meanings.ts';
+import { bytes, cursor, json, limit, request } from './request.ts';
+
+const key = () => ({
+  description:
+    'The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it.',
+  ...bytes(MOST_KEY_BYTES),
+});
+
+export const onceBeginRequest = request(beginInput(), {
+  id: 'OnceBeginRequest',
+  description: 'Begins the work for a slot of a key.',
+  fields: {
+    key: key(),
+    holder: { description: MEANING.holder, ...bytes(256) },
+    slot: {
+      description:
+        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the key has the single slot `-`.',
+      ...bytes(256),
+    },
+    per: {
+      description:
+        'The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period of the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant.',
+    },
+    ttlSeconds: { description: 'How long the caller may work without a heartbeat, in seconds.' },
+    waitSeconds: {
+      description:
+        'How long the call waits while another caller works for the slot, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short.',
+    },
+    requestId: {
+      description: `${MEANING.requestId} A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts.`,
+      ...bytes(256),
+    },
+    keepSeconds: {
+      description:
+        'How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. Without it, a day or that minimum, if the minimum is more.',
+    },
+    inputHash: {
+      description:
+        'A text that differs if the input of the work differs. If the slot is done with another `inputHash`, the call fails with `Conflict`.',
+      ...bytes(128),
+    },
+    data: json(`${MEANING.data} Up to 4 KiB and 32 levels deep.`),
+    execution: {
+      description:
+        'The ARN of the execution of a Standard workflow that will work, in the account and region of the deployment. The end of the execution ends the grant.',
+      ...bytes(256),
+    },
+  },
+  rules: { not: { required: ['slot', 'per'] } },
+});
+
+export const onceCompleteRequest = request(completeInput(), {
+  id: 'OnceCompleteRequest',
+  description: 'Stores the result of the slot for which the caller works, and ends its grant.',
+  fields: {
+    key: key(),
+    leaseId: { description: `${MEANING.leaseId} As \`begin\` answered it.`, ...bytes(256) },
+    result: json(
+      'What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. Without it, null.',
+    ),
+  },
+});
+
+export const onceForgetRequest = request(forgetInput(), {
+  id: 'OnceForgetRequest',
+  description: 'Forgets the slot that is done.',
+  fields: { key: key(), fence: { description: 'The fence of the key, as the operator read it.' } },
+});
+
+export const readOnceRequest = request(readOnceInput(), {
+  id: 'ReadOnceRequest',
+  description: 'Reads one key of `once`, or a page of such keys.',
+  fields: {
+    key: { ...key(), description: `${key().description} Without a key, the answer is a page of keys.` },
+    prefix: { description: 'Only keys that begin with this text. Not with `key`.', ...bytes(MOST_KEY_BYTES) },
+    limit: { ...limit(), description: `${limit().description} Not with \`key\`.` },
+    cursor: { ...cursor(), description: `${cursor().description} Not with \`key\`.` },
+  },
+});

@@ -1,0 +1,16 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { beginOnce } from '../../shared/once/begin.ts';
+import { beginInput } from '../../shared/once/inputs.ts';
+import { ONCE_NAMES } from '../../shared/once/names.ts';
+
+export const onceBegin = (dependencies = leasesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'onceBegin',
+    input: beginInput(),
+    names: ONCE_NAMES,
+    run: beginOnce(dependencies),
+    logged: ['key', 'holder', 'fence', 'outcome', 'slot', 'repeated', 'previous', 'execution', 'field', 'reason'],
+  });
+
+export const handler = onceBegin();

@@ -1,0 +1,16 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { completeOnce } from '../../shared/once/complete.ts';
+import { completeInput } from '../../shared/once/inputs.ts';
+import { ONCE_NAMES } from '../../shared/once/names.ts';
+
+export const onceComplete = (dependencies = leasesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'onceComplete',
+    input: completeInput(),
+    names: ONCE_NAMES,
+    run: completeOnce(dependencies),
+    logged: ['key', 'fence', 'slot', 'completed', 'repeated', 'reason'],
+  });
+
+export const handler = onceComplete();

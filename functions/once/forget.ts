@@ -1,0 +1,17 @@
+import { lambdaFunction } from '../../shared/lambda/function.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
+import { forgetOnce } from '../../shared/once/forget.ts';
+import { forgetInput } from '../../shared/once/inputs.ts';
+import { ONCE_NAMES } from '../../shared/once/names.ts';
+
+export const onceForget = (dependencies = leasesFromEnvironment()) =>
+  lambdaFunction({
+    name: 'onceForget',
+    input: forgetInput(),
+    names: ONCE_NAMES,
+    run: forgetOnce(dependencies),
+    logged: ['key', 'fence', 'slot', 'forgotten'],
+    audited: true,
+  });
+
+export const handler = onceForget();

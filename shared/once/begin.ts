@@ -1,0 +1,176 @@
+import type { Json } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { naming } from '../aws/send.ts';
+import { endedBefore } from '../leases/previous.ts';
+import { locationOf } from '../leases/read-record.ts';
+import { unusable } from '../leases/record.ts';
+import { endsAt, isLeased } from '../leases/rules.ts';
+import { grantView, leaseHeld } from '../leases/views.ts';
+import { durations, type LeaseGrant, type Previous, previousView } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { pollRecord } from '../line/look.ts';
+import { deadlineOf } from '../line/times.ts';
+import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './grant.ts';
+import type { BeginInput } from './inputs.ts';
+import { judge } from './judge.ts';
+import { type Done, type OnceRecord, parseOnce } from './record.ts';
+import { rowOf, withKey } from './rows.ts';
+import { keepSecondsOf, slotOf } from './terms.ts';
+import { writeGrant } from './write.ts';
+
+/** The caller works for the slot, until `remainingMs` are over or it completes. */
+export interface Run extends LeaseGrant {
+  outcome: 'run';
+  slot: string;
+  /** From the arrival of the call to the answer. */
+  waitedMs: number;
+  /** True if an earlier try of this request received the grant. */
+  repeated: boolean;
+  /** The worker before, if it did not complete: it may have left its work half done. Null if there was none, or a first try had no answer. */
+  previous: Previous | null;
+}
+
+/** Who did a slot, and when. */
+interface DoneBy {
+  doneBy: string | null;
+  /** ISO 8601. */
+  doneAt: string;
+  fence: number | null;
+}
+
+export interface AlreadyDone extends DoneBy {
+  outcome: 'done';
+  key: string;
+  slot: string;
+  result: Json;
+}
+
+/** A later slot than the caller's is done. */
+export interface Superseded extends DoneBy {
+  outcome: 'superseded';
+  key: string;
+  slot: string;
+  /** The later slot. */
+  doneSlot: string;
+}
+
+export type Begun = Run | AlreadyDone | Superseded;
+
+/** A waiting call looks at the record at intervals from this. */
+const LEAST_PAUSE_MS = 100;
+const PAUSE_RANGE_MS = 150;
+
+/** A write fails by the fence, or by `keep_until`, only if the record was written since, or is ahead of the clock here. */
+const MAX_TRIES = 5;
+
+/**
+ * Begins the work for a slot, or answers with its result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
+ * at the record while another caller works.
+ * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with another
+ * input), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
+ */
+export function beginOnce(dependencies: LeaseDependencies) {
+  const { clock, clockSkewMs } = dependencies;
+  return async (input: BeginInput, call: Call): Promise<Begun> => {
+    const { key, execution } = input;
+    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution }, call);
+    const arrivedAt = clock.now();
+    const request = requestOf(dependencies, input, call);
+    const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
+    const outcome = await tryThenLook(dependencies, asked, call)
+      .catch(naming({ requestId: request.requestId }))
+      .catch(withKey(key));
+    if ('heldBy' in outcome) throw leaseHeld({ ...outcome.heldBy, key }, clock.now(), clockSkewMs);
+    if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
+    return doneView(key, request.slot, outcome);
+  };
+}
+
+function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { principal }: Call): OnceRequest {
+  const { key, holder, ttlSeconds, inputHash, execution, data, requestId = ids.uuid() } = input;
+  const asked = { ttlSeconds, holder, principal, requestId, inputHash, execution };
+  // The schema has checked that data is JSON.
+  return {
+    ...asked,
+    ...{ key: rowOf(key), data: data as Json | undefined },
+    ...{ slot: slotOf(input, clock.now()), keepSeconds: keepSecondsOf(input) },
+  };
+}
+
+type Granted = { run: OnceRecord; repeated: boolean; previous: Previous | null };
+type Outcome = Granted | { done: Done; meaning: 'done' | 'superseded' } | { heldBy: OnceRecord };
+
+interface Asked {
+  request: OnceRequest;
+  arrivedAt: number;
+  waitSeconds: number;
+}
+
+async function tryThenLook(
+  dependencies: LeaseDependencies,
+  { request, arrivedAt, waitSeconds }: Asked,
+  call: Call,
+): Promise<Outcome> {
+  const { clock, ids } = dependencies;
+  let outcome = await tryToBegin(dependencies, request, call);
+  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now: clock.now() }, call);
+  const place = { ...locationOf(dependencies, request.key), parse: parserOf(request) };
+  while ('heldBy' in outcome) {
+    const patience = deadline - clock.now();
+    if (patience <= 0) return outcome;
+    await clock.sleep(Math.min(patience, LEAST_PAUSE_MS + Math.round(ids.random() * PAUSE_RANGE_MS)));
+    const record = await pollRecord(dependencies, place, call);
+    const seen = judge(dependencies, request, record);
+    if ('done' in seen) return seen;
+    outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
+  }
+  return outcome;
+}
+
+const parserOf =
+  ({ key }: OnceRequest) =>
+  (item: Parameters<typeof parseOnce>[1]) =>
+    parseOnce(key, item);
+
+/** One write, or more if the fence or the memory on record is ahead of what this call knew. */
+async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<Outcome> {
+  let before: OnceRecord = { key: request.key };
+  for (let tries = 1; ; tries++) {
+    const grant = newOnceGrant(dependencies, request, before);
+    const outcome = await writeGrant(dependencies, grant, call);
+    if (outcome.won) return granted(dependencies, grant, parseOnce(request.key, outcome.item));
+    const record = parseOnce(request.key, outcome.old);
+    if (record.version === grant.version) return { run: record, repeated: true, previous: null };
+    const seen = judge(dependencies, request, record);
+    if ('done' in seen) return seen;
+    if (seen.meaning === 'own') return { run: record, repeated: true, previous: null };
+    if (seen.meaning === 'held' || tries === MAX_TRIES) return { heldBy: record };
+    if (record.malformed !== undefined) throw unusable({ ...record, key: request.key });
+    before = record;
+  }
+}
+
+function granted(dependencies: LeaseDependencies, grant: OnceGrant, before: OnceRecord): Granted {
+  const run = parseOnce(grant.key, onceItem(dependencies, grant));
+  const wasCompleted = !isLeased(before) && before.done?.by === before.leaseId;
+  const ended = wasCompleted ? undefined : endedBefore(before, 'expired', { now: grant.acquiredAt });
+  return { run, repeated: false, previous: previousView(ended) };
+}
+
+function runView(
+  key: string,
+  { run, repeated, previous }: Granted,
+  { since, now }: { since: number; now: number },
+): Run {
+  const told = durations({ since, expiresAt: endsAt(run), now });
+  return { outcome: 'run', slot: run.slot ?? '', ...grantView({ ...run, key }, now), ...told, repeated, previous };
+}
+
+function doneView(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {
+  const { holder = null, fence = null, at, result } = done;
+  const by = { doneBy: holder, doneAt: new Date(at).toISOString(), fence };
+  return meaning === 'done'
+    ? { outcome: meaning, key, slot, result, ...by }
+    : { outcome: meaning, key, slot, doneSlot: done.slot, ...by };
+}

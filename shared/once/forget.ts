@@ -1,0 +1,53 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { conditionFields } from '../aws/condition.ts';
+import { conditionalWrite } from '../aws/dynamodb.ts';
+import { outcomeUnknown, writing } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
+import { isLeased } from '../leases/rules.ts';
+import { leaseHeld, leaseView } from '../leases/views.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { mayForget } from './conditions.ts';
+import type { ForgetInput } from './inputs.ts';
+import { parseOnce } from './record.ts';
+import { rowOf } from './rows.ts';
+
+export interface Forgotten {
+  key: string;
+  forgotten: true;
+  fence: number;
+  /** The slot that was forgotten. Null if the record remembered none: the call is a repeat, or no result was stored under this fence. */
+  slot: string | null;
+}
+
+const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_fence', 'done_input_hash', 'keep_until'];
+
+/**
+ * Forgets which slot is done, for an operator that saw the key under this fence (docs/protocols/once.md#forget). The next caller works for its slot again.
+ * @throws HoldfastError NotFound (no record), Conflict (another fence), LeaseHeld (a caller works), Throttled, Unavailable, OutcomeUnknown
+ */
+export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDependencies) {
+  return async ({ key, fence }: ForgetInput, call: Call): Promise<Forgotten> => {
+    const command = new UpdateItemCommand({
+      TableName: table,
+      Key: { key: text(rowOf(key)) },
+      UpdateExpression: `REMOVE #result, ${MEMORY.join(', ')}`,
+      ...conditionFields(mayForget(fence), { names: { '#result': 'result' } }),
+      ReturnValues: 'ALL_OLD',
+      ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+    });
+    const operation = writing(`table ${table}`);
+    const outcome = await conditionalWrite(dynamodb, { command, operation }, call);
+    if (outcome.won) {
+      const { done } = parseOnce(rowOf(key), outcome.item);
+      return { key, forgotten: true, fence, slot: done?.slot ?? null };
+    }
+    if (outcome.unanswered) throw outcomeUnknown(operation, undefined, { key });
+    if (!outcome.old) throw new HoldfastError('NotFound', 'no caller has begun a slot of the key', { key });
+    const record = { ...parseOnce(rowOf(key), outcome.old), key };
+    if (record.fence === fence && isLeased(record)) throw leaseHeld(record, clock.now(), clockSkewMs);
+    const detail = 'the key has another fence: read the key, and forget its slot by its present fence';
+    throw new HoldfastError('Conflict', detail, { key, actual: leaseView(key, record, clock.now()) });
+  };
+}

@@ -1,0 +1,48 @@
+import { integer, type Json, text } from '../aws/attributes.ts';
+import type { Item } from '../aws/dynamodb.ts';
+import { type GrantRequest, grantItem, newGrant } from '../leases/grant.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { OnceRecord } from './record.ts';
+
+/** What a caller of `begin` asks for. `key` is that of the record. */
+export interface OnceRequest extends Pick<GrantRequest, 'key' | 'ttlSeconds' | 'holder' | 'principal' | 'requestId'> {
+  slot: string;
+  keepSeconds: number;
+  inputHash?: string | undefined;
+  data?: Json | undefined;
+  execution?: string | undefined;
+}
+
+/** What is written when a run begins. Instants are epoch milliseconds. */
+export interface OnceGrant extends OnceRequest {
+  version: string;
+  leaseId: string;
+  fence: number;
+  acquiredAt: number;
+  /** As long as the caller asked for, or longer, so that what is remembered now is remembered for its time. */
+  keepMs: number;
+}
+
+/** The lease ids of `once` begin so, which tells heartbeat and release on which record they are. */
+const ONCE_IDS = 'o.';
+
+/** @param before what is known of the record @throws HoldfastError Unavailable if another client left a fence that none can rise above */
+export function newOnceGrant(dependencies: LeaseDependencies, request: OnceRequest, before: OnceRecord): OnceGrant {
+  const { version, leaseId, fence, acquiredAt } = newGrant(dependencies, request, before);
+  const remembered = (before.done?.keepUntil ?? 0) - acquiredAt;
+  const keepMs = Math.max(request.keepSeconds * 1000, remembered);
+  return { ...request, version, leaseId: ONCE_IDS + leaseId, fence, acquiredAt, keepMs };
+}
+
+/** The attributes of the grant as they are stored, and the key. */
+export function onceItem({ fenceRetentionSeconds }: LeaseDependencies, grant: OnceGrant): Item {
+  const staysSeconds = Math.ceil(grant.keepMs / 1000) + fenceRetentionSeconds;
+  return {
+    ...grantItem(grant),
+    lease_expiry: integer(Math.ceil(grant.acquiredAt / 1000) + staysSeconds),
+    ttl_seconds: integer(staysSeconds),
+    slot: text(grant.slot),
+    keep_ms: integer(grant.keepMs),
+    ...(grant.inputHash !== undefined && { input_hash: text(grant.inputHash) }),
+  };
+}

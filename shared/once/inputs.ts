@@ -1,0 +1,80 @@
+import * as z from 'zod/mini';
+import { callersName, cursorText, json, limit, must, name, whole } from '../fields.ts';
+import { executionArn } from '../line/executions/arn.ts';
+import { MOST_PERIOD_SECONDS, periodSeconds } from './slots.ts';
+import { leastKeepSeconds } from './terms.ts';
+
+/** The longest key, so that the key of its record has at most 1,024 bytes. */
+export const MOST_KEY_BYTES = 1010;
+
+const key = () => callersName(MOST_KEY_BYTES);
+const PERIOD = 'must be a period such as 15m, 1h or 1d, of at most 366 days';
+
+export const beginInput = () =>
+  z
+    .strictObject({
+      key: key(),
+      holder: name(256),
+      /** Names the slot. Without it and `per`, the key has a single slot. */
+      slot: z.optional(name(256)),
+      /** The length of the slots, which the service's clock counts. */
+      per: z.optional(
+        z.string(must('a string')).check(
+          z.regex(/^[1-9][0-9]{0,7}[smhd]$/, { error: PERIOD, abort: true }),
+          z.refine((per) => periodSeconds(per) !== undefined, PERIOD),
+        ),
+      ),
+      ttlSeconds: z._default(whole(2, 86_400), 60),
+      waitSeconds: z._default(whole(0, 20), 0),
+      /** Names one acquisition. A repeat gets the same grant. */
+      requestId: z.optional(name(256)),
+      /** For how long the result is kept. */
+      keepSeconds: z.optional(whole(2, 2 * MOST_PERIOD_SECONDS)),
+      /** A text that differs if the input of the work differs. */
+      inputHash: z.optional(name(128)),
+      /** Shown to every reader while the caller works. */
+      data: z.optional(json()),
+      /** The ARN of the execution that works: its end frees the slot. */
+      execution: z.optional(executionArn()),
+    })
+    .check(
+      z.check((ctx) => {
+        const { slot, per, keepSeconds } = ctx.value;
+        const fault = (field: string, message: string) =>
+          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
+        if (slot !== undefined && per !== undefined) fault('per', 'cannot be combined with slot');
+        const least = leastKeepSeconds(ctx.value);
+        if (keepSeconds !== undefined && keepSeconds < least)
+          fault('keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`);
+      }),
+    );
+export type BeginInput = z.infer<ReturnType<typeof beginInput>>;
+
+export const completeInput = () =>
+  z.strictObject({
+    key: key(),
+    leaseId: name(256),
+    /** What later callers of the slot receive. */ result: z.optional(json()),
+  });
+export type CompleteInput = Omit<z.infer<ReturnType<typeof completeInput>>, never>;
+
+export const forgetInput = () => z.strictObject({ key: key(), fence: whole(0, Number.MAX_SAFE_INTEGER) });
+export type ForgetInput = z.infer<ReturnType<typeof forgetInput>>;
+
+export const readOnceInput = () =>
+  z
+    .strictObject({
+      key: z.optional(key()),
+      prefix: z.optional(name(MOST_KEY_BYTES)),
+      limit: z.optional(limit()),
+      cursor: z.optional(cursorText()),
+    })
+    .check(
+      z.check((ctx) => {
+        const { key, ...rest } = ctx.value;
+        if (key === undefined) return;
+        for (const field of Object.keys(rest))
+          ctx.issues.push({ code: 'custom', path: [field], message: 'cannot be combined with key', input: field });
+      }),
+    );
+export type ReadOnceInput = z.infer<ReturnType<typeof readOnceInput>>;

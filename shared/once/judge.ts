@@ -1,0 +1,50 @@
+import { HoldfastError } from '../errors.ts';
+import { canBeHad, endReason, isOver, isRepeatable } from '../leases/rules.ts';
+import { leaseLost, leaseView } from '../leases/views.ts';
+import { isOwnOf } from '../line/acquisition.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { OnceRequest } from './grant.ts';
+import type { Done, OnceRecord } from './record.ts';
+import { keyOf } from './rows.ts';
+import { compareSlots } from './slots.ts';
+
+/** What a record that was read means for a request. `free`: the request may try to begin. */
+export type Verdict =
+  | { meaning: 'own' }
+  | { meaning: 'done' | 'superseded'; done: Done }
+  | { meaning: 'free' | 'held' };
+
+/** What the record remembers, if the memory is not over. */
+export const rememberedBy = (
+  { done }: OnceRecord,
+  { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
+): Done | undefined => (done && done.keepUntil >= clock.now() - clockSkewMs ? done : undefined);
+
+/**
+ * The rules of docs/protocols/once.md#begin for a record that was read. The condition of the write (`mayBegin`) has the same rules, so change both.
+ * @throws HoldfastError Conflict (the slot is done with another input), LeaseLost (the grant of this request has ended)
+ */
+export function judge(dependencies: LeaseDependencies, request: OnceRequest, record: OnceRecord): Verdict {
+  const { clock } = dependencies;
+  const key = keyOf(request.key);
+  const isOwn = isOwnOf(record, request);
+  if (isRepeatable(record, request, clock.now()) && !isOver(record)) return { meaning: 'own' };
+  const done = rememberedBy(record, dependencies);
+  const order = done ? compareSlots(done.slot, request.slot) : -1;
+  if (done && order === 0) {
+    if (hasSameInput(done, request)) return { meaning: 'done', done };
+    throw otherInput(record, key, clock.now());
+  }
+  if (done && order > 0) return { meaning: 'superseded', done };
+  if (isOwn && isOver(record)) throw leaseLost(key, endReason(record), record);
+  return { meaning: canBeHad(record, dependencies) ? 'free' : 'held' };
+}
+
+/** A caller that names its input wants a result of that input, so a result without a hash is no answer to it. */
+const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
+  inputHash === undefined || inputHash === done.inputHash;
+
+function otherInput(record: OnceRecord, key: string, now: number): HoldfastError {
+  const detail = 'the slot is done with another input: name another slot or another key';
+  return new HoldfastError('Conflict', detail, { key, field: 'inputHash', actual: leaseView(key, record, now) });
+}

@@ -1,0 +1,35 @@
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { text } from '../aws/attributes.ts';
+import type { Call } from '../aws/call.ts';
+import { conditionFields } from '../aws/condition.ts';
+import { conditionalWrite } from '../aws/dynamodb.ts';
+import { writing } from '../aws/send.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { mayBegin } from './conditions.ts';
+import { type OnceGrant, onceItem } from './grant.ts';
+
+/** What a grant may have, and the grant before it had: the attributes that the grant of a run removes if it does not set them. */
+const OF_THE_GRANT_BEFORE = [
+  ...['released_at', 'ended_by', 'broken_at', 'broken_until', 'broken_by', 'ending_at', 'principal', 'data'],
+  ...['execution', 'target', 'grace_ms', 'ended_execution', 'input_hash'],
+];
+
+/** Writes the grant, and leaves what the record remembers of the last slot that was done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+export function writeGrant(dependencies: LeaseDependencies, grant: OnceGrant, call: Call) {
+  const { dynamodb, table, clockSkewMs } = dependencies;
+  const { key, ...attributes } = onceItem(dependencies, grant);
+  const names = Object.keys(attributes);
+  const removed = OF_THE_GRANT_BEFORE.filter((name) => !names.includes(name));
+  const command = new UpdateItemCommand({
+    TableName: table,
+    Key: { key: text(grant.key) },
+    UpdateExpression: `SET ${names.map((name) => `#${name} = :new_${name}`).join(', ')} REMOVE ${removed.map((name) => `#${name}`).join(', ')}`,
+    ...conditionFields(mayBegin(grant, grant.acquiredAt - clockSkewMs), {
+      names: Object.fromEntries([...names, ...removed].map((name) => [`#${name}`, name])),
+      values: Object.fromEntries(Object.entries(attributes).map(([name, value]) => [`:new_${name}`, value])),
+    }),
+    ReturnValues: 'ALL_OLD',
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
+  });
+  return conditionalWrite(dynamodb, { command, operation: writing(`table ${table}`) }, call);
+}

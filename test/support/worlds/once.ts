@@ -1,0 +1,72 @@
+import { GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { onceBegin } from '../../../functions/once/begin.ts';
+import { onceComplete } from '../../../functions/once/complete.ts';
+import { onceForget } from '../../../functions/once/forget.ts';
+import { readOnce } from '../../../functions/once/read.ts';
+import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
+import { breakGrant } from '../../../shared/locks/break.ts';
+import { heartbeat } from '../../../shared/locks/heartbeat.ts';
+import { breakInput } from '../../../shared/locks/inputs.ts';
+import { release } from '../../../shared/locks/release.ts';
+import { beginOnce } from '../../../shared/once/begin.ts';
+import { completeOnce } from '../../../shared/once/complete.ts';
+import { forgetOnce } from '../../../shared/once/forget.ts';
+import { beginInput, completeInput, forgetInput, readOnceInput } from '../../../shared/once/inputs.ts';
+import { readOnce as readsOnce } from '../../../shared/once/read.ts';
+import { call, testClient } from '../emulators/aws.ts';
+import { documented } from '../stack/contract.ts';
+import { madeAtFirstCall } from './lazy.ts';
+import { leaseWorld } from './leases.ts';
+
+const factories = { onceBegin, onceComplete, onceForget, readOnce };
+const inputs = {
+  begin: beginInput(),
+  complete: completeInput(),
+  forget: forgetInput(),
+  read: readOnceInput(),
+  break: breakInput(),
+};
+
+/** The world of leases, and the calls of `once` over its tables: as domain calls and as handlers. */
+export async function onceWorld(overrides: Partial<LeaseDependencies> = {}) {
+  const world = await leaseWorld(overrides);
+  const { dependencies, dynamodb, table } = world;
+  const begun = documented('onceBegin', beginOnce(dependencies));
+  const completed = documented('onceComplete', completeOnce(dependencies));
+  const forgotten = documented('onceForget', forgetOnce(dependencies));
+  const read = documented('readOnce', readsOnce(dependencies));
+  const broken = documented('breakLease', breakGrant(dependencies));
+  const beaten = documented('heartbeat', heartbeat(dependencies));
+  const released = documented('release', release(dependencies));
+  return {
+    ...world,
+    /** The schemas fill in the defaults. */
+    begin: (input: object, as = call()) => begun(inputs.begin.parse({ holder: 'tester', ...input }), as),
+    complete: (input: object, as = call()) => completed(inputs.complete.parse(input), as),
+    forget: (input: object, as = call()) => forgotten(inputs.forget.parse(input), as),
+    readOnce: (input: object, as = call()) => read(inputs.read.parse(input), as),
+    breakRun: (input: object, as = call()) => broken(inputs.break.parse({ kind: 'once', ...input }), as),
+    heartbeat: (input: Parameters<typeof beaten>[0], as = call()) => beaten(input, as),
+    release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
+    /** The record of a key, as it is stored. */
+    rawRow: async (key: string) =>
+      (
+        await dynamodb.send(
+          new GetItemCommand({ TableName: table, Key: { key: { S: `holdfast:once:${key}` } }, ConsistentRead: true }),
+        )
+      ).Item,
+    handlers: { ...world.handlers, ...onceHandlers(dependencies) },
+  };
+}
+
+/** The deployed handlers, each with a client of its own. */
+export const onceHandlers = (dependencies: LeaseDependencies) => {
+  const handlerOf = <Name extends keyof typeof factories>(name: Name) =>
+    madeAtFirstCall(() => factories[name]({ ...dependencies, dynamodb: testClient() }));
+  return {
+    onceBegin: handlerOf('onceBegin'),
+    onceComplete: handlerOf('onceComplete'),
+    onceForget: handlerOf('onceForget'),
+    readOnce: handlerOf('readOnce'),
+  };
+};
