@@ -101,7 +101,9 @@ interface Times {
 export async function withinTime<Got>(
   { surroundings: by }: Holdfast,
   { key, event, context, times }: Wanted & { times: Times },
-  ask: (own: Times & Pick<LockOptions, 'maxHoldMs' | 'signal' | 'waitUntil'> & { execution: string | undefined }) => Promise<Got>,
+  ask: (
+    own: Times & Pick<LockOptions, 'maxHoldMs' | 'signal' | 'waitUntil'> & { execution: string | undefined },
+  ) => Promise<Got>,
 ): Promise<Got> {
   const left = () => context.getRemainingTimeInMillis();
   const leftMs = left();
@@ -146,7 +148,8 @@ export async function take(
   wanted: Wanted,
 ): Promise<Held> {
   const { releaseTimeoutMs, ...asked } = options;
-  const acquire: Parameters<typeof withinTime<Lease>>[2] = (own) => holdfast.acquire(wanted.key, { ...asked, ...own } as AcquireOptions);
+  const acquire: Parameters<typeof withinTime<Lease>>[2] = (own) =>
+    holdfast.acquire(wanted.key, { ...asked, ...own } as AcquireOptions);
   const lease = await withinTime(holdfast, { ...wanted, times: options }, acquire);
   const stop = stayAlive(holdfast.surroundings);
   const end = async () => {

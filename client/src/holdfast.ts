@@ -147,7 +147,10 @@ export class Holdfast {
   }
 
   /** @internal For the wrappers of handlers, which end the run themselves. */
-  async beginRun(key: string, options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined }): Promise<Begun> {
+  async beginRun(
+    key: string,
+    options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined },
+  ): Promise<Begun> {
     const { begin } = await import('./once.ts'); // most callers never load it
     return begin(this.#core, key, this.#holder, options);
   }

@@ -81,7 +81,7 @@ export class MemoryOnce {
     const { slot, inputHash, per, keepSeconds, waitSeconds, ...asked } = request;
     const { key } = this;
     const done = this.#remembered;
-    const isOwn = this.#last?.request.requestId === request.requestId && this.#last.fence !== this.#done?.fence;
+    const isOwn = this.#last?.request.requestId === request.requestId && this.#last?.fence !== this.#done?.fence;
     if (done && !isOwn && done.slot >= slot) {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };

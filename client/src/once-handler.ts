@@ -60,7 +60,9 @@ export const onceHandler =
     const { key: _, slot, inputHash, ...asked } = options;
     const wanted = { key, event, context, times: asked };
     const own = { ...asked, slot: byEvent(slot, event), inputHash: byEvent(inputHash, event) };
-    const begun = await withinTime(holdfast, wanted, (times) => holdfast.beginRun(key, { ...own, ...times } as OnceOptions));
+    const begun = await withinTime(holdfast, wanted, (times) =>
+      holdfast.beginRun(key, { ...own, ...times } as OnceOptions),
+    );
     if (begun.outcome !== 'run') return (begun.result ?? undefined) as Result | undefined;
     const stop = stayAlive(holdfast.surroundings);
     try {
@@ -71,7 +73,8 @@ export const onceHandler =
           throw error;
         });
       const isStored = await begun.complete(stores ? result : undefined, endMs(context, COMPLETE_MS));
-      if (stores && result !== undefined && !isStored) console.warn(`the result for ${key} is not stored: JSON has no form of it, or one above 4 KiB`);
+      if (stores && result !== undefined && !isStored)
+        console.warn(`the result for ${key} is not stored: JSON has no form of it, or one above 4 KiB`);
       return result;
     } finally {
       stop();

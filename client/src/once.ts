@@ -54,14 +54,14 @@ export type OnceAnswer<Result> =
     }
   | (DoneBy & { outcome: 'done'; result: Result | null })
   /** A later slot is done, so nothing works for this one any more. `by`, `at` and `fence` are those of the later slot. */
-  | (DoneBy & { outcome: 'superseded'; result?: undefined });
+  | (DoneBy & { outcome: 'superseded'; doneSlot: string; result?: undefined });
 
 /** A slot that was asked for: the answer, or a run, which must be ended by `complete` or `fail`. */
 export type Begun = Exclude<OnceAnswer<unknown>, { outcome: 'ran' }> | BegunRun;
 
 export interface BegunRun {
   outcome: 'run';
-  run: OnceRun;
+  run: Lease & OnceRun;
   /**
    * Stores the result, and ends the run.
    * @param timeoutMs how long to retry, in milliseconds
@@ -91,7 +91,8 @@ export async function begin(core: Core, key: string, holder: string, options: Op
   if (!('release' in got)) {
     const { doneBy: by, doneAt: at, fence, slot } = got;
     const done = { slot, by, at, fence };
-    return got.outcome === 'done' ? { outcome: 'done', result: got.result, ...done } : { outcome: 'superseded', ...done };
+    if (got.outcome === 'done') return { outcome: 'done', result: got.result, ...done };
+    return { outcome: 'superseded', doneSlot: got.doneSlot, ...done };
   }
   const lease = got as Lease & OnceRun;
   const complete = async (result: unknown, timeoutMs = COMPLETE_MS): Promise<boolean> => {

@@ -103,7 +103,8 @@ export class MemoryService {
     onceComplete: (request) => this.#once(request.key).complete(request),
     onceForget: (request) => this.#once(request.key).forget(request),
     readOnce: ({ key }) => {
-      if (key === undefined) throw new HoldfastError({ code: 'Refused', detail: 'the service in memory lists no keys of once' });
+      if (key === undefined)
+        throw new HoldfastError({ code: 'Refused', detail: 'the service in memory lists no keys of once' });
       return this.#once(key).view();
     },
   };
