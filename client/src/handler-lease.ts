@@ -1,4 +1,4 @@
-import type { AcquireOptions, LockOptions, PermitOptions } from './acquire.ts';
+import type { LockOptions, PermitOptions } from './acquire.ts';
 import {
   type ErrorFields,
   type Holdfast,
@@ -59,7 +59,7 @@ const CUT_MS = 1000;
 const GIVE_UP_MS = 1500;
 
 /** The time that is reserved for the response of the handler, in milliseconds. */
-const ANSWER_MS = 200;
+export const ANSWER_MS = 200;
 
 /** How long a release may take if there is time, in milliseconds. */
 const RELEASE_MS = 5000;
@@ -71,53 +71,64 @@ export const byEvent = (value: ByEvent<never> | undefined, event: unknown): stri
   typeof value === 'function' ? value(event as never) : value;
 
 /** A lease that is held for an invocation. */
-export interface Held {
-  lease: Lease;
+export interface Held<Taken = Lease> {
+  lease: Taken;
   /** Releases the lease within the remaining time. Never rejects. */
   end(): Promise<void>;
   /** Stops the timer that keeps the process alive, which `end` does too. */
   stop(): void;
 }
 
-export interface Wanted {
+interface Wanted {
   key: string;
   event: unknown;
   context: LambdaContext;
 }
 
-/** The options by which a wrapper asks, which `withinTime` computes from the invocation. */
-interface Times {
+/** The options that `take` completes or replaces. */
+interface Asking {
+  holdfast: Holdfast;
+  key: unknown;
   waitMs?: number | undefined;
   timeoutMs?: number | undefined;
   ttlSeconds?: number | undefined;
+  releaseTimeoutMs?: number | undefined;
   execution?: ByEvent<never> | undefined;
 }
 
+/** What can be released. */
+interface Releasable {
+  release(timeoutMs: number): Promise<unknown>;
+}
+
 /**
- * Asks for a lease or a run within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
- * @param ask receives the options that replace those of `times`
- * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; what `ask` throws
+ * Acquires a lease within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
+ * @param method `beginRun` begins the run of a slot in place of a lease
+ * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; all errors of `acquire`
  */
-export async function withinTime<Got>(
-  { surroundings: by }: Holdfast,
-  { key, event, context, times }: Wanted & { times: Times },
-  ask: (
-    own: Times & Pick<LockOptions, 'maxHoldMs' | 'signal' | 'waitUntil'> & { execution: string | undefined },
-  ) => Promise<Got>,
-): Promise<Got> {
+export async function take<Taken extends object = Lease>(
+  options: Asking,
+  { key, event, context }: Wanted,
+  method: 'acquire' | 'beginRun' = 'acquire',
+): Promise<Held<Taken>> {
   const left = () => context.getRemainingTimeInMillis();
   const leftMs = left();
   if (!(leftMs >= LEAST_MS)) throw tooLate(key, leftMs);
   const {
+    holdfast,
     waitMs = 0,
     timeoutMs = 30_000,
+    releaseTimeoutMs = RELEASE_MS,
     ttlSeconds = Math.max(10, Math.min(60, Math.floor(leftMs / 1000) - 1)),
     execution,
-  } = times;
+    ...asked
+  } = options;
+  const by = holdfast.surroundings;
   const rest: Promise<unknown>[] = [];
-  let asking: Promise<Got> | undefined;
+  let asking: Promise<Taken> | undefined;
   const start = (signal: AbortSignal) => {
-    asking = ask({
+    asking = holdfast[method](key, {
+      ...asked,
       ttlSeconds,
       execution: byEvent(execution, event),
       waitMs: Math.min(waitMs, leftMs / 3),
@@ -125,11 +136,17 @@ export async function withinTime<Got>(
       maxHoldMs: () => left() - CUT_MS,
       signal,
       waitUntil: (one) => rest.push(one),
-    });
+    }) as Promise<object> as Promise<Taken>;
     return asking;
   };
   try {
-    return await inTime(by, { ms: leftMs - GIVE_UP_MS }, start);
+    const lease = await inTime(by, { ms: leftMs - GIVE_UP_MS }, start);
+    const stop = stayAlive(by);
+    const end = async () => {
+      await (lease as Releasable).release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
+      stop();
+    };
+    return { lease, end, stop };
   } catch (error) {
     // The process is frozen after the response, so pending work must end before.
     const over = () => Promise.allSettled([asking]).then(() => Promise.all(rest));
@@ -138,31 +155,10 @@ export async function withinTime<Got>(
   }
 }
 
-/** How long the end of a lease or a run may take, in milliseconds. @param mostMs if there is time for more */
-export const endMs = (context: LambdaContext, mostMs = RELEASE_MS): number =>
-  Math.max(ANSWER_MS, Math.min(mostMs, context.getRemainingTimeInMillis() - ANSWER_MS));
-
-/** Acquires a lease within the time of an invocation. @throws as `withinTime`; all errors of `acquire` */
-export async function take(
-  { holdfast, key: _, ...options }: HandlerLeaseOptions<never, string | undefined>,
-  wanted: Wanted,
-): Promise<Held> {
-  const { releaseTimeoutMs, ...asked } = options;
-  const acquire: Parameters<typeof withinTime<Lease>>[2] = (own) =>
-    holdfast.acquire(wanted.key, { ...asked, ...own } as AcquireOptions);
-  const lease = await withinTime(holdfast, { ...wanted, times: options }, acquire);
-  const stop = stayAlive(holdfast.surroundings);
-  const end = async () => {
-    await lease.release(endMs(wanted.context, releaseTimeoutMs));
-    stop();
-  };
-  return { lease, end, stop };
-}
-
 const tooLate = (key: string, leftMs: number): HoldfastError =>
   new HoldfastError({
     code: 'LeaseHeld',
-    detail: `too little time to acquire ${key}: ${leftMs} ms`,
+    detail: `too little time for ${key}: ${leftMs} ms`,
     ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
   });
 

@@ -1,13 +1,14 @@
 import {
+  ANSWER_MS,
   type ByEvent,
   byEvent,
-  endMs,
   type HandlerLeaseOptions,
   type LambdaContext,
   refuseDurable,
-  withinTime,
+  take,
 } from './handler-lease.ts';
-import { type Holdfast, type OnceOptions, type OnceRun, stayAlive } from './index.ts';
+import type { Holdfast, OnceOptions, OnceRun } from './index.ts';
+import type { Begun } from './once.ts';
 
 /** How `onceHandler` asks for a slot: the options of `once`, without the options that the wrapper computes from the invocation. */
 export type OnceHandlerOptions<Event, Key extends string | undefined> = Omit<
@@ -48,6 +49,8 @@ export const onceHandler =
   <Event, Key extends string | undefined = string>({
     holdfast,
     result: stores = true,
+    slot,
+    inputHash,
     ...options
   }: OnceHandlerOptions<Event, Key>) =>
   <Own extends Event, Context extends LambdaContext, Result>(
@@ -57,29 +60,29 @@ export const onceHandler =
     refuseDurable(context);
     const key = byEvent(options.key, event);
     if (key === undefined) return handler(event, context, undefined as RunOf<Key>);
-    const { key: _, slot, inputHash, ...asked } = options;
-    const wanted = { key, event, context, times: asked };
-    const own = { ...asked, slot: byEvent(slot, event), inputHash: byEvent(inputHash, event) };
-    const begun = await withinTime(holdfast, wanted, (times) =>
-      holdfast.beginRun(key, { ...own, ...times } as OnceOptions),
-    );
-    if (begun.outcome !== 'run') return (begun.result ?? undefined) as Result | undefined;
-    const stop = stayAlive(holdfast.surroundings);
+    const own = { ...options, holdfast, slot: byEvent(slot, event), inputHash: byEvent(inputHash, event) };
+    const held = await take<Begun>(own, { key, event, context }, 'beginRun');
+    const begun = held.lease;
+    if (begun.outcome !== 'run') {
+      held.stop();
+      return (begun.result ?? undefined) as Result | undefined;
+    }
     try {
-      const result = await Promise.resolve(begun.run as RunOf<Key>)
-        .then((run) => handler(event, context, run))
-        .catch(async (error: unknown) => {
-          await begun.fail(endMs(context));
-          throw error;
-        });
-      const isStored = await begun.complete(stores ? result : undefined, endMs(context, COMPLETE_MS));
+      const result = await handler(event, context, begun.run as RunOf<Key>);
+      const leftMs = context.getRemainingTimeInMillis() - ANSWER_MS;
+      const isStored = await begun.complete(
+        stores ? result : undefined,
+        Math.max(ANSWER_MS, Math.min(COMPLETE_MS, leftMs)),
+      );
       if (stores && result !== undefined && !isStored)
-        console.warn(`the result for ${key} is not stored: JSON has no form of it, or one above 4 KiB`);
+        console.warn(`the result for ${key} is not stored: ${NOT_STORED}`);
       return result;
     } finally {
-      stop();
+      await held.end();
     }
   };
 
 /** How long to try to store a result if there is time, in milliseconds. */
 const COMPLETE_MS = 30_000;
+
+const NOT_STORED = 'JSON has no form of it, or one above 4 KiB';

@@ -69,8 +69,8 @@ export interface BegunRun {
    * @throws HoldfastError LeaseLost if the run was lost; Unreachable and OutcomeUnknown if the slot may or may not be done
    */
   complete(result: unknown, timeoutMs?: number): Promise<boolean>;
-  /** Frees the slot for the next caller. Never rejects. */
-  fail(timeoutMs?: number): Promise<void>;
+  /** Frees the slot for the next caller, unless the run has ended. Never rejects. */
+  release(timeoutMs?: number): Promise<boolean>;
 }
 
 /** The most bytes of JSON that a slot keeps. */
@@ -108,7 +108,9 @@ export async function begin(core: Core, key: string, holder: string, options: Op
     if (answer?.completed) return answer.hasResult;
     throw lost ?? leaseLost(key, answer?.reason ?? 'released');
   };
-  return { outcome: 'run', run: lease, complete, fail: async (timeoutMs) => void (await lease.release(timeoutMs)) };
+  // After `complete`, this is its own release, which has thrown already.
+  const release = (timeoutMs?: number) => lease.release(timeoutMs).catch(() => false);
+  return { outcome: 'run', run: lease, complete, release };
 }
 
 /** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws */
@@ -124,7 +126,7 @@ export async function runOnce<T>(
     const result = await Promise.resolve(run)
       .then(work)
       .catch(async (error: unknown) => {
-        await begun.fail();
+        await begun.release();
         throw error;
       });
     const stored = await begun.complete(result);

@@ -3,6 +3,9 @@ import { Holdfast, type HoldfastEvent, type Transport, unreachable } from '../..
 import { ManualClock, MemoryService } from '../../client/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 
+/** The client loads it at the first slot, and the clock of a test does not wait for that. */
+await import('../../client/src/once.ts');
+
 /** What happens to a request: it never arrives, its answer is lost, or a function of the test runs before it arrives. */
 type Fault = 'refused' | 'answer lost' | (() => unknown) | undefined;
 

@@ -82,7 +82,7 @@ export async function claim(
   const lease = Object.assign(run, { all: [run] });
   const end = async (exitCode?: number) => {
     if (exitCode === 0) return (await isStored(begun, output)) ? 0 : EXIT.lost;
-    if (run.remainingMs > 0) await begun.fail();
+    if (run.remainingMs > 0) await begun.release();
     return exitCode;
   };
   return { lease, slot: run.slot, end };
