@@ -15,8 +15,8 @@ const api = await startApi(world.handlers);
 afterAll(() => api.stop());
 
 const sourceOf = (file: string) => pathToFileURL(join(import.meta.dirname, '../../client/src', file)).href;
-const TASKS = 25;
-const SECONDS = isFull ? 40 : 4;
+const TASKS = 10;
+const SECONDS = isFull ? 100 : 5;
 
 /** A process whose clock is ahead, with node-cron tasks that fire each second and print what they run for. */
 function startProcess(aheadMs: number) {
@@ -67,7 +67,7 @@ describe('nodeCronCoordinator', () => {
     await new Promise((resolve) => setTimeout(resolve, 2000));
     expect(runs().length).toBe(fires.length);
     await Promise.all(processes.map(({ stop }) => stop()));
-    expect(fires.length).toBeGreaterThanOrEqual(isFull ? 1000 : 100);
+    expect(fires.length).toBeGreaterThanOrEqual(isFull ? 1000 : 50);
   });
 
   const holdfast = new Holdfast({ endpoint: api.url, holder: 'test' });
