@@ -39,7 +39,7 @@ const CONTRACT = ['readContract', 'whoami', 'readHealth'];
 const FUNCTIONS: FunctionGroup[] = [
   { id: 'Lease', subject: 'A lease function', urgency: 'page', crashes: LEASES, throttles: [...LEASES, ...QUEUE] },
   { id: 'Queue', subject: 'A function of the queues', urgency: 'page', crashes: QUEUE },
-  { id: 'Once', subject: 'A function of once', urgency: 'page', crashes: ONCE, throttles: ONCE },
+  { id: 'Once', subject: 'A function of once', urgency: 'ticket', crashes: ONCE, throttles: ONCE },
   {
     id: 'Operator',
     subject: 'A function that operators call',

@@ -765,7 +765,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
              * @description Why the record was spared.
              * @enum {string}
@@ -782,7 +782,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description If true, also deletes records that the TTL of DynamoDB can never delete.
              * @default false
@@ -1022,12 +1022,22 @@ export interface components {
                  * Format: int64
                  * @description The number of records, by kind.
                  */
+                abandonedRun?: number;
+                /**
+                 * Format: int64
+                 * @description The number of records, by kind.
+                 */
                 commit?: number;
                 /**
                  * Format: int64
                  * @description The number of records, by kind.
                  */
                 emptyPool?: number;
+                /**
+                 * Format: int64
+                 * @description The number of records, by kind.
+                 */
+                endedRun?: number;
                 /**
                  * Format: int64
                  * @description The number of records, by kind.
@@ -1094,7 +1104,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /** @description True if the TTL of DynamoDB can never delete the row. */
             neverDeletable: boolean;
             /** @description Why the record is reported, for people. */
@@ -1109,8 +1119,10 @@ export interface components {
         ExpiredTallies: {
             abandonedLease: components["schemas"]["ExpiredTally"];
             abandonedPermit: components["schemas"]["ExpiredTally"];
+            abandonedRun: components["schemas"]["ExpiredTally"];
             commit: components["schemas"]["ExpiredTally"];
             emptyPool: components["schemas"]["ExpiredTally"];
+            endedRun: components["schemas"]["ExpiredTally"];
             firstSight: components["schemas"]["ExpiredTally"];
             nameserviceRow: components["schemas"]["ExpiredTally"];
             releasedLease: components["schemas"]["ExpiredTally"];
@@ -1897,13 +1909,6 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
-            /**
-             * Format: date-time
-             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
-             */
-            brokenAt: string | null;
-            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
-            brokenBy: string | null;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */
@@ -1924,8 +1929,6 @@ export interface components {
             fence: number | null;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
             holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
-            inGrace: boolean;
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key: string;
             /**
@@ -1938,69 +1941,8 @@ export interface components {
              * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number | null;
-            /** @description The slot of the last grant. Null if the key has no record. */
-            slot: string | null;
-            /**
-             * @description Whether a caller holds the key. `free`: the key has no record of a release.
-             * @enum {string}
-             */
-            state: "held" | "expired" | "released" | "free";
-            /**
-             * Format: double
-             * @description By how much each heartbeat extends the lease or the permit, in seconds. Null if no caller holds the key.
-             */
-            ttlSeconds: number | null;
-        };
-        /** @description A key of `once`, with the stored result. */
-        OnceKeyWithResult: {
-            /**
-             * Format: date-time
-             * @description When the lease or the permit was granted.
-             */
-            acquiredAt: string | null;
-            /**
-             * Format: date-time
-             * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
-             */
-            brokenAt: string | null;
-            /** @description The operator that broke it: an IAM ARN or the subject of a JWT, up to 256 characters. Null if the API did not authenticate the operator. */
-            brokenBy: string | null;
-            /** @description What the holder shows to every reader of the key. Null if there is none. */
-            data: unknown;
-            /** @description The last slot that was done. */
-            done: components["schemas"]["OnceLastSlot"] | null;
-            /** @description True if an operator broke the lease or the permit with `wait`, and the holder has it until its release or its expiry. */
-            ending: boolean;
-            /** @description The ARN of the execution that holds the lease or the permit, or held it when the execution ended. */
-            execution: string | null;
-            /**
-             * Format: date-time
-             * @description When the lease or the permit expires, unless a heartbeat extends it. Null if no caller holds the key.
-             */
-            expiresAt: string | null;
-            /**
-             * Format: int64
-             * @description The fencing token of the grant: a number that is higher in each grant of the key. Of the last grant.
-             */
-            fence: number | null;
-            /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. Null if the record does not say. After a release, the last holder. */
-            holder: string | null;
-            /** @description True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats. */
-            inGrace: boolean;
-            /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
-            key: string;
-            /**
-             * @description The kind of the key.
-             * @constant
-             */
-            kind: "once";
-            /**
-             * Format: int64
-             * @description How much of the lease or the permit was left when the service answered, in milliseconds.
-             */
-            remainingMs: number | null;
-            /** @description The stored result. Null if no slot is done. */
-            result: unknown;
+            /** @description The stored result, in the read of one key. Null if no slot is done. */
+            result?: unknown;
             /** @description The slot of the last grant. Null if the key has no record. */
             slot: string | null;
             /**
@@ -3695,7 +3637,7 @@ export interface operations {
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
-                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
                 /** @description The number of rows to list. Without it, 100. */
                 limit?: number;
                 /** @description The id of the report. Without it, the last complete report. */
@@ -4549,7 +4491,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OnceKeyWithResult"] | components["schemas"]["OncePage"];
+                    "application/json": components["schemas"]["OnceKey"] | components["schemas"]["OncePage"];
                 };
             };
             400: components["responses"]["InvalidRequest"];

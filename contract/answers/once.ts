@@ -3,7 +3,7 @@ import type { Json } from '../../shared/aws/attributes.ts';
 import type { AlreadyDone, Run, Superseded } from '../../shared/once/begin.ts';
 import type { Completed } from '../../shared/once/complete.ts';
 import type { Forgotten } from '../../shared/once/forget.ts';
-import type { DoneView, OncePage, OnceView, OnceWithResult } from '../../shared/once/read.ts';
+import type { DoneView, OncePage, OnceView } from '../../shared/once/read.ts';
 import { MEANING, orNull } from '../meanings.ts';
 import { always, component, count, flag, instant, json, list, nullable, oneOf, text } from '../schema.ts';
 import { grantFields, leaseFields, previous } from './leases.ts';
@@ -108,23 +108,18 @@ const done = component<DoneView>()(
   }),
 );
 
-const onceFields = () => ({
-  ...leaseFields(),
-  kind: always('once', 'The kind of the key.'),
-  slot: nullable(text('The slot of the last grant. Null if the key has no record.')),
-  done: nullable(done),
-});
+const { inGrace: _, brokenAt: __, brokenBy: ___, ...ofLease } = leaseFields();
 
-const onceKey = component<OnceView>()(
+export const onceKey = component<OnceView>()(
   'OnceKey',
   'A key of `once`: who works, or worked last, and which slot is done.',
-  z.strictObject(onceFields()),
-);
-
-export const onceWithResult = component<OnceWithResult>()(
-  'OnceKeyWithResult',
-  'A key of `once`, with the stored result.',
-  z.strictObject({ ...onceFields(), result: json<Json>('The stored result. Null if no slot is done.') }),
+  z.strictObject({
+    ...ofLease,
+    kind: always('once', 'The kind of the key.'),
+    slot: nullable(text('The slot of the last grant. Null if the key has no record.')),
+    done: nullable(done),
+    result: z.exactOptional(json<Json>('The stored result, in the read of one key. Null if no slot is done.')),
+  }),
 );
 
 export const oncePage = component<OncePage>()(

@@ -3,7 +3,7 @@ import type { beginOnce } from '../../shared/once/begin.ts';
 import type { completeOnce } from '../../shared/once/complete.ts';
 import type { forgetOnce } from '../../shared/once/forget.ts';
 import type { readOnce } from '../../shared/once/read.ts';
-import { begun, completed, forgotten, oncePage, onceWithResult } from '../answers/once.ts';
+import { begun, completed, forgotten, onceKey, oncePage } from '../answers/once.ts';
 import { examplesOf } from '../examples.ts';
 import { onceBeginRequest, onceCompleteRequest, onceForgetRequest, readOnceRequest } from '../requests/once.ts';
 import type { AnswerOf } from '../schema.ts';
@@ -70,7 +70,7 @@ export const ONCE_ROUTES = [
     description:
       'With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.',
     request: readOnceRequest,
-    success: { 200: { description: 'The key, or the page.', answer: z.union([onceWithResult, oncePage]) } },
+    success: { 200: { description: 'The key, or the page.', answer: z.union([onceKey, oncePage]) } },
     errors: [],
     examples: examplesOf('readOnce'),
   }),

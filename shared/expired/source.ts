@@ -27,7 +27,7 @@ export interface Margins {
 
 /** Why a reported record was left alone. */
 export type SpareReason =
-  /** It expired too recently: the caller asked for older records, or its fence is still kept. */
+  /** It expired too recently: the caller asked for older records, or its fence or its result is still kept. */
   | 'tooYoung'
   /** The record does not say when it expired. */
   | 'ageUnknown'

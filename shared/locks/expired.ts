@@ -1,14 +1,18 @@
 import { all, any } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import type { ExpiredRow } from '../expired/rows.ts';
 import type { ExpirySource, Found } from '../expired/source.ts';
 import { byNamespace, remover, scan } from '../expired/table.ts';
 import { isFree, isHeld, isUnmarked } from '../leases/conditions.ts';
 import { expiredLeases, findLease, LEASE_KINDS } from '../leases/expired.ts';
+import { hasMemory } from '../leases/memory.ts';
 import { isPool } from '../line/kind.ts';
+import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
+import { keyOf, rowOf } from '../once/rows.ts';
 import { endAbandoned, expiredPools, findPermits, POOL_KINDS } from '../permits/expired.ts';
 import { isStillPool } from '../permits/write.ts';
 
-const KINDS = [...LEASE_KINDS, ...POOL_KINDS] as const;
+const KINDS = [...LEASE_KINDS, ...POOL_KINDS, ...ONCE_KINDS] as const;
 type LockKind = (typeof KINDS)[number];
 
 const deleteRecord = remover<LockKind>({
@@ -16,12 +20,15 @@ const deleteRecord = remover<LockKind>({
   key: ['key'],
   // The line decides about a marked record, because a waiter may be behind it.
   deletable: (kind) =>
-    kind === 'emptyPool' ? isStillPool : all(kind === 'abandonedLease' ? isHeld : isFree, isUnmarked),
+    kind === 'emptyPool' ? isStillPool : all(kind.startsWith('abandoned') ? isHeld : isFree, isUnmarked),
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';
 
-/** Leases and pools. Records are read whole, because the entries of a pool have names of their own. */
+/** What finds the expired parts of a record. */
+const finderOf = (item: Item) => (isPool(item) ? findPermits : hasMemory(item.key?.S ?? '') ? findRun : findLease);
+
+/** Leases, pools and the records of `once`. Records are read whole, because the entries of a pool have names of their own. */
 export const LOCKS: ExpirySource<LockKind> = {
   place: ({ leasesTable }) => leasesTable,
   kinds: KINDS,
@@ -32,16 +39,20 @@ export const LOCKS: ExpirySource<LockKind> = {
     const filter = any(expiredLeases(now, margins), expiredPools(now, margins));
     const { items, ...page } = await scan(reader, { ...start, table: places.leasesTable, filter }, call);
     const found = items.map((item): Found<LockKind> & { key: string } => ({
-      key: item.key?.S ?? '',
-      ...(isPool(item) ? findPermits : findLease)(item, now, margins),
+      key: keyOf(item.key?.S ?? ''),
+      ...finderOf(item)(item, now, margins),
     }));
     return { ...page, rows: found.flatMap(({ rows }) => rows), held: byNamespace(found) };
   },
   // After a deletion the next grant's fence is the time of the grant. The record of a permit stays.
   reasonToSpare: (row, { clockSkewMs }, now) => {
+    if (isRun(row) && mayRemember(row, { clockSkewMs }, now)) return 'tooYoung';
     const { fence } = row.identity ?? {};
     const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
     return rises || isPermit(row) ? undefined : 'fenceAhead';
   },
-  remove: (stores, row, call) => (isPermit(row) ? endAbandoned(stores, row, call) : deleteRecord(stores, row, call)),
+  remove: (stores, row, call) => {
+    if (isPermit(row)) return endAbandoned(stores, row, call);
+    return deleteRecord(stores, isRun(row) ? { ...row, key: { key: rowOf(row.key.key ?? '') } } : row, call);
+  },
 };

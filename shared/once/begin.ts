@@ -164,7 +164,7 @@ function runView(
   { since, now }: { since: number; now: number },
 ): Run {
   const told = durations({ since, expiresAt: endsAt(run), now });
-  return { outcome: 'run', slot: run.slot ?? '', ...grantView({ ...run, key }, now), ...told, repeated, previous };
+  return { outcome: 'run', slot: run.slot ?? '', ...grantView({ ...run, key }, now), repeated, previous, ...told };
 }
 
 function doneView(key: string, slot: string, { done, meaning }: { done: Done; meaning: 'done' | 'superseded' }) {

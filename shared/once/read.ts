@@ -14,12 +14,14 @@ import { type Done, type OnceRecord, parseOnce } from './record.ts';
 import { keyOf, rowOf } from './rows.ts';
 
 /** What every reader may see of a key: who works or worked last, and the last slot that was done. */
-export interface OnceView extends LeaseView {
+export interface OnceView extends Omit<LeaseView, 'inGrace' | 'brokenAt' | 'brokenBy'> {
   kind: 'once';
   /** The slot of the grant. Null if the key has no record. */
   slot: string | null;
   /** Null if no slot is done, or `keepSeconds` are over. */
   done: DoneView | null;
+  /** Only in the read of one key. Null if no slot is done. */
+  result?: Json;
 }
 
 /** The last slot that was done. */
@@ -30,11 +32,6 @@ export interface DoneView {
   at: string;
   fence: number | null;
   keptUntil: string;
-}
-
-/** The read of one key has the result too. Null if no slot is done. */
-export interface OnceWithResult extends OnceView {
-  result: Json;
 }
 
 export interface OncePage {
@@ -49,10 +46,10 @@ const ROWS_READ_PER_PAGE = 1000;
 /** Reads one key, or lists the keys of `once`. @throws HoldfastError InvalidRequest (cursor), Throttled, Unavailable */
 export const readOnce =
   (dependencies: LeaseDependencies) =>
-  ({ key, ...query }: ReadOnceInput, call: Call): Promise<OnceWithResult | OncePage> =>
+  ({ key, ...query }: ReadOnceInput, call: Call): Promise<OnceView | OncePage> =>
     key === undefined ? readPage(dependencies, query, call) : readKey(dependencies, key, call);
 
-async function readKey(dependencies: LeaseDependencies, key: string, call: Call): Promise<OnceWithResult> {
+async function readKey(dependencies: LeaseDependencies, key: string, call: Call): Promise<OnceView> {
   const { dynamodb, table } = dependencies;
   const command = new GetItemCommand({ TableName: table, Key: { key: text(rowOf(key)) }, ConsistentRead: true });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
@@ -94,7 +91,8 @@ function viewOf(dependencies: LeaseDependencies, record: OnceRecord): OnceView {
   const { slot = null } = record;
   const done = rememberedBy(record, dependencies);
   const lease = leaseView(keyOf(record.key), record.fence === undefined ? undefined : record, dependencies.clock.now());
-  return { ...lease, kind: 'once', slot, done: done ? doneView(done) : null };
+  const { inGrace: _, brokenAt: __, brokenBy: ___, ...shown } = lease;
+  return { ...shown, kind: 'once', slot, done: done ? doneView(done) : null };
 }
 
 const doneView = ({ slot, holder, at, fence, keepUntil }: Done): DoneView => ({

@@ -11,7 +11,7 @@ import { type OnceGrant, onceItem } from './grant.ts';
 /** What a grant may have, and the grant before it had: the attributes that the grant of a run removes if it does not set them. */
 const OF_THE_GRANT_BEFORE = [
   ...['released_at', 'ended_by', 'broken_at', 'broken_until', 'broken_by', 'ending_at', 'principal', 'data'],
-  ...['execution', 'target', 'grace_ms', 'ended_execution', 'input_hash'],
+  ...['grace_ms', 'execution', 'target', 'ended_execution', 'input_hash'],
 ];
 
 /** Writes the grant, and leaves what the record remembers of the last slot that was done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */

@@ -41,6 +41,7 @@ describe('alarms', () => {
     ['leases', 'LeaseErrorsAlarm', (name: string) => ![...QUEUE, ...OPERATOR].includes(name)],
     ['leases', 'OperatorErrorsAlarm', (name: string) => OPERATOR.includes(name)],
     ['leases', 'QueueErrorsAlarm', (name: string) => QUEUE.includes(name)],
+    ['once', 'OnceErrorsAlarm', () => true],
     ['commits', 'CommitErrorsAlarm', () => true],
     ['nameservice', 'NameserviceErrorsAlarm', () => true],
     ['expiry', 'ExpiryErrorsAlarm', () => true],
@@ -78,6 +79,7 @@ describe('alarms', () => {
     ];
     const byFunction = {
       leases: ['LeaseThrottlesAlarm', 'OperatorThrottlesAlarm'],
+      once: ['OnceThrottlesAlarm'],
       commits: ['CommitThrottlesAlarm'],
       nameservice: ['NameserviceThrottlesAlarm'],
       expiry: ['ExpiryThrottlesAlarm'],

@@ -31,6 +31,10 @@ const TRIES: Record<string, (name: string, path: string) => Try> = {
   readLeases: (key) => ({ request: { key }, status: 200 }),
   cancelWaiter: (key) => ({ request: { key, ticket: 't' }, status: 200 }),
   withdraw: (key) => ({ request: { key, requestId: 'r', holder: 'h' }, status: 200 }),
+  onceBegin: (key) => ({ request: { key, holder: 'h' }, status: 200 }),
+  onceComplete: (key) => ({ request: { key, leaseId: 'o.l' }, status: 200 }),
+  onceForget: (key) => ({ request: { key, fence: 1 }, status: 404 }),
+  readOnce: (key) => ({ request: { key }, status: 200 }),
   commit: (_, path) => ({ request: { path, ifNoneMatch: '*', body: 'x' }, status: 201 }),
   stageUpload: () => ({ request: {}, status: 201 }),
   resetFence: (_, path) => ({
@@ -195,9 +199,11 @@ describe.each(ROUTES.map((route) => ({ route, name: route.function })))('by lamb
 
 it('nothing was written for callers that were not let in, and nothing outside of the namespace of those that were', async () => {
   const { leasesTable, nameserviceTable } = world.places;
-  const keys = (await world.expiry.itemsOf(leasesTable)).map((item) => item.key?.S ?? '');
+  const keys = (await world.expiry.itemsOf(leasesTable)).map((item) =>
+    (item.key?.S ?? '').replace(/^holdfast:once:/, ''),
+  );
   const names = (await world.expiry.itemsOf(nameserviceTable)).map((item) => item.pk?.S ?? '');
   expect(new Set([...keys, ...names].map((name) => name.split('/').at(-2)))).toEqual(new Set([undefined, NAMESPACE]));
-  // The administrator, two tokens and their namespace, and three aliases.
-  expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(6);
+  // The administrator, two tokens and their namespace, and three aliases: a lease and a run each.
+  expect(keys.filter((key) => key.includes('cell-'))).toHaveLength(12);
 });

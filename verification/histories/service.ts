@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -214,6 +215,10 @@ const FILES = {
   repairQueues: 'leases/repair',
   withdraw: 'leases/withdraw',
   executionEnded: 'leases/execution-ended',
+  onceBegin: 'once/begin',
+  onceComplete: 'once/complete',
+  onceForget: 'once/forget',
+  readOnce: 'once/read',
   commit: 'commits/commit',
   stageUpload: 'commits/stage-upload',
   readCommit: 'commits/read',
@@ -231,7 +236,10 @@ type Functions = Record<keyof typeof FILES, (...dependencies: object[]) => Lambd
 /** Loaded only now: the functions read their environment when they are imported. @param root of this version, or of a release */
 async function load(root: string): Promise<Functions> {
   const loaded = Object.entries(FILES).map(async ([name, file]) => {
-    const module = await import(/* @vite-ignore */ pathToFileURL(resolve(root, 'functions', `${file}.ts`)).href);
+    const path = resolve(root, 'functions', `${file}.ts`);
+    // A release has no functions that came after it.
+    const source = existsSync(path) ? path : resolve('functions', `${file}.ts`);
+    const module = await import(/* @vite-ignore */ pathToFileURL(source).href);
     return [name, module[name]] as const;
   });
   return Object.fromEntries(await Promise.all(loaded)) as Functions;
@@ -301,6 +309,10 @@ function handlers(
     withdraw: functions.withdraw(ofLeases),
     repairQueues: functions.repairQueues(ofLeases),
     executionEnded: functions.executionEnded(ofLeases),
+    onceBegin: functions.onceBegin(ofLeases),
+    onceComplete: functions.onceComplete(ofLeases),
+    onceForget: functions.onceForget(ofLeases),
+    readOnce: functions.readOnce(ofLeases),
     report: functions.report(ofReports, ofLeases),
     readExpired: functions.readExpired(ofReports),
     clean: functions.clean(ofReports),

@@ -6,6 +6,7 @@ import { expiry } from './capabilities/expiry.ts';
 import { kinds } from './capabilities/kinds.ts';
 import { leases } from './capabilities/leases.ts';
 import { nameservice } from './capabilities/nameservice.ts';
+import { once } from './capabilities/once.ts';
 import { patience } from './capabilities/patience.ts';
 import { pools } from './capabilities/pools.ts';
 import { queue } from './capabilities/queue.ts';
@@ -18,7 +19,7 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, kinds, expiry, patience];
+const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, kinds, expiry, patience, once];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
 

@@ -1,22 +1,24 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { HELP, type Model, play } from './engine/command.ts';
+import { HELP, play } from './engine/command.ts';
 
-const MODELS: Record<string, () => Promise<Model>> = {
-  keys: async () => (await import('./keys/model.ts')).KEYS,
-  leases: async () => (await import('./leases/model.ts')).LEASES,
-  permits: async () => (await import('./permits/model.ts')).PERMITS,
+/** What plays each model, by the options of the command line. @returns whether all of it holds */
+const MODELS: Record<string, (args: string[]) => Promise<boolean>> = {
+  keys: async (args) => play((await import('./keys/model.ts')).KEYS, args),
+  leases: async (args) => play((await import('./leases/model.ts')).LEASES, args),
+  permits: async (args) => play((await import('./permits/model.ts')).PERMITS, args),
+  once: async (args) => (await import('./once/model.ts')).playOnce(args),
 };
 
 const [name = '', ...args] = process.argv.slice(2);
-const load = MODELS[name];
+const played = MODELS[name];
 if ([name, ...args].some((arg) => arg === '--help' || arg === '-h')) console.log(HELP);
-else if (load) process.exitCode = play(await load(), args) ? 0 : 1;
+else if (played) process.exitCode = (await played(args)) ? 0 : 1;
 else {
   // Each of them keeps one core busy.
   const codes = Object.keys(MODELS).map(async (model) => {
-    const played = [import.meta.filename, model, ...process.argv.slice(2)];
-    const [code] = await once(spawn(process.execPath, played, { stdio: 'inherit' }), 'exit');
+    const command = [import.meta.filename, model, ...process.argv.slice(2)];
+    const [code] = await once(spawn(process.execPath, command, { stdio: 'inherit' }), 'exit');
     return code;
   });
   process.exitCode = (await Promise.all(codes)).every((code) => code === 0) ? 0 : 1;

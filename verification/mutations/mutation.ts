@@ -8,7 +8,7 @@ export interface ShownByHistory {
   /** In the words of the checker. */
   promise: string;
   /** The capability whose histories show it. */
-  only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'pools' | 'kinds' | 'expiry' | 'patience';
+  only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'pools' | 'kinds' | 'expiry' | 'patience' | 'once';
   /** Of the history that shows it. */
   seed: number;
 }

@@ -4,6 +4,7 @@ import { BREAKS } from './breaks.ts';
 import { EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
+import { ONCE } from './once.ts';
 import { POOLS } from './pools.ts';
 import { QUEUE_BOUNDS } from './queue-bounds.ts';
 import { QUEUE_LINE } from './queue-line.ts';
@@ -1033,6 +1034,7 @@ export const MUTATIONS: Mutation[] = [
   ...QUEUE_WAITS,
   ...POOLS,
   ...KINDS,
+  ...ONCE,
   ...ATTACKS,
   ...EXECUTIONS,
   ...BREAKS,

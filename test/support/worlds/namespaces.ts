@@ -11,6 +11,7 @@ import { commitWorld } from './commits.ts';
 import { expiryWorld, newPlaces } from './expiry.ts';
 import { queueWorld } from './line.ts';
 import { nameserviceWorld } from './nameservice.ts';
+import { onceHandlers } from './once.ts';
 
 export interface Answered {
   status: number;
@@ -39,6 +40,7 @@ export async function namespaceWorld(authorizer?: Authorizer) {
     ...commits.handlers,
     ...names.handlers,
     ...expiry.handlers(),
+    ...onceHandlers(leases.dependencies),
     readContract: readContract(),
     readHealth: readHealth(),
     whoami: whoami(SCOPES),

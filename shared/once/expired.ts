@@ -1,0 +1,37 @@
+import type { Item } from '../aws/dynamodb.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import type { Found, Margins } from '../expired/source.ts';
+import { findLease } from '../leases/expired.ts';
+import { keyOf } from './rows.ts';
+
+export const ONCE_KINDS = ['abandonedRun', 'endedRun'] as const;
+export type OnceKind = (typeof ONCE_KINDS)[number];
+
+export const isRun = <Kind extends string>(
+  row: ExpiredRow<Kind | OnceKind>,
+): row is ExpiredRow<Kind | OnceKind> & { kind: OnceKind } => ONCE_KINDS.some((kind) => kind === row.kind);
+
+/** @param item a record of `once` that the filter of expired leases (leases/expired.ts) let through */
+export function findRun(item: Item, now: number, margins: Margins): Found<OnceKind> {
+  const { rows, held } = findLease(item, now, margins);
+  const keepUntil = item.keep_until?.N === undefined ? null : { N: item.keep_until.N };
+  return {
+    held,
+    rows: rows.map(({ kind, identity, ...row }) => ({
+      ...row,
+      kind: kind === 'abandonedLease' ? 'abandonedRun' : 'endedRun',
+      key: { key: keyOf(item.key?.S ?? '') },
+      identity: identity && { ...identity, keep_until: keepUntil },
+    })),
+  };
+}
+
+/** Whether the record may still remember a slot. Without the record, the slot would run again. */
+export function mayRemember(
+  { identity }: ExpiredRow,
+  { clockSkewMs }: Pick<Margins, 'clockSkewMs'>,
+  now: number,
+): boolean {
+  const keepUntil = identity?.keep_until;
+  return keepUntil != null && !('N' in keepUntil && Number(keepUntil.N) < now - clockSkewMs);
+}

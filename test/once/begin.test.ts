@@ -1,0 +1,308 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { onceWorld } from '../support/worlds/once.ts';
+
+const world = await onceWorld();
+const { begin, complete, release, heartbeat, readOnce, clock, requests, rawRow } = world;
+const SKEW_MS = world.dependencies.clockSkewMs;
+
+/** A run of the key. The test fails if the key has none. */
+async function run(input: object) {
+  const begun = await begin(input);
+  if (begun.outcome !== 'run') throw new Error(`expected a run, got ${JSON.stringify(begun)}`);
+  return begun;
+}
+
+async function done(key: string, input: object = {}, result: unknown = { files: 7 }) {
+  const begun = await run({ key, slot: '1', ...input });
+  await complete({ key, leaseId: begun.leaseId, result });
+  return begun;
+}
+
+beforeEach(() => {
+  requests.faultsOf = {};
+  requests.sent.length = 0;
+});
+
+describe('a call that begins', () => {
+  it('receives a run with its slot, a lease id of once, a fence and the time that is left, by one write', async () => {
+    const begun = await run({ key: 'first', slot: 's', ttlSeconds: 600, holder: 'host-1', data: { step: 1 } });
+    expect(begun).toMatchObject({
+      ...{ outcome: 'run', key: 'first', slot: 's', holder: 'host-1', fence: clock.now() },
+      ...{ remainingMs: 600_000, waitedMs: 0, repeated: false, previous: null, data: { step: 1 } },
+    });
+    expect(begun.leaseId).toMatch(/^o\.[0-9a-f-]{36}$/);
+    expect(requests.sent).toEqual(['UpdateItem']);
+  });
+
+  it('receives LeaseHeld with the holder and the end of its time while another caller works', async () => {
+    await run({ key: 'held', holder: 'host-1', ttlSeconds: 10 });
+    const { code, context } = await failure(begin({ key: 'held', holder: 'host-2' }));
+    expect(code).toBe('LeaseHeld');
+    expect(context).toMatchObject({ key: 'held', holder: 'host-1', retryAfterMs: 10_000 + SKEW_MS + 1 });
+  });
+
+  it('receives the same run again if it repeats its request', async () => {
+    const first = await run({ key: 'repeated', slot: 's', requestId: 'r' });
+    clock.advance(1000);
+    expect(await begin({ key: 'repeated', slot: 's', requestId: 'r' })).toMatchObject({
+      ...{ outcome: 'run', leaseId: first.leaseId, fence: first.fence, repeated: true, remainingMs: 59_000 },
+    });
+  });
+
+  it('receives the run of its first try if only the period has changed before the repeat', async () => {
+    clock.set(Date.parse('2026-02-01T23:59:59.900Z'));
+    const first = await run({ key: 'midnight', per: '1d', requestId: 'r' });
+    clock.advance(200);
+    expect(await begin({ key: 'midnight', per: '1d', requestId: 'r' })).toMatchObject({
+      ...{ leaseId: first.leaseId, slot: '2026-02-01', repeated: true },
+    });
+  });
+
+  it('receives its run by the second try if the answer to the first was lost', async () => {
+    requests.faultsOf.UpdateItem = ['lostReply'];
+    const begun = await run({ key: 'lost', slot: 's' });
+    expect(begun).toMatchObject({ repeated: true, previous: null });
+    expect(requests.sent).toEqual(['UpdateItem', 'UpdateItem']);
+    expect(await complete({ key: 'lost', leaseId: begun.leaseId })).toMatchObject({ completed: true, repeated: false });
+  });
+
+  it('is told by OutcomeUnknown which request id to repeat if no try was answered', async () => {
+    requests.faultsOf.UpdateItem = ['lostReply', 'neverSent', 'neverSent'];
+    const { code, context } = await failure(begin({ key: 'unanswered', slot: 's' }));
+    expect(code).toBe('OutcomeUnknown');
+    const retry = context.retryWith as object;
+    expect(await begin({ key: 'unanswered', slot: 's', ...retry })).toMatchObject({ outcome: 'run', repeated: true });
+  });
+
+  it('does not receive the run of another caller that sends the same request id', async () => {
+    await run({ key: 'forged', requestId: 'r', holder: 'host-1' });
+    expect((await failure(begin({ key: 'forged', requestId: 'r', holder: 'host-2' }))).code).toBe('LeaseHeld');
+  });
+
+  it('receives LeaseLost if its own run was released, and another request begins the slot', async () => {
+    const { leaseId } = await run({ key: 'failed', slot: 's', requestId: 'r' });
+    await release({ key: 'failed', leaseId });
+    const { code, context } = await failure(begin({ key: 'failed', slot: 's', requestId: 'r' }));
+    expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
+    expect(await begin({ key: 'failed', slot: 's' })).toMatchObject({
+      ...{ outcome: 'run', previous: { holder: 'tester', ended: 'released' } },
+    });
+  });
+
+  it('takes an expired run over only after the margin of the clocks, and learns who left the work', async () => {
+    const first = await run({ key: 'dead', slot: 's', ttlSeconds: 10, holder: 'host-1' });
+    clock.advance(10_000 + SKEW_MS);
+    expect((await failure(begin({ key: 'dead', slot: 's' }))).code).toBe('LeaseHeld');
+    clock.advance(1);
+    expect(await begin({ key: 'dead', slot: 's' })).toMatchObject({
+      ...{ outcome: 'run', previous: { holder: 'host-1', fence: first.fence, ended: 'expired' } },
+    });
+  });
+
+  it('raises the fence above that on record if the clock has gone back', async () => {
+    const first = await done('set back');
+    clock.advance(-5000);
+    expect((await run({ key: 'set back', slot: '2' })).fence).toBe(first.fence + 1);
+    clock.advance(5000);
+  });
+
+  it('keeps nothing of the run before but what is done', async () => {
+    const first = await run({ key: 'clean', slot: '1', data: 'old', inputHash: 'old' });
+    await world.breakRun({ key: 'clean', fence: first.fence }, { ...callAs('operator') });
+    await run({ key: 'clean', slot: '1' });
+    const row = await rawRow('clean');
+    for (const name of ['data', 'input_hash', 'broken_at', 'broken_by', 'broken_until', 'released_at'])
+      expect(row, name).not.toHaveProperty(name);
+  });
+});
+
+describe('a slot that is done', () => {
+  it('answers every later caller with the result, the holder and the time, and runs no more', async () => {
+    const first = await done('done', { holder: 'host-1' });
+    clock.advance(1000);
+    expect(await begin({ key: 'done', slot: '1', holder: 'host-2' })).toEqual({
+      ...{ outcome: 'done', key: 'done', slot: '1', result: { files: 7 }, doneBy: 'host-1', fence: first.fence },
+      doneAt: new Date(clock.now() - 1000).toISOString(),
+    });
+  });
+
+  it('answers the request that did it with the result too', async () => {
+    await done('own', { requestId: 'r' });
+    expect(await begin({ key: 'own', slot: '1', requestId: 'r' })).toMatchObject({ outcome: 'done' });
+  });
+
+  it('supersedes every earlier slot, whose callers receive no result', async () => {
+    await done('later', { slot: '2026-02-03' });
+    const earlier = await begin({ key: 'later', slot: '2026-02-02' });
+    expect(earlier).toMatchObject({ outcome: 'superseded', slot: '2026-02-02', doneSlot: '2026-02-03' });
+    expect(earlier).not.toHaveProperty('result');
+    expect(await begin({ key: 'later', slot: '2026-02-04' })).toMatchObject({ outcome: 'run' });
+  });
+
+  it('is remembered while a later slot runs, and after that run has failed', async () => {
+    await done('kept');
+    const { leaseId } = await run({ key: 'kept', slot: '2' });
+    expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: { files: 7 } });
+    await release({ key: 'kept', leaseId });
+    expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: { files: 7 } });
+  });
+
+  it('compares slots by their bytes as DynamoDB does, not by UTF-16 units', async () => {
+    const [astral, last] = ['\u{1f600}', '\uffff'];
+    await done('bytes', { slot: astral });
+    expect(await begin({ key: 'bytes', slot: last })).toMatchObject({ outcome: 'superseded' });
+    await done('bytes too', { slot: last });
+    expect(await begin({ key: 'bytes too', slot: astral })).toMatchObject({ outcome: 'run' });
+  });
+
+  it('runs again when keepSeconds and the margin of the clocks are over', async () => {
+    await done('forgotten', { keepSeconds: 60 });
+    clock.advance(60_000 + SKEW_MS);
+    expect(await begin({ key: 'forgotten', slot: '1' })).toMatchObject({ outcome: 'done' });
+    clock.advance(1);
+    expect(await begin({ key: 'forgotten', slot: '1' })).toMatchObject({ outcome: 'run', previous: null });
+  });
+
+  it('is kept for its whole time if a later slot is kept for less', async () => {
+    await done('longer', { keepSeconds: 3600 });
+    await done('longer', { slot: '2', keepSeconds: 60 });
+    clock.advance(120_000);
+    expect(await begin({ key: 'longer', slot: '1' })).toMatchObject({ outcome: 'superseded' });
+    clock.advance(3_600_000);
+    expect(await begin({ key: 'longer', slot: '1' })).toMatchObject({ outcome: 'run' });
+  });
+
+  it('fails with Conflict for another input, and for an input that the result does not name', async () => {
+    await done('input', { inputHash: 'a' });
+    expect(await begin({ key: 'input', slot: '1', inputHash: 'a' })).toMatchObject({ outcome: 'done' });
+    expect(await begin({ key: 'input', slot: '1' })).toMatchObject({ outcome: 'done' });
+    const { code, context } = await failure(begin({ key: 'input', slot: '1', inputHash: 'b' }));
+    expect([code, context]).toMatchObject(['Conflict', { key: 'input', field: 'inputHash', actual: { key: 'input' } }]);
+    await done('no input');
+    expect((await failure(begin({ key: 'no input', slot: '1', inputHash: 'b' }))).code).toBe('Conflict');
+  });
+
+  it('compares the input with that of its own run while a later slot works on another input', async () => {
+    await done('two inputs', { inputHash: 'a' });
+    await run({ key: 'two inputs', slot: '2', inputHash: 'b' });
+    expect(await begin({ key: 'two inputs', slot: '1', inputHash: 'a' })).toMatchObject({ outcome: 'done' });
+  });
+});
+
+describe('the slot of a call', () => {
+  it.each([
+    ['1d', '2026-03-04T23:59:59.999Z', '2026-03-04'],
+    ['7d', '2026-03-04T12:00:00Z', '2026-02-26'],
+    ['1h', '2026-03-04T05:06:07Z', '2026-03-04T05:00:00Z'],
+    ['15m', '2026-03-04T05:46:07Z', '2026-03-04T05:45:00Z'],
+    ['10s', '2026-03-04T05:46:07.999Z', '2026-03-04T05:46:00Z'],
+  ])('is the period of %s that the clock of the service is in', async (per, now, slot) => {
+    clock.set(Date.parse(now));
+    expect(await begin({ key: `per ${per}`, per, ttlSeconds: 2 })).toMatchObject({ outcome: 'run', slot });
+  });
+
+  it('is the same for the whole key without slot and per, until keepSeconds are over', async () => {
+    const { leaseId, slot } = await run({ key: 'idempotent' });
+    expect(slot).toBe('-');
+    await complete({ key: 'idempotent', leaseId, result: 'once' });
+    clock.advance(86_400_000);
+    expect(await begin({ key: 'idempotent' })).toMatchObject({ outcome: 'done', result: 'once' });
+    clock.advance(SKEW_MS + 1);
+    expect(await begin({ key: 'idempotent' })).toMatchObject({ outcome: 'run' });
+  });
+
+  it('by a clock that is behind is harmless if it is done, and runs once more if it is not', async () => {
+    clock.set(Date.parse('2026-03-05T00:00:00.100Z'));
+    const today = await run({ key: 'edge', per: '1d' });
+    await complete({ key: 'edge', leaseId: today.leaseId });
+    clock.set(Date.parse('2026-03-04T23:59:59.900Z'));
+    expect(await begin({ key: 'edge', per: '1d' })).toMatchObject({ outcome: 'superseded' });
+    expect(await begin({ key: 'edge too', per: '1d' })).toMatchObject({ outcome: 'run', slot: '2026-03-04' });
+  });
+
+  it('is kept for two periods at least', async () => {
+    clock.set(Date.parse('2026-03-06T00:00:00Z'));
+    const { leaseId } = await run({ key: 'two periods', per: '7d' });
+    await complete({ key: 'two periods', leaseId });
+    const { done: last } = await readKey('two periods');
+    expect(last?.keptUntil).toBe('2026-03-20T00:00:00.000Z');
+  });
+});
+
+describe('a call that waits', () => {
+  it('receives the result as soon as it looks after the work, and writes no second time', async () => {
+    const { leaseId } = await run({ key: 'awaited', slot: '1', ttlSeconds: 60 });
+    clock.at(clock.now() + 2000, () => complete({ key: 'awaited', leaseId, result: 'ready' }));
+    requests.sent.length = 0;
+    const startedAt = clock.now();
+    expect(await begin({ key: 'awaited', slot: '1', waitSeconds: 20 })).toMatchObject({
+      ...{ outcome: 'done', result: 'ready' },
+    });
+    expect(clock.now() - startedAt).toBeLessThanOrEqual(2250);
+    expect(requests.sent.filter((name) => name === 'UpdateItem')).toHaveLength(2); // its own try, and complete
+    const looks = requests.sent.filter((name) => name === 'GetItem').length;
+    expect(looks).toBeGreaterThanOrEqual(8);
+    expect(looks).toBeLessThanOrEqual(20);
+  });
+
+  it('begins itself when the worker fails or its time is over', async () => {
+    const { leaseId } = await run({ key: 'given up', slot: '1' });
+    clock.at(clock.now() + 1000, () => release({ key: 'given up', leaseId }));
+    expect(await begin({ key: 'given up', slot: '1', waitSeconds: 20 })).toMatchObject({
+      ...{ outcome: 'run', previous: { ended: 'released' } },
+    });
+    await run({ key: 'dies', slot: '1', ttlSeconds: 2 });
+    expect(await begin({ key: 'dies', slot: '1', waitSeconds: 20 })).toMatchObject({
+      ...{ outcome: 'run', previous: { ended: 'expired' } },
+    });
+  });
+
+  it('receives that its slot is superseded, and Conflict for another input, while it waits', async () => {
+    const late = await run({ key: 'overtaken', slot: '2', inputHash: 'a' });
+    clock.at(clock.now() + 500, () => complete({ key: 'overtaken', leaseId: late.leaseId }));
+    const [earlier] = await Promise.all([begin({ key: 'overtaken', slot: '1', waitSeconds: 5 })]);
+    expect(earlier).toMatchObject({ outcome: 'superseded' });
+    const again = await run({ key: 'overtaken', slot: '3', inputHash: 'a' });
+    clock.at(clock.now() + 500, () => complete({ key: 'overtaken', leaseId: again.leaseId }));
+    expect((await failure(begin({ key: 'overtaken', slot: '3', inputHash: 'b', waitSeconds: 5 }))).code).toBe(
+      'Conflict',
+    );
+  });
+
+  it('receives LeaseHeld after waitSeconds', async () => {
+    await run({ key: 'too long', slot: '1' });
+    const startedAt = clock.now();
+    expect((await failure(begin({ key: 'too long', slot: '1', waitSeconds: 3 }))).code).toBe('LeaseHeld');
+    expect(clock.now() - startedAt).toBe(3000);
+  });
+});
+
+describe('a run and other records', () => {
+  it('has the key of a lease beside that lease, and neither knows of the other', async () => {
+    const lease = await world.acquire({ key: 'both' });
+    const begun = await run({ key: 'both' });
+    expect(await heartbeat({ key: 'both', leaseId: begun.leaseId })).toMatchObject({ leaseId: begun.leaseId });
+    expect(await heartbeat({ key: 'both', leaseId: lease.leaseId })).toMatchObject({ leaseId: lease.leaseId });
+    expect(await complete({ key: 'both', leaseId: lease.leaseId })).toMatchObject({
+      completed: false,
+      reason: 'taken',
+    });
+    expect(await complete({ key: 'both', leaseId: begun.leaseId })).toMatchObject({ completed: true });
+    expect(await world.read({ key: 'both' })).toMatchObject({ state: 'held', kind: 'lease' });
+  });
+
+  it('has a key of up to 1,010 bytes', async () => {
+    expect(await begin({ key: 'k'.repeat(1010) })).toMatchObject({ outcome: 'run' });
+    expect(() => begin({ key: 'k'.repeat(1011) })).toThrow('must be at most 1,010 bytes of UTF-8');
+  });
+});
+
+async function readKey(key: string) {
+  const view = await readOnce({ key });
+  if ('keys' in view) throw new Error('a key, not a page');
+  return view;
+}
+
+const callAs = (principal: string) => call({ principal });
