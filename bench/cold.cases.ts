@@ -108,6 +108,17 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
     ),
     payload: { key: 'unknown', requestId: 'unknown', holder: 'unknown' },
   },
+  onceBegin: { bare: updateLease, later: dynamodb('GetItemCommand'), payload: { key: unique, holder: 'bench' } },
+  onceComplete: { bare: updateLease, payload: { key: 'unknown', leaseId: 'o.unknown' } },
+  onceForget: { bare: updateLease, payload: { key: 'unknown', fence: 1 } },
+  readOnce: {
+    bare: code(
+      [dynamodb('GetItemCommand', 'ScanCommand')],
+      toDynamodb('GetItemCommand', 'LEASES_TABLE', `${KEY}, ConsistentRead: true`),
+    ),
+    payload: { key: 'unknown' },
+    method: 'GET',
+  },
   cancelWaiter: {
     bare: code(
       [dynamodb('GetItemCommand', 'DeleteItemCommand'), sfn('SendTaskFailureCommand')],

@@ -31,6 +31,7 @@ const LEASES: Route[] = [
   'GET leases',
   ...(['acquire', 'heartbeat', 'release', 'withdraw'] as const).map((verb): Route => `POST leases/${verb}`),
 ];
+const ONCE: Route[] = ['GET once', 'POST once/begin', 'POST once/complete'];
 const COMMITS: Route[] = ['GET commits', 'POST commits', 'POST uploads'];
 const NAMES: Route[] = ['GET nameservice', 'POST nameservice/publish'];
 
@@ -95,7 +96,7 @@ export class Holdfast extends Construct {
    * @param namespace without one, of the whole deployment
    */
   grantAcquire(grantee: IGrantable, namespace?: string): Grant {
-    return this.grant(grantee, LEASES, namespace);
+    return this.grant(grantee, [...LEASES, ...ONCE], namespace);
   }
 
   /** Lets a role commit objects, stage uploads and read commits. @param namespace without one, of the whole deployment */

@@ -100,7 +100,7 @@ export const CALLERS: Group = {
   },
   breakScope: {
     default: 'holdfast/leases.break',
-    description: 'auth=jwt: the scope that break and cancel need.',
+    description: 'auth=jwt: the scope that break, cancel and forget need.',
     ...SCOPE,
   },
   resetFenceScope: {

@@ -19,6 +19,10 @@ import { withdraw } from '../../functions/leases/withdraw.ts';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import { repairNames } from '../../functions/nameservice/repair.ts';
+import { onceBegin } from '../../functions/once/begin.ts';
+import { onceComplete } from '../../functions/once/complete.ts';
+import { onceForget } from '../../functions/once/forget.ts';
+import { readOnce } from '../../functions/once/read.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
@@ -162,6 +166,37 @@ const TARGETS: Target[] = [
       cursor: fc.base64String(),
       waiters: fc.constantFrom('true', 'false', '1'),
     }),
+  },
+  {
+    name: 'onceBegin',
+    method: 'POST',
+    handler: onceBegin(leases),
+    payload: nearly({
+      ...{ key: word, holder: word, slot: word, per: fc.constantFrom('1d', '15m', '0d', 'd', '9999999d') },
+      ...{ ttlSeconds: fc.constant(60), requestId: word, keepSeconds: fc.constantFrom(60, 1, 100_000), data: junk },
+      ...{ inputHash: word, execution: fc.constantFrom('arn:aws:states:us-east-1:000000000000:execution:m:e', 'arn:') },
+    }),
+  },
+  {
+    name: 'onceComplete',
+    method: 'POST',
+    handler: onceComplete(leases),
+    payload: nearly({ key: word, leaseId: word, result: junk }),
+    runs: 60,
+  },
+  {
+    name: 'onceForget',
+    method: 'POST',
+    handler: onceForget(leases),
+    payload: nearly({ key: word, fence: small }),
+    runs: 60,
+  },
+  {
+    name: 'readOnce',
+    method: 'GET',
+    handler: readOnce(leases),
+    payload: nearly({ key: word, prefix: word, limit: fc.constant('3'), cursor: fc.base64String() }),
+    runs: 60,
   },
   {
     name: 'cancelWaiter',

@@ -78,7 +78,7 @@ async function letIn(credentials: Credentials): Promise<string[]> {
 const expected = (isIn: (cell: Cell) => boolean) => CELLS.filter(isIn).map(({ method, path }) => `${method} ${path}`);
 
 const OF_WORKERS = [
-  ...['readLeases', 'acquire', 'heartbeat', 'release', 'withdraw'],
+  ...['readLeases', 'acquire', 'heartbeat', 'release', 'withdraw', 'readOnce', 'onceBegin', 'onceComplete'],
   ...['commit', 'readCommit', 'stageUpload', 'readNames', 'publish', 'whoami'],
 ];
 

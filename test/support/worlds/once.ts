@@ -13,7 +13,7 @@ import { completeOnce } from '../../../shared/once/complete.ts';
 import { forgetOnce } from '../../../shared/once/forget.ts';
 import { beginInput, completeInput, forgetInput, readOnceInput } from '../../../shared/once/inputs.ts';
 import { readOnce as readsOnce } from '../../../shared/once/read.ts';
-import { call, testClient } from '../emulators/aws.ts';
+import { call, noteCommands, testClient } from '../emulators/aws.ts';
 import { documented } from '../stack/contract.ts';
 import { madeAtFirstCall } from './lazy.ts';
 import { leaseWorld } from './leases.ts';
@@ -61,8 +61,11 @@ export async function onceWorld(overrides: Partial<LeaseDependencies> = {}) {
 
 /** The deployed handlers, each with a client of its own. */
 export const onceHandlers = (dependencies: LeaseDependencies) => {
-  const handlerOf = <Name extends keyof typeof factories>(name: Name) =>
-    madeAtFirstCall(() => factories[name]({ ...dependencies, dynamodb: testClient() }));
+  const handlerOf = <Name extends keyof typeof factories>(name: Name) => {
+    const dynamodb = testClient();
+    noteCommands(name, dynamodb);
+    return madeAtFirstCall(() => factories[name]({ ...dependencies, dynamodb }));
+  };
   return {
     onceBegin: handlerOf('onceBegin'),
     onceComplete: handlerOf('onceComplete'),
