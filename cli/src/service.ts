@@ -23,7 +23,7 @@ interface ServiceOptions {
 type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
 
 export type ReadKey = components['schemas']['LeaseWithQueue'] | components['schemas']['Pool'];
-type ReadOnce = components['schemas']['OnceKeyWithResult'];
+type ReadOnce = components['schemas']['OnceKey'];
 
 /**
  * The service as the verbs call it, with the calls and retries of the client. It does not use the client's class, because no

@@ -18,7 +18,7 @@ export interface LeaseOptions {
 }
 
 /** The run of a slot (`once.ts`): a grant of `onceBegin`, which `end` ends in place of a release. */
-export interface RunOfSlot {
+interface RunOfSlot {
   end(grant: { key: string; leaseId: string }, timeoutMs: number): Promise<boolean>;
   /** Ends a grant whose answer was lost. Never rejects. */
   takeBack(request: { key: string; holder: string; requestId: string }): Promise<void>;

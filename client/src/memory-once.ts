@@ -1,8 +1,10 @@
+import type { components } from './contract.ts';
 import { HoldfastError } from './index.ts';
 import { type AcquireRequest, MemoryKey } from './memory-key.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
+type Schemas = components['schemas'];
 type BeginRequest = RequestOf<'onceBegin'>;
 
 interface Done {
@@ -86,7 +88,8 @@ export class MemoryOnce {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };
       if (done.slot > slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
-      if (inputHash !== undefined && inputHash !== done.inputHash) throw this.#conflict();
+      if (inputHash !== undefined && inputHash !== done.inputHash)
+        throw this.#conflict('is done with another input', { field: 'inputHash' });
       return { outcome: 'done', key, slot, result: done.result, ...by };
     }
     const { limitChanged, ...grant } = this.lock.acquire(asked as AcquireRequest);
@@ -115,15 +118,17 @@ export class MemoryOnce {
   forget({ fence }: RequestOf<'onceForget'>): AnswerOf<'onceForget'> {
     const { key } = this;
     if (!this.#last) throw this.#problem('NotFound', 404, `no caller has begun a slot of ${key}`);
-    if (this.#last.fence !== fence) throw this.#conflict();
-    if (this.view().state === 'held') throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, this.view());
+    if (this.#last.fence !== fence) throw this.#conflict('has another fence');
+    const { state, holder, expiresAt, remainingMs: retryAfterMs } = this.lock.row();
+    if (state === 'held')
+      throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, { holder, fence, expiresAt, retryAfterMs });
     const slot = this.#done?.slot ?? null;
     this.#done = undefined;
     return { key, forgotten: true, fence, slot };
   }
 
-  view(): Extract<AnswerOf<'readOnce'>, { result: unknown }> {
-    const { kind, holders, used, limit, waiting, ...lease } = this.lock.row();
+  view(): Schemas['OnceKey'] {
+    const { kind, holders, used, limit, waiting, inGrace, brokenAt, brokenBy, ...lease } = this.lock.row();
     const done = this.#remembered;
     return {
       ...lease,
@@ -144,9 +149,9 @@ export class MemoryOnce {
     return { key: this.key, completed: true, repeated, slot, doneAt: instant(at), fence };
   }
 
-  #conflict(): HoldfastError {
-    const { result, done, slot, kind, ...actual } = this.view();
-    return this.#problem('Conflict', 409, `${this.key} is done with another input, or has another fence`, { actual });
+  #conflict(why: string, fields: object = {}): HoldfastError {
+    const { kind, holders, used, limit, waiting, ...actual } = this.lock.row();
+    return this.#problem('Conflict', 409, `${this.key} ${why}`, { ...fields, actual });
   }
 
   #problem(code: string, status: number, detail: string, fields: object = {}): HoldfastError {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { components } from '../../client/src/index.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
 import { until } from '../support/time/until.ts';
@@ -14,8 +15,7 @@ const run = (...args: string[]) => start(args).exited;
 const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });
 
 /** What every reader sees of a key, with the result. */
-const read = async (key: string) =>
-  (await holdfast.readOnce({ key })) as Extract<Awaited<ReturnType<typeof holdfast.readOnce>>, { result: unknown }>;
+const read = async (key: string) => (await holdfast.readOnce({ key })) as components['schemas']['OnceKey'];
 
 describe.concurrent('holdfast run --once-per exits', () => {
   it('with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
@@ -39,7 +39,9 @@ describe.concurrent('holdfast run --once-per exits', () => {
     await until(first.stdout).toBe('on\n');
     const held = await run('--slot', 'b', key, '--', 'echo', 'never');
     expect([held.code, held.stdout]).toEqual([75, '']);
-    expect(held.stderr).toMatch(new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`));
+    expect(held.stderr).toMatch(
+      new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`),
+    );
     expect(await run('--slot', 'b', '--held-exit-code', '9', '-q', key, '--', 'true')).toMatchObject({ code: 9 });
     first.child.kill('SIGTERM');
     expect(await first.exited).toMatchObject({ code: 143 });
@@ -81,7 +83,9 @@ describe.concurrent('holdfast run --once-per exits', () => {
     const key = freshKey();
     const proxy = await cuttable(api.url);
     const script = 'trap "" TERM; echo on; while :; do sleep 1; done';
-    const zombie = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script], { HOLDFAST_ENDPOINT: proxy.url });
+    const zombie = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script], {
+      HOLDFAST_ENDPOINT: proxy.url,
+    });
     await until(zombie.stdout).toBe('on\n');
     proxy.cut('hangs');
     const successor = start(['--slot', 'a', '--wait', '60', '--holder', 'next', key, '--', 'echo', 'ran']);
@@ -132,7 +136,10 @@ describe('holdfast status --kind once', () => {
     expect(held?.slice(5)).toEqual(['-', '-', '-']);
     expect(stdout).not.toContain('secret');
     const json = await call('status', 'list/', '--kind', 'once', '--json');
-    const rows = json.stdout.trim().split('\n').map((line) => JSON.parse(line));
+    const rows = json.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     expect(rows.map(({ key }) => key).sort()).toEqual(['list/done', 'list/held']);
     expect(rows.find(({ key }) => key === 'list/done')).toMatchObject({ kind: 'once', done: { by: 'the other' } });
     expect(json.stdout).not.toContain('secret');

@@ -97,11 +97,11 @@ describe('nodeCronCoordinator', () => {
   it('lets node-cron skip the fire with an error if the service does not answer', async () => {
     const unreachable = new Holdfast({ endpoint: 'http://127.0.0.1:1', holder: 'test' });
     const reasons: unknown[] = [];
-    const task = cron.schedule('* * * * * *', () => reasons.push('ran'), {
+    const task = cron.schedule('* * * * * *', () => void reasons.push('ran'), {
       ...{ name: 'cut', distributed: true, logger: { info() {}, warn() {}, debug() {}, error() {} } },
       runCoordinator: nodeCronCoordinator(unreachable, { timeoutMs: 0 }),
     });
-    task.on('execution:skipped', ({ reason }) => reasons.push(reason));
+    task.on('execution:skipped', ({ reason }) => void reasons.push(reason));
     await expect.poll(() => reasons[0]).toBe('coordinator-error');
     await task.destroy();
     expect(reasons).not.toContain('ran');

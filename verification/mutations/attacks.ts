@@ -241,7 +241,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'a handler answers while its request is withdrawn',
-    changes: [change('await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});', 'void over;')],
+    changes: [change('await inTime(by, { ms: left() - ANSWER_MS }, over).catch(() => {});', 'void over;')],
     test: { file: 'test/client/handlers.test.ts', name: 'gives up an acquire without an answer' },
   },
   {
