@@ -15,7 +15,7 @@ export function breakGrant(dependencies: LeaseDependencies) {
   });
   return async ({ kind, ...input }: BreakInput & { kind?: 'once' | undefined }, call: Call): Promise<Broken> => {
     if (kind === undefined) return run(input, call);
-    const { onRow } = await import('../once/rows.ts');
+    const { onRow } = await import('../once/row-key.ts');
     return onRow(breakLeaseByFence(dependencies))(input, call);
   };
 }

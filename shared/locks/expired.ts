@@ -8,7 +8,7 @@ import { expiredLeases, findLease, LEASE_KINDS } from '../leases/expired.ts';
 import { hasMemory } from '../leases/memory.ts';
 import { isPool } from '../line/kind.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
-import { keyOf, rowOf } from '../once/rows.ts';
+import { keyOf, rowOf } from '../once/row-key.ts';
 import { endAbandoned, expiredPools, findPermits, POOL_KINDS } from '../permits/expired.ts';
 import { isStillPool } from '../permits/write.ts';
 

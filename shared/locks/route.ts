@@ -61,7 +61,7 @@ export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
 export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: string | undefined }): boolean =>
   limit !== undefined || mode !== undefined;
 
-/** The lease ids of `once` (once/grant.ts). */
+/** The lease ids of `once` (once/once-grant.ts). */
 const hasOnceId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('o.');
 
 /** Passes a request with a lease id of `once` to that record, by the code of a lease, and all others to `run`. */
@@ -71,7 +71,7 @@ export function byLeaseId<Input extends { key: string; leaseId: string }, Answer
 ): Run<Input, Answer> {
   return async (input, call) => {
     if (!hasOnceId(input)) return run(input, call);
-    const { onRow } = await import('../once/rows.ts');
+    const { onRow } = await import('../once/row-key.ts');
     return onRow(ofLease)(input, call);
   };
 }

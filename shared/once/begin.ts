@@ -11,11 +11,11 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
 import { pollRecord } from '../line/look.ts';
 import { deadlineOf } from '../line/times.ts';
-import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './grant.ts';
 import type { BeginInput } from './inputs.ts';
-import { judge } from './judge.ts';
+import { judge } from './judge-slot.ts';
+import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './once-grant.ts';
 import { type Done, type OnceRecord, parseOnce } from './record.ts';
-import { rowOf, withKey } from './rows.ts';
+import { rowOf, withKey } from './row-key.ts';
 import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
 

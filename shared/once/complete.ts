@@ -10,7 +10,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { mayComplete } from './conditions.ts';
 import type { CompleteInput } from './inputs.ts';
 import { type Done, parseOnce } from './record.ts';
-import { rowOf } from './rows.ts';
+import { rowOf } from './row-key.ts';
 
 export type Completed =
   | { key: string; completed: true; repeated: boolean; slot: string; doneAt: string; fence: number | null }

@@ -10,7 +10,7 @@ import {
   isHeld,
   isNotEndingFor,
 } from '../leases/conditions.ts';
-import type { OnceGrant } from './grant.ts';
+import type { OnceGrant } from './once-grant.ts';
 
 /** The slot and every later one is not done, or the memory of what was done is over. @param cut now, less the margin of the clocks */
 const isNotDone = (slot: string, cut: number): Condition => ({

@@ -2,7 +2,7 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { ExpiredRow } from '../expired/rows.ts';
 import type { Found, Margins } from '../expired/source.ts';
 import { findLease } from '../leases/expired.ts';
-import { keyOf } from './rows.ts';
+import { keyOf } from './row-key.ts';
 
 export const ONCE_KINDS = ['abandonedRun', 'endedRun'] as const;
 export type OnceKind = (typeof ONCE_KINDS)[number];

@@ -11,7 +11,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { mayForget } from './conditions.ts';
 import type { ForgetInput } from './inputs.ts';
 import { parseOnce } from './record.ts';
-import { rowOf } from './rows.ts';
+import { rowOf } from './row-key.ts';
 
 export interface Forgotten {
   key: string;

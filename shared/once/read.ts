@@ -9,9 +9,9 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
 import type { ReadOnceInput } from './inputs.ts';
-import { rememberedBy } from './judge.ts';
+import { rememberedBy } from './judge-slot.ts';
 import { type Done, type OnceRecord, parseOnce } from './record.ts';
-import { keyOf, rowOf } from './rows.ts';
+import { keyOf, rowOf } from './row-key.ts';
 
 /** What every reader may see of a key: who works or worked last, and the last slot that was done. */
 export interface OnceView extends Omit<LeaseView, 'inGrace' | 'brokenAt' | 'brokenBy'> {

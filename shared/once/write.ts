@@ -6,7 +6,7 @@ import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { mayBegin } from './conditions.ts';
-import { type OnceGrant, onceItem } from './grant.ts';
+import { type OnceGrant, onceItem } from './once-grant.ts';
 
 /** What a grant may have, and the grant before it had: the attributes that the grant of a run removes if it does not set them. */
 const OF_THE_GRANT_BEFORE = [

@@ -26,6 +26,10 @@ import { withdraw } from '../../functions/leases/withdraw.ts';
 import { publish } from '../../functions/nameservice/publish.ts';
 import { readNames } from '../../functions/nameservice/read.ts';
 import { repairNames } from '../../functions/nameservice/repair.ts';
+import { onceBegin } from '../../functions/once/begin.ts';
+import { onceComplete } from '../../functions/once/complete.ts';
+import { onceForget } from '../../functions/once/forget.ts';
+import { readOnce } from '../../functions/once/read.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { httpEvent, lambdaContext, throughHttp, throughTask } from '../support/stack/adapters.ts';
 import { SHAPES } from './shapes.ts';
@@ -60,6 +64,10 @@ const FUNCTIONS: [name: string, method: 'GET' | 'POST', handler: LambdaHandler, 
   ['readLeases', 'GET', readLeases(), ['key', 'prefix', 'cursor', 'limit']],
   ['cancelWaiter', 'POST', cancelWaiter(), ['key', 'ticket']],
   ['withdraw', 'POST', withdraw(), ['key', 'requestId', 'holder']],
+  ['onceBegin', 'POST', onceBegin(), ['key', 'holder', 'slot', 'per', 'data', 'requestId', 'inputHash', 'execution']],
+  ['onceComplete', 'POST', onceComplete(), ['key', 'leaseId', 'result']],
+  ['onceForget', 'POST', onceForget(), ['key', 'fence']],
+  ['readOnce', 'GET', readOnce(), ['key', 'prefix', 'cursor', 'limit']],
   ['repairQueues', 'POST', repairQueues(), ['key']],
   ['executionEnded', 'POST', executionEnded(), ['execution', 'again']],
   ['report', 'POST', report(), []],

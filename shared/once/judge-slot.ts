@@ -3,9 +3,9 @@ import { canBeHad, endReason, isOver, isRepeatable } from '../leases/rules.ts';
 import { leaseLost, leaseView } from '../leases/views.ts';
 import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { OnceRequest } from './grant.ts';
+import type { OnceRequest } from './once-grant.ts';
 import type { Done, OnceRecord } from './record.ts';
-import { keyOf } from './rows.ts';
+import { keyOf } from './row-key.ts';
 import { compareSlots } from './slots.ts';
 
 /** What a record that was read means for a request. `free`: the request may try to begin. */

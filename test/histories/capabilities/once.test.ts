@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import {
+  DONE_ONCE,
+  NO_ZOMBIE,
+  ONE_RESULT,
+  ONE_WORKER,
+} from '../../../verification/histories/capabilities/once.model.ts';
+import { once } from '../../../verification/histories/capabilities/once.ts';
+import { AFTERWARDS } from '../../../verification/histories/capability.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
+
+const key = 'w-o0';
+
+/** A run whose lease id is its fence. */
+const run = (fence: number, at: [number, number], slot = '1') =>
+  entry('onceBegin', { key, holder: `h${fence}`, requestId: `r${fence}`, slot }, at, 'ok', {
+    ...{ outcome: 'run', key, slot, leaseId: `o.${fence}`, fence, waitedMs: 0, remainingMs: 1000, repeated: false },
+  });
+
+const completed = (fence: number, at: [number, number], slot = '1') =>
+  entry('onceComplete', { key, leaseId: `o.${fence}`, result: `of ${fence}` }, at, 'ok', {
+    ...{ key, completed: true, repeated: false, slot, fence },
+  });
+
+const told = (fence: number, at: [number, number], slot = '1') =>
+  entry('onceBegin', { key, holder: 'x', requestId: `x${at[0]}`, slot }, at, 'ok', {
+    ...{ outcome: 'done', key, slot, result: `of ${fence}`, fence },
+  });
+
+const check = (...entries: Entry[]) => promises(once.check(entries, facts));
+
+describe('the checker of once', () => {
+  it('accepts a worker that is replaced after its time, and a repeat of its successor', () => {
+    const repeat = completed(2, [1700, 1710]);
+    const entries = [run(1, [0, 10]), run(2, [1550, 1560]), completed(2, [1600, 1610]), repeat, told(2, [1800, 1810])];
+    expect(check(...entries)).toEqual([]);
+  });
+
+  it('finds two workers at once', () => {
+    expect(check(run(1, [0, 10]), run(2, [500, 510]))).toContain(ONE_WORKER);
+  });
+
+  it('finds two results of a slot, and a result that no worker stored', () => {
+    const first = [run(1, [0, 10]), completed(1, [20, 30]), told(1, [40, 50])];
+    expect(
+      check(
+        ...first,
+        entry('onceComplete', { key, leaseId: 'o.2', result: 'of 2' }, [60, 70], 'ok', {
+          completed: false,
+          reason: 'taken',
+        }),
+        told(2, [80, 90]),
+      ),
+    ).toContain(ONE_RESULT);
+    expect(check(run(1, [0, 10]), told(1, [40, 50]))).toEqual([ONE_RESULT]);
+  });
+
+  it('finds a run of a slot that is done, and of an earlier slot, unless an operator forgot the slot', () => {
+    const done = [run(1, [0, 10], '2'), completed(1, [20, 30], '2')];
+    expect(check(...done, run(2, [40, 50], '2'))).toEqual([DONE_ONCE]);
+    expect(check(...done, run(2, [40, 50], '1'))).toEqual([DONE_ONCE]);
+    expect(check(...done, run(2, [40, 50], '3'))).toEqual([]);
+    const forget = entry('onceForget', { key, fence: 1 }, [32, 38], 'ok', { key, forgotten: true });
+    expect(check(...done, forget, run(2, [40, 50], '2'))).toEqual([]);
+  });
+
+  it('finds a worker that stores over its successor, or after it has released its run', () => {
+    expect(check(run(1, [0, 10]), run(2, [1550, 1560]), completed(1, [1600, 1610]))).toContain(NO_ZOMBIE);
+    const release = entry('release', { key, leaseId: 'o.1' }, [20, 30], 'ok', { key, released: true });
+    expect(check(run(1, [0, 10]), release, completed(1, [40, 50]))).toEqual([NO_ZOMBIE]);
+  });
+
+  it('finds a key that is stuck', () => {
+    const last = {
+      ...entry('onceBegin', { key, holder: AFTERWARDS }, [9000, 9010], 'LeaseHeld', {}),
+      actor: AFTERWARDS,
+    };
+    expect(check(run(1, [0, 10]), last)).toEqual(['no key is stuck']);
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
+import { onceWorld } from '../support/worlds/once.ts';
+
+const places = await newPlaces();
+const expiry = await expiryWorld({ places });
+const { clock } = expiry;
+const { begin, complete, rawRow } = await onceWorld({ table: places.leasesTable, clock });
+
+async function run(input: object) {
+  const begun = await begin({ slot: '1', ttlSeconds: 60, ...input });
+  if (begun.outcome !== 'run') throw new Error('expected a run');
+  return begun;
+}
+
+/** Reports, and cleans up whatever the report has. */
+async function clean() {
+  const { reportId } = await expiry.report();
+  const rows = await expiry.rows();
+  const cleaned = await expiry.clean({ reportId, dryRun: false });
+  return { rows, cleaned };
+}
+
+describe('the report and the clean-up', () => {
+  it('find a run whose worker died, and delete its record if the record remembers nothing', async () => {
+    await run({ key: 'team-a/dead', holder: 'host-1' });
+    clock.advance(3_700_000);
+    const { rows } = await clean();
+    expect(rows).toMatchObject([{ kind: 'abandonedRun', key: { key: 'team-a/dead' }, holder: 'host-1' }]);
+    expect(await rawRow('team-a/dead')).toBeUndefined();
+  });
+
+  it('spare an abandoned run while its record remembers a slot, so that the slot does not run again', async () => {
+    const { leaseId } = await run({ key: 'kept', keepSeconds: 86_400 });
+    await complete({ key: 'kept', leaseId, result: 1 });
+    await run({ key: 'kept', slot: '2' });
+    clock.advance(7_200_000);
+    const { rows, cleaned } = await clean();
+    expect(rows).toMatchObject([{ kind: 'abandonedRun', key: { key: 'kept' } }]);
+    expect(JSON.stringify(cleaned)).toContain('tooYoung');
+    expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: 1 });
+  });
+
+  it('find and delete the record of a result that is no longer kept, past the retention, and not before', async () => {
+    const { leaseId } = await run({ key: 'old', keepSeconds: 60 });
+    await complete({ key: 'old', leaseId });
+    clock.advance(60_000 + 3_600_000);
+    await expiry.report();
+    expect((await expiry.rows()).filter(({ key }) => key.key === 'old')).toEqual([]);
+    clock.advance(3_600_000 + 2000);
+    const { rows } = await clean();
+    expect(rows.find(({ key }) => key.key === 'old')).toMatchObject({ kind: 'endedRun' });
+    expect(await rawRow('old')).toBeUndefined();
+  });
+
+  it('delete no record whose slot another caller has begun since the report', async () => {
+    await run({ key: 'begun since' });
+    clock.advance(7_200_000);
+    const { reportId } = await expiry.report();
+    const { leaseId } = await run({ key: 'begun since' });
+    await expiry.clean({ reportId, dryRun: false });
+    expect((await rawRow('begun since'))?.lease_id).toEqual({ S: leaseId });
+  });
+
+  it('count a run that works as a lease of its namespace', async () => {
+    await run({ key: 'team-b/works' });
+    expect((await expiry.report()).heldByNamespace).toEqual([{ namespace: 'team-b', leases: 1 }]);
+  });
+});
