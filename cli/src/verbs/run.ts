@@ -35,10 +35,10 @@ export const run: Verb = {
     'fence-env': { value: 'NAME', help: 'an additional environment variable for the fence' },
   },
   notes: `The environment of the command has HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER; with --namespace also
-HOLDFAST_NAMESPACE, with --also HOLDFAST_FENCES, the fence of each key as JSON, and with --once-per or --slot HOLDFAST_SLOT.
+HOLDFAST_NAMESPACE, with --also HOLDFAST_FENCES, the fence of each key as JSON, and with a slot HOLDFAST_SLOT.
 
-With --once-per or --slot, the exit code is 0 if the command has exited with 0, or if the slot is done already. If the command
-fails, the slot is free for another machine.
+With --once-per or --slot, the exit code is also 0 if the slot is done already. If the command fails, the slot is free
+for another machine.
 
 The exit code is that of the command (128 plus the number of a signal), or 64 misuse, 69 no answer,
 75 held by another caller, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,

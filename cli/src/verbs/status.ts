@@ -28,7 +28,7 @@ export const status: Verb = {
   options: {
     all: { help: 'all keys, released keys too' },
     state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
-    kind: { value: 'KIND', help: 'only keys of this kind; once: which slot is done, and by whom', choices: KINDS },
+    kind: { value: 'KIND', help: 'only keys of this kind; of once with the last slot, and who did it', choices: KINDS },
     holder: { value: 'NAME', help: 'only keys of this holder' },
     sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
