@@ -52,8 +52,10 @@ export class Service {
   }
 
   /** Begins the work of a slot, or gets its result. @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
-  begin(key: string, options: OnceOptions & SlotOptions): Promise<Begun> {
-    return begin(this.#core, key, this.#holder, { ...this.#limits, ...options });
+  async begin(key: string, options: OnceOptions & SlotOptions): Promise<Begun> {
+    const begun = await begin(this.#core, key, this.#holder, { ...this.#limits, ...options });
+    if (begun.outcome !== 'run') return begun;
+    return { ...begun, complete: (result) => begun.complete(result, this.#limits.timeoutMs) };
   }
 
   /** @throws HoldfastError */

@@ -95,6 +95,18 @@ describe.concurrent('holdfast run --once-per exits', () => {
     await proxy.stop();
   });
 
+  it('with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
+    const key = freshKey();
+    const proxy = await cuttable(api.url);
+    const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
+    const cut = start(args, { HOLDFAST_ENDPOINT: proxy.url });
+    await until(cut.stdout).toBe('on\n');
+    proxy.cut('refused');
+    expect(await cut.exited).toMatchObject({ code: 69, stderr: expect.stringContaining('[Unreachable]') });
+    expect(await read(key)).toMatchObject({ state: 'held', done: null });
+    await proxy.stop();
+  });
+
   it('with SIGKILL, together with its command, and the next caller does the slot when the lease ends', async () => {
     const key = freshKey();
     const script = 'echo $$; sleep 60 & wait';
