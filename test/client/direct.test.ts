@@ -131,3 +131,21 @@ describe('a client of a namespace that writes to the tables itself', () => {
     expect(await read(payload)).toEqual(expected);
   });
 });
+
+describe('once, of a client that writes to the tables itself,', () => {
+  it('runs a slot, stores its result in a namespace, and lists the key as its caller names it', async () => {
+    const transport = transportOf(world);
+    const { signal } = new AbortController();
+    const key = 'direct once';
+    const run = await transport('onceBegin', { key, holder: 'h', slot: '1' }, signal, 'team-a');
+    expect(run).toMatchObject({ outcome: 'run', key, fence: expect.any(Number) });
+    const { leaseId, fence } = run as { leaseId: string; fence: number };
+    expect(await transport('heartbeat', { key, leaseId }, signal, 'team-a')).toMatchObject({ key, fence });
+    await transport('onceComplete', { key, leaseId, result: 7 }, signal, 'team-a');
+    expect(await transport('readOnce', { prefix: 'direct' }, signal, 'team-a')).toMatchObject({
+      keys: [{ key, done: { slot: '1' } }],
+    });
+    expect(await transport('readOnce', { key: `team-a/${key}` }, signal)).toMatchObject({ result: 7 });
+    expect(await transport('onceForget', { key, fence }, signal, 'team-a')).toMatchObject({ forgotten: true });
+  });
+});
