@@ -101,7 +101,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
     const cut = start(args, { HOLDFAST_ENDPOINT: proxy.url });
     await until(cut.stdout).toBe('on\n');
-    proxy.cut('refused');
+    proxy.cut('breaks');
     expect(await cut.exited).toMatchObject({ code: 69, stderr: expect.stringContaining('[Unreachable]') });
     expect(await read(key)).toMatchObject({ state: 'held', done: null });
     await proxy.stop();
@@ -162,6 +162,23 @@ describe('holdfast status --kind once', () => {
     expect(await call('status', '--kind', 'once', '--watch')).toMatchObject({
       ...{ code: 64, stderr: expect.stringContaining('--kind once and --watch exclude each other') },
     });
+  });
+});
+
+describe('holdfast break --once', () => {
+  it('prints who works and the command that ends the run, and leaves the lease of the same key alone', async () => {
+    const key = 'break/a';
+    await using lease = await holdfast.acquire(key);
+    const run = await holdfast.onceBegin({ key, holder: 'host-1', ttlSeconds: 600 });
+    const fence = 'leaseId' in run ? run.fence : 0;
+    const { code, stderr } = await call('break', key, '--once');
+    expect(code).toBe(64);
+    expect(stderr).toContain(`${key} is held by host-1 since `);
+    expect(stderr).toContain(`to end it: holdfast break ${key} --fence ${fence} --once`);
+    expect((await call('break', key, '--once', '--now', '--fence', String(fence))).code).toBe(0);
+    expect((await read(key)).state).toBe('released');
+    expect(lease.held).toBe(true);
+    expect(await holdfast.readLease(key)).toMatchObject({ state: 'held', holder: 'the other' });
   });
 });
 
