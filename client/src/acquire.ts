@@ -67,6 +67,7 @@ const GONE = 'the grant ended before the response arrived';
 
 type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
+type Answered = Exclude<AnswerOf<'onceBegin'>, { leaseId: string }>;
 
 /**
  * Acquires a lease, and waits for the lease for up to `waitMs`.
@@ -78,22 +79,30 @@ export const acquire = (
   key: string,
   defaultHolder: string,
   options: AcquireOptions & LinkedOptions,
-): Promise<Lease> =>
+): Promise<Lease> => obtain(core, key, defaultHolder, options) as Promise<Lease>;
+
+/** `acquire`, or with `once` the run of a slot. @returns the answer of the service, if it is no grant. @throws as `acquire` */
+export const obtain = (
+  core: Core,
+  key: string,
+  defaultHolder: string,
+  options: AcquireOptions & LinkedOptions,
+): Promise<Lease | Answered> =>
   // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
-    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, waitUntil, ...asked } = options;
+    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, once, waitUntil, ...asked } = options;
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
     // V8 follows this chain for a stack trace, which so ends in the program of the caller.
     const asking = ask(core, request, options)
-      .then((lease): unknown => (signal?.aborted ? lease.release() : resolve(lease)))
+      .then((got): unknown => (signal?.aborted && 'release' in got ? got.release() : resolve(got)))
       .then(resolve as () => void, reject);
     return () => signal?.aborted && waitUntil?.(asking);
   });
 
-/** Sends requests until the lease is granted, the wait has ended, or a retry cannot help. @throws as `acquire` */
-async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease> {
+/** Sends requests until the grant or another answer is there, the wait has ended, or a retry cannot help. @throws as `acquire` */
+async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease | Answered> {
   const { by, emit } = core;
-  const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS } = options;
+  const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS, once } = options;
   const startedAt = moment(by);
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
@@ -115,18 +124,21 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     const { key, holder } = request;
     // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
     const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
-    const rest = withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
-    options.waitUntil?.(rest);
+    const rest = once
+      ? doubt && once.takeBack({ ...request, requestId })
+      : withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
+    if (rest) options.waitUntil?.(rest);
   };
   // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
   const leave = () => (inLine || options.waitUntil) && takeBack(0);
 
-  const askOnce = async (waitSeconds: number): Promise<Lease> => {
+  const askOnce = async (waitSeconds: number): Promise<Lease | Answered> => {
     const sentAt = moment(by);
     const ms = waitSeconds * 1000 + ANSWER_MS;
+    const operation = once ? 'onceBegin' : 'acquire';
     let grant: Grant;
     try {
-      grant = (await attempt(core, 'acquire', { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
+      grant = (await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
     } catch (error) {
       if (isUnknown(error)) doubt = [sentAt, ms];
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
@@ -136,6 +148,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       throw unreachable(GONE, error);
     }
     doubt = undefined;
+    if (once && !grant.leaseId) return grant as unknown as Answered;
     const lease = keep(core, grant, sentAt, options);
     if (lease.held && !signal?.aborted) {
       const { key, fence, expiresAt } = grant;

@@ -6,6 +6,7 @@ import { emitter } from './events.ts';
 import { httpTransport } from './http.ts';
 import { type LeadOptions, lead } from './lead.ts';
 import type { Lease } from './lease.ts';
+import type { Begun, OnceAnswer, OnceOptions, OnceRun, SlotOptions } from './once.ts';
 import { paged } from './pages.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
@@ -126,6 +127,47 @@ export class Holdfast {
       }
     });
   }
+
+  /**
+   * Runs some work once for a slot: of all callers, one works, and when the work has returned, all others get its result for as long as the service
+   * keeps it. If the work throws or its process ends, the next caller works. Work that has lost its run stores nothing.
+   * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
+   * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`; LeaseLost
+   * if the run was lost before its result was stored; what the work throws; the errors of every call
+   * @example
+   * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
+   */
+  async once<T>(
+    key: string,
+    options: OnceOptions & SlotOptions,
+    work: (run: OnceRun) => T | Promise<T>,
+  ): Promise<OnceAnswer<T>> {
+    return traced('once', { 'holdfast.key': key }, async () => {
+      const begun = await this.beginRun(key, { ...options, linked: options.signal });
+      return (await import('./once.ts')).runOnce(this.#core, begun, work);
+    });
+  }
+
+  /** @internal For the wrappers of handlers, which end the run themselves. */
+  async beginRun(
+    key: string,
+    options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined },
+  ): Promise<Begun> {
+    const { begin } = await import('./once.ts'); // most callers never load it
+    return begin(this.#core, key, this.#holder, options);
+  }
+
+  /** For operators: forgets which slot is done, by the fence that `readOnce` answered. The next caller then works again. */
+  forget(request: RequestOf<'onceForget'>, options?: CallOptions): Promise<AnswerOf<'onceForget'>> {
+    return this.call('onceForget', request, options);
+  }
+
+  /** Reads a key of `once` with its result, or one page of such keys. */
+  declare readonly readOnce: Bare<'readOnce'>;
+
+  /** A single begin and a single complete. `once` does both by itself. */
+  declare readonly onceBegin: Plain<'onceBegin'>;
+  declare readonly onceComplete: Plain<'onceComplete'>;
 
   /**
    * Elects a leader, until the signal aborts: waits for the lease, calls `onElected`, and waits again after a loss.

@@ -17,9 +17,17 @@ export interface LeaseOptions {
   releaseTimeoutMs?: number | undefined;
 }
 
+/** The run of a slot (`once.ts`): a grant of `onceBegin`, which `end` ends in place of a release. */
+interface RunOfSlot {
+  end(grant: { key: string; leaseId: string }, timeoutMs: number): Promise<boolean>;
+  /** Ends a grant whose answer was lost. Never rejects. */
+  takeBack(request: { key: string; holder: string; requestId: string }): Promise<void>;
+}
+
 /** For `withLease`: `linked` aborts `signal` too. */
 export interface LinkedOptions extends LeaseOptions {
   linked?: AbortSignal | undefined;
+  once?: RunOfSlot | undefined;
 }
 
 /**
@@ -68,7 +76,7 @@ export interface Lease extends AsyncDisposable {
 }
 
 type Grant = AnswerOf<'heartbeat'>;
-type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
+type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }> & { slot?: string };
 
 /** How often the clocks are read, in milliseconds: a wall clock that jumps, for example after sleep, triggers no timer. */
 const LOOK_MS = 1000;
@@ -88,8 +96,8 @@ const RESERVE_MS = 1000;
  */
 export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
   const { by, emit } = core;
-  const { key, holder, fence, leaseId, previous, limitChanged, waitedMs } = granted;
-  const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked } = options;
+  const { key, holder, fence, leaseId, previous, limitChanged, waitedMs, slot } = granted;
+  const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked, once } = options;
   const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
   const { signal } = controller;
@@ -196,7 +204,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
         underWay.then(resolve);
         return by.after(halfMs, resolve);
       });
-    return giveBack(core, { key, leaseId }, Math.max(halfMs, timeoutMs - since(by, startedAt)));
+    const leftMs = Math.max(halfMs, timeoutMs - since(by, startedAt));
+    return once ? once.end({ key, leaseId }, leftMs) : giveBack(core, { key, leaseId }, leftMs);
   };
 
   extend(granted, acquiredAt, waitedMs);
@@ -211,6 +220,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     leaseId,
     previous,
     limitChanged,
+    ...(slot !== undefined && { slot }),
     get expiresAt() {
       return grant.expiresAt;
     },

@@ -1117,7 +1117,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'an aborted wait of the client keeps what it brings',
     changes: [
       change('if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
-      change('(signal?.aborted ? lease.release() : resolve(lease))', 'resolve(lease)'),
+      change("(signal?.aborted && 'release' in got ? got.release() : resolve(got))", 'resolve(got)'),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
   },

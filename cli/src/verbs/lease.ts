@@ -35,7 +35,7 @@ export const acquire: Verb = {
       file.remove();
       waiting.end();
       if (signals.exitCode !== undefined) return signals.exitCode;
-      const { line, code } = await refusal(service, error, heldExit);
+      const { line, code } = await refusal(service, error, { held: heldExit });
       output.note(line);
       return code;
     }
