@@ -143,9 +143,22 @@ export class Holdfast {
     return traced(operation, {}, () => insist(this.#core, operation, request, options));
   }
 
-  /** Parks a task of Step Functions (`.waitForTaskToken`) in the queue of a lease; the task gets the grant as its output. */
-  park(request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & { taskToken: string }, options?: CallOptions) {
-    return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
+  /**
+   * Parks a task of Step Functions (`taskToken`) or a callback of a durable function (`callbackId`) in the line of a key. The grant follows as the
+   * output of the task, or as the result of the callback.
+   * @throws the errors of every call, and QueueFull
+   */
+  park(
+    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & ({ taskToken: string } | { callbackId: string }),
+    options?: CallOptions,
+  ) {
+    // A callback names its request, so that each run of its submitter is one request.
+    const own = 'callbackId' in request && { requestId: undefined };
+    return this.call(
+      'acquire',
+      { holder: this.#holder, ...own, ...request } as RequestOf<'acquire'>,
+      options,
+    ) as Promise<Schemas['Parked']>;
   }
 
   /** Reads a lease, or a pool with its holders: `kind` tells which. The answer has the number of waiters in line, and with `waiters` a list of them. */
