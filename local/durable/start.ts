@@ -2,7 +2,7 @@ import { basename, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Events } from '../events.ts';
 import { invoke, type LambdaHandler } from '../lambda.ts';
-import { startEndpoint } from './endpoint.ts';
+import { startApi } from './api.ts';
 import { DurableFunctions, type DurableOptions } from './service.ts';
 import { statusChange } from './status-change.ts';
 
@@ -37,7 +37,7 @@ export async function startDurableFunctions(
     statusChanged: (execution) => events.dispatch(statusChange(execution)),
     ...options,
   });
-  const { url, stop } = await startEndpoint(service, port);
+  const { url, stop } = await startApi(service, port);
   return {
     endpoint: url,
     service,

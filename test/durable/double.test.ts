@@ -1,4 +1,4 @@
-import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
+import { type DurableContext, type DurableOperationError, withDurableExecution } from '@aws/durable-execution-sdk-js';
 import {
   GetDurableExecutionCommand,
   InvokeCommand,
@@ -131,7 +131,10 @@ it('A callback that fails keeps its message and its data, and loses its type', a
           }),
         )),
     );
-    return result.catch(({ name, message, errorData }) => ({ name, message, errorData }));
+    return result.catch((error) => {
+      const { name, message, errorData } = error as DurableOperationError;
+      return { name, message, errorData };
+    });
   });
   expect(JSON.parse((await ended(arn)).Result ?? '')).toEqual({
     ...{ name: 'CallbackExternalError', message: 'held', errorData: '{"code":"LeaseHeld"}' },
@@ -141,7 +144,7 @@ it('A callback that fails keeps its message and its data, and loses its type', a
 it('A callback without an answer times out', async () => {
   const arn = await start(async (_event, ctx) => {
     const [result] = await ctx.createCallback('approval', { timeout: { seconds: 3 } });
-    return result.catch(({ errorType }) => errorType);
+    return result.catch((error) => (error as DurableOperationError).errorType);
   });
   expect(await ended(arn)).toMatchObject({ Result: '"CallbackTimeoutError"' });
 });

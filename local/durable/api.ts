@@ -7,7 +7,7 @@ import type { DurableExecution } from './execution.ts';
 import type { DurableFunctions } from './service.ts';
 
 /** The API of Lambda for durable functions over HTTP. SDKs and `aws lambda` find it by AWS_ENDPOINT_URL_LAMBDA. Signatures are not checked. */
-export const startEndpoint = (service: DurableFunctions, port: number): Promise<Listening> =>
+export const startApi = (service: DurableFunctions, port: number): Promise<Listening> =>
   listen(async (request, response) => {
     try {
       const { status = 200, headers, body } = await answer(service, request);
