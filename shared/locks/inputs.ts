@@ -3,6 +3,7 @@ import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, que
 import { LEASE_STATES } from '../leases/rules.ts';
 import { KINDS } from '../line/kind.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
+import { isInstant } from '../surroundings/clock.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
 // of every cold start, and 3 kB.
@@ -16,15 +17,23 @@ const ticket = () => name(256);
 /** No Lambda function runs for longer. */
 const MAX_GRACE_SECONDS = 900;
 /**
- * It must be of a Standard workflow. Step Functions sends no event at the end of an Express one, and does not describe it. IAM denies a question about
- * an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the label of the Map Run.
+ * It must be of a Standard workflow or of a durable function. Step Functions sends no event at the end of an Express one, and does not describe it. IAM
+ * denies a question about an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the
+ * label of the Map Run. The version of a durable function is never an alias.
  */
 const executionArn = () =>
-  name(256).check(
-    z.regex(/^arn:[\w-]+:states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}$/, NO_EXECUTION),
+  name(320).check(
+    z.regex(
+      /^arn:[\w-]+:(states:[\w-]+:\d{12}:execution:[^:\s]{1,121}:[^:\s]{1,80}|lambda:[\w-]+:\d{12}:function:[\w-]+:(\$LATEST(\.PUBLISHED)?|\d+)\/durable-execution\/[\w-]+\/[\w-]+)$/,
+      NO_EXECUTION,
+    ),
     z.refine((arn) => !/\p{Cc}/u.test(arn), NO_EXECUTION), // no part of the pattern, which every reader of the contract must be able to run
   );
-const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow';
+const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
+
+/** As Lambda makes them. */
+const callbackId = () =>
+  name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
 
 export const acquireInput = () =>
   z
@@ -49,6 +58,8 @@ export const acquireInput = () =>
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
+      /** The id of a callback of a durable function, which waits suspended and receives its grant as the result. */
+      callbackId: z.optional(callbackId()),
       parkSeconds: z.optional(whole(1, 604_800)),
       /** Asks for a permit. The caller gets one if all holders, with it, weigh at most so much. */
       limit: z.optional(whole(1, MOST_PERMITS)),
@@ -59,14 +70,15 @@ export const acquireInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { taskToken, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
+        const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
-        if (taskToken !== undefined && waitSeconds > 0) fault('waitSeconds', 'cannot be combined with taskToken');
-        if (taskToken !== undefined && !fair) fault('fair', 'cannot be combined with taskToken');
-        if (taskToken !== undefined && ticket !== undefined) fault('ticket', 'cannot be combined with taskToken');
+        const parked = callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
+        const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
+        for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
+          if (parked && isSet) fault(field, `cannot be combined with ${parked}`);
         if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
-        if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
+        if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
         for (const field of ['target', 'graceSeconds'] as const)
           if (ctx.value[field] !== undefined && ctx.value.execution === undefined) fault(field, 'needs an execution');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
@@ -124,7 +136,18 @@ export const repairInput = () =>
   });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
-const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] as const;
+/** Of Step Functions and of durable functions, of which only the former abort and only the latter stop. */
+const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED'] as const;
+
+/** An event of Step Functions has epoch milliseconds, one of Lambda ISO 8601. */
+const stopDate = () =>
+  z.union([
+    whole(0, Number.MAX_SAFE_INTEGER),
+    z.pipe(
+      z.string().check(z.refine((text) => isInstant(Date.parse(text)), 'must be an instant in ISO 8601')),
+      z.transform(Date.parse),
+    ),
+  ]);
 
 export const executionEndedInput = () =>
   z.strictObject({
@@ -133,7 +156,7 @@ export const executionEndedInput = () =>
     again: z._default(z.boolean('must be true or false'), false),
     /** How it ended, and when (epoch milliseconds), if an event says so. */
     status: z.optional(oneOf(ENDED_STATUSES)),
-    stopDate: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
+    stopDate: z.optional(stopDate()),
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 

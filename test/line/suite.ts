@@ -1,5 +1,6 @@
 import { askingAgain } from './asking-again.ts';
 import { breaks } from './breaks.ts';
+import { callbacksOfDurableFunctions } from './callbacks.ts';
 import { callers } from './callers.ts';
 import { executions } from './executions.ts';
 import { expiredRows } from './expired-rows.ts';
@@ -24,6 +25,7 @@ import type { LineWorld } from './world.ts';
 const TOPICS = [
   askingAgain,
   breaks,
+  callbacksOfDurableFunctions,
   callers,
   executions,
   expiredRows,
