@@ -57,10 +57,10 @@ export interface DurableLeases {
 }
 
 /** The service ends a wait within two minutes after `parkSeconds`. Retries of the first request need the rest. In seconds. */
-const MARGIN_SECONDS = 420;
+const MARGIN_SECONDS = 240;
 
 /** How often an unanswered request is sent again, after a suspension. */
-const RETRIES = 4;
+const RETRIES = 3;
 
 /** How long one step repeats its request, in milliseconds. */
 const STEP_MS = 10_000;

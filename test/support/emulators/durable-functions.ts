@@ -3,12 +3,9 @@ import { existsSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
-import {
-  GetDurableExecutionCommand,
-  LambdaClient,
-  StopDurableExecutionCommand,
-} from '@aws-sdk/client-lambda';
+import { GetDurableExecutionCommand, LambdaClient, StopDurableExecutionCommand } from '@aws-sdk/client-lambda';
 import { expect } from 'vitest';
 import { ACCOUNT, REGION } from '../../../infrastructure/pseudo-parameters.ts';
 import { startDurableFunctions } from '../../../local/durable/start.ts';
@@ -90,6 +87,12 @@ const RUNNER = join('.venv', 'bin', 'dex-local-runner');
 /** AWS's local runner, if this machine has it. */
 export const hasRunner = existsSync(process.env.DEX_LOCAL_RUNNER ?? RUNNER);
 
+/** Outside of a test, where `expect.poll` cannot be called. @throws Error after half a minute */
+async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
+  for (const until = Date.now() + 30_000; !(await isTrue()); await sleep(20))
+    if (Date.now() > until) throw new Error('the local runner does not answer');
+}
+
 const PREFIX = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:work:$LATEST/durable-execution/`;
 
 /**
@@ -104,10 +107,11 @@ export const startRunner: StartBackend = async (invoke, ended) => {
     return (await answer.json()) as { Status: string; EndTimestamp?: number };
   };
   const noteEnd = async (execution: string) => {
-    await expect.poll(async () => (await describe(execution)).EndTimestamp, { interval: 20 }).toBeDefined();
+    await eventually(async () => (await describe(execution)).EndTimestamp !== undefined);
     const { Status: status, EndTimestamp = 0 } = await describe(execution);
     await ended({ execution, status, endedAt: new Date(EndTimestamp * 1000).toISOString() });
   };
+  const ends: Promise<void>[] = [];
   const adapter = await listen(async (request: IncomingMessage, response: ServerResponse) => {
     const body = await text(request);
     const answer = (status: number, type: string, content: string) =>
@@ -117,7 +121,7 @@ export const startRunner: StartBackend = async (invoke, ended) => {
       const DurableExecutionArn = PREFIX + event.DurableExecutionArn;
       const output = (await invoke({ ...event, DurableExecutionArn })) as { Status: string };
       answer(200, '', JSON.stringify(output));
-      if (output.Status !== 'PENDING') await noteEnd(DurableExecutionArn);
+      if (output.Status !== 'PENDING') ends.push(noteEnd(DurableExecutionArn));
       return;
     }
     const path = String(request.url).replace(encodeURIComponent(PREFIX), '');
@@ -126,19 +130,15 @@ export const startRunner: StartBackend = async (invoke, ended) => {
     const content = await from.text();
     answer(from.status, from.ok ? '' : String((JSON.parse(content) as { Type?: string }).Type), content);
     const [, stopped] = /durable-executions\/([^/]+)\/stop$/.exec(path) ?? [];
-    if (stopped) await noteEnd(PREFIX + decodeURIComponent(stopped));
+    if (stopped) ends.push(noteEnd(PREFIX + decodeURIComponent(stopped)));
   });
   const child = startProcess(runner, adapter.url);
-  await expect
-    .poll(
-      () =>
-        send('/health').then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      { timeout: 30_000 },
-    )
-    .toBe(true);
+  await eventually(() =>
+    send('/health').then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
   return {
     endpoint: adapter.url,
     start: async (input) => {
@@ -146,6 +146,7 @@ export const startRunner: StartBackend = async (invoke, ended) => {
       return PREFIX + ((await answer.json()) as { ExecutionArn: string }).ExecutionArn;
     },
     stop: async () => {
+      await Promise.all(ends);
       child.kill('SIGKILL');
       await adapter.stop();
     },
