@@ -8,4 +8,11 @@ export const MAIN_BYTES = { index: 5400, sigv4: 800, content: 1000, several: 900
 export const MAX_BYTES = { ...MAIN_BYTES, all: 8000 };
 
 /** The most bytes after gzip that a bundler takes for the other entries, and for each wrapper of a handler, without the main entry. */
-export const MINIFIED_BYTES = { handlers: 2100, testing: 3900, leased: 1536, middyLease: 1536, leasedRecords: 1536 };
+export const MINIFIED_BYTES = {
+  handlers: 2100,
+  durable: 1300,
+  testing: 3900,
+  leased: 1536,
+  middyLease: 1536,
+  leasedRecords: 1536,
+};
