@@ -458,6 +458,11 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /**
+             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @constant
+             */
+            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
@@ -528,6 +533,8 @@ export interface components {
         };
         /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken`, parks a task of Step Functions until the task has its grant. */
         AcquireRequest: {
+            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats. After an abnormal end it stays for `graceSeconds`. Needs `execution`, and not with `ttlSeconds`. */
+            bound?: boolean;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
             /** @description The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`. */
@@ -561,7 +568,7 @@ export interface components {
             /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
             ticket?: string;
             /**
-             * @description How long the grant lasts without a heartbeat, in seconds.
+             * @description How long the grant lasts without a heartbeat, in seconds. Not with `bound`.
              * @default 60
              */
             ttlSeconds?: number;
@@ -1116,6 +1123,11 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /**
+             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @constant
+             */
+            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
@@ -1272,6 +1284,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
@@ -1402,6 +1416,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
@@ -1521,6 +1537,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
@@ -1767,6 +1785,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When the operator broke the permit. Null if `ending` is false.
