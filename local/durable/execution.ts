@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ErrorObject, Operation, OperationUpdate } from '@aws-sdk/client-lambda';
 import { invalid, LambdaError } from './errors.ts';
-import { afterDue, answered, dueAt, isOver, updated } from './operations.ts';
+import { afterDue, answered, dueAt, inMilliseconds, isOver, updated } from './operations.ts';
 
 export type Status = 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'TIMED_OUT' | 'STOPPED';
 
@@ -164,7 +164,7 @@ export class DurableExecution {
     this.#unread.clear();
     const event = {
       ...{ DurableExecutionArn: this.arn, CheckpointToken: this.#token, UpdatedOperationIds },
-      InitialExecutionState: { Operations: this.operations, NextMarker: '' },
+      InitialExecutionState: { Operations: this.operations.map(inMilliseconds), NextMarker: '' },
     };
     try {
       const output = (await this.#options.invoke(event)) as Output;

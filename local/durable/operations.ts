@@ -91,3 +91,12 @@ export const afterDue = (operation: Operation, now: Date): Operation =>
   operation.Type === 'WAIT'
     ? { ...operation, Status: 'SUCCEEDED', EndTimestamp: now }
     : { ...operation, Status: 'READY' };
+
+/** As the event of an invocation has it: timestamps are epoch milliseconds. */
+export const inMilliseconds = (operation: Operation): object =>
+  JSON.parse(
+    JSON.stringify(operation, function (this: Record<string, unknown>, field, value) {
+      const date = this[field];
+      return date instanceof Date ? date.getTime() : value;
+    }),
+  );

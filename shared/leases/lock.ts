@@ -44,8 +44,8 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   #isCounted = true;
 
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
-    const { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data } = request;
-    this.asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data };
+    const { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, bound, data } = request;
+    this.asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, bound, data };
     this.where = locationOf(dependencies, key);
     this.#dependencies = dependencies;
     this.#request = request;
@@ -118,8 +118,10 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     if (!isLeased(record)) return { won: false, record };
     const { won, record: current } =
       how === 'claim'
-        ? await claimFull(this.#dependencies, { record, ttlSeconds: this.#request.ttlSeconds }, this.#call)
-        : await (how === 'answer' ? answer : renew)(this.#dependencies, record, this.#call);
+        ? await claimFull(this.#dependencies, { record, request: this.#request }, this.#call)
+        : how === 'answer'
+          ? await answer(this.#dependencies, { record, request: this.#request }, this.#call)
+          : await renew(this.#dependencies, record, this.#call);
     return { won, record: current };
   }
 

@@ -4,7 +4,7 @@ import type { LeaseGrant, LostReason } from '../line/calls.ts';
 import { NAMELESS } from '../line/calls.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { LeaseRecord } from './record.ts';
-import { endsAt, isEnding, isLeased, type LeaseState, stateOf, takeoverAt } from './rules.ts';
+import { endsAt, isBound, isEnding, isLeased, type LeaseState, stateOf, takeoverAt } from './rules.ts';
 
 /** What every reader may see of a key. Null if a record of another client does not say. */
 export interface LeaseView {
@@ -19,6 +19,8 @@ export interface LeaseView {
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
+  /** Whether the lease lasts as long as that execution. */
+  bound: boolean;
   /** Whether that execution has ended, and the lease goes on as an ordinary lease (grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
@@ -43,6 +45,7 @@ export function grantView(record: LeaseRecord, now: number): LeaseGrant {
     acquiredAt: instant(record.acquiredAt ?? 0),
     expiresAt: instant(endsAt(record)),
     remainingMs: Math.max(0, endsAt(record) - now),
+    ...(isBound(record) && { bound: true }),
     ...(record.data !== undefined && { data: record.data }),
   };
 }
@@ -60,6 +63,7 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
     ttlSeconds: record && isLeased(record) && record.ttlMs !== undefined ? record.ttlMs / 1000 : null,
     execution: (record && isLeased(record) && (record.execution ?? record.endedExecution)) || null,
+    bound: record !== undefined && isBound(record),
     inGrace: record !== undefined && isInGrace(record),
     ending: record !== undefined && isEnding(record),
     brokenAt: brokenAtOf(record),

@@ -30,6 +30,7 @@ export interface PermitInput {
   execution?: string | undefined;
   target?: string | undefined;
   graceSeconds?: number | undefined;
+  bound?: boolean | undefined;
   limit?: number | undefined;
   weight?: number | undefined;
   mode?: Mode | undefined;
@@ -117,6 +118,7 @@ export function permitRequest(
     execution,
     target,
     graceSeconds = 0,
+    bound,
     limit = MOST_PERMITS,
     weight = 1,
   }: PermitInput & { requestId: string },
@@ -124,7 +126,7 @@ export function permitRequest(
 ): PermitRequest {
   const name = requestName({ holder, requestId, principal });
   // The schema has checked that data is JSON.
-  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000 };
+  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   return mode === 'exclusive'
     ? { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 }

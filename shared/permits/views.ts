@@ -5,7 +5,7 @@ import type { WaiterView } from '../line/listed-waiters.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
+import { byEnd, ending, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { type Asked, roomAt } from './room.ts';
 
 const modeOf = (weight: number): Mode => (weight < EXCLUSIVE_WEIGHT ? 'shared' : 'exclusive');
@@ -29,6 +29,8 @@ export interface PermitView extends HolderView {
   ttlSeconds: number;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
+  /** Whether the permit lasts as long as that execution. */
+  bound: boolean;
   /** Whether that execution has ended, and the permit goes on as an ordinary permit (grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
@@ -64,12 +66,13 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   return {
     key,
     holder,
-    leaseId: leaseIdOf({ name, id, fence }),
+    leaseId: leaseIdOf({ name, id, fence }, isBound(entry)),
     version,
     fence,
     acquiredAt: instant(acquiredAt),
     expiresAt: instant(expiresAt),
     remainingMs: Math.max(0, expiresAt - now),
+    ...(isBound(entry) && { bound: true }),
     ...(data !== undefined && { data }),
   };
 }
@@ -100,6 +103,7 @@ const permitView = (entry: PoolEntry, now: number): PermitView => ({
   remainingMs: Math.max(0, entry.expiresAt - now),
   ttlSeconds: entry.ttlMs / 1000,
   execution: entry.execution ?? entry.endedExecution ?? null,
+  bound: isBound(entry),
   inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
   ending: entry.isEnding === true,
   brokenAt: entry.endingAt !== undefined && isInstant(entry.endingAt) ? instant(entry.endingAt) : null,
@@ -141,7 +145,7 @@ const byAge = (one: PoolEntry, other: PoolEntry): number => one.fence - other.fe
 
 const EMPTY = {
   ...{ state: 'free' as const, holder: null, fence: null, acquiredAt: null, expiresAt: null, remainingMs: null },
-  ...{ ttlSeconds: null, execution: null, inGrace: false, ending: false },
+  ...{ ttlSeconds: null, execution: null, bound: false, inGrace: false, ending: false },
   ...{ brokenAt: null, brokenBy: null, data: null },
 };
 
