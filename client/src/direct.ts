@@ -38,7 +38,8 @@ export interface DirectOptions {
   clockSkewMs?: number | undefined;
   fenceRetentionSeconds?: number | undefined;
   /**
-   * Notifies tasks of Step Functions that are parked for the same keys: a release then hands the lease to the oldest one at once. Without this
+   * Notifies tasks of Step Functions that are parked for the same keys: a release then hands the lease to the oldest one at once. A callback of a
+   * durable function receives its lease within a minute, by the deployment's schedule. Without this
    * client the lease is free, and the deployment's schedule hands it to the task within a minute. Each message to a task is sent once, so make the
    * client with `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was
    * idle may be closed.
@@ -64,7 +65,7 @@ export function directTransport(options: DirectOptions): Transport {
   const calls = callsOf(dependenciesOf(options));
   return async (operation, payload, signal, ...[namespace, timeoutMs = NO_LIMIT_MS]) => {
     const call = calls[operation];
-    if (!call || 'taskToken' in payload) throw refused(operation);
+    if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
     const names = operation === 'readLeases' ? LISTED : LEASE_NAMES;
     const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();
