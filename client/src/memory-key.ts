@@ -211,6 +211,7 @@ export class MemoryKey {
       fence,
       state: fence === null ? 'free' : 'released',
       ending: false,
+      bound: false,
       inGrace: false,
     };
   }
@@ -361,6 +362,7 @@ export class MemoryKey {
       brokenAt: null,
       brokenBy: null,
       execution: null,
+      bound: false,
       inGrace: false,
     };
   }
