@@ -31,6 +31,7 @@ export function durableLeases(startBackend: StartBackend): void {
       durableFunctions: async () =>
         durableFunctions({ endpoint: functions.endpoint, region: REGION, credentials: CREDENTIALS }),
       executions: { ...ANY_EXECUTION, durableFunctions: '*' },
+      clockSkewMs: 0,
       quotas: { waitersPerKey: 2, waitersPerNamespace: 1000 },
     });
     api = await startApi(world.handlers);
@@ -81,7 +82,7 @@ export function durableLeases(startBackend: StartBackend): void {
     const { fence, ...rest } = await resultOf(arn);
     expect([rest, fence > first.fence]).toEqual([{ key }, true]);
     expect(ran).toEqual([`one ${fence}`, `two ${fence}`]);
-    expect(replays).toBeGreaterThan(2);
+    expect(replays).toBeGreaterThan(1);
     expect(await stateOf(key)).toBe('released');
   });
 
