@@ -62,4 +62,4 @@ export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: s
   limit !== undefined || mode !== undefined;
 
 /** Permits have lease ids of their own (permits/identity.ts). Those of leases are UUIDs. */
-export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('p.');
+export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => /^[bp]\./.test(leaseId);

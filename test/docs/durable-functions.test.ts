@@ -36,5 +36,5 @@ async function startStack() {
 it('The commands of docs/durable-functions.md give the answers that the page shows', { timeout: 120_000 }, async () => {
   const { api, lambda } = await startStack();
   const page = (await readFile('docs/durable-functions.md', 'utf8')).replaceAll('http://127.0.0.1:8084', lambda);
-  expect(await runExamples(page, api)).toBe(10);
+  expect(await runExamples(page, api)).toBe(11);
 });
