@@ -581,7 +581,7 @@ export interface components {
             waitSeconds?: number;
             /** @description How much of the limit the permit takes, at most `limit`. Without it, 1. Needs `limit` or `mode` `shared`. */
             weight?: number;
-        } & ((unknown | unknown | unknown) & unknown & unknown & unknown);
+        };
         /** @description The alias exists already. */
         AlreadyExists: components["schemas"]["Problem"] & {
             /** @description The alias, as `name:branch`. */

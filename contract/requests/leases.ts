@@ -89,15 +89,11 @@ export const acquireRequest = request(acquireInput(), {
       graceSeconds: ['execution'],
       ticket: ['requestId'],
     },
-    allOf: [
-      {
-        anyOf: [{ required: ['taskToken'] }, { required: ['callbackId'] }, { not: { required: ['parkSeconds'] } }],
-      },
-      ...['taskToken', 'callbackId'].map((parked) => ({
-        not: { required: [parked, 'waitSeconds'], properties: { [parked]: {}, waitSeconds: { minimum: 1 } } },
-      })),
-      { not: { required: ['taskToken', 'callbackId'] } },
-    ],
+    dependentSchemas: {
+      parkSeconds: { anyOf: [{ required: ['taskToken'] }, { required: ['callbackId'] }] },
+      taskToken: { properties: { waitSeconds: { maximum: 0 } } },
+      callbackId: { properties: { waitSeconds: { maximum: 0 } }, not: { required: ['taskToken'] } },
+    },
   },
 });
 

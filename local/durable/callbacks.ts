@@ -145,7 +145,7 @@ export const newExecutionArn = (name = 'work'): string =>
   `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${name}:$LATEST/durable-execution/${randomUUID()}/${randomUUID()}`;
 
 /** Opaque, in the characters of AWS. */
-export const newCallbackId = (): string => Buffer.from(`${randomUUID()}${randomUUID()}?`).toString('base64');
+const newCallbackId = (): string => Buffer.from(`${randomUUID()}${randomUUID()}?`).toString('base64');
 
 const refusal = (status: number, error: string, message: string): ApiAnswer => ({
   status,

@@ -116,6 +116,29 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
+    it('a call of the same request that receives the grant leaves the ticket of a callback that was not notified', async () => {
+      const { key, first, callback } = await held();
+      double.faults.push('refused');
+      await release(first);
+      const [row] = await rows(key);
+      const shared = { key, holder: 'durable', ttlSeconds: 60, requestId: row?.request_id?.S };
+      expect(await acquire(shared)).toMatchObject({ repeated: true });
+      expect(await rows(key)).toHaveLength(1);
+      timeline.advance(11_000);
+      await repair(key);
+      expect(grantOf(callback)).toMatchObject({ key });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('a withdrawal by a call of the same request leaves the ticket of a callback', async () => {
+      const { key, first, callback, ticket } = await held();
+      const [row] = await rows(key);
+      await world.withdraw({ key, holder: 'durable', requestId: row?.request_id?.S ?? '', ticket }, call());
+      expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
+      await release(first);
+      expect(grantOf(callback)).toMatchObject({ key });
+    });
+
     it('a cancelled callback fails with LeaseLost', async () => {
       const { key, callback, ticket } = await held();
       expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });

@@ -45,4 +45,14 @@ export const CALLBACKS: Mutation[] = [
     ],
     'a callback whose wait is over fails with LeaseHeld',
   ),
+  shown(
+    'a call that shares the request of a callback deletes its ticket',
+    [
+      change(
+        'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
+        'attribute_not_exists(task_token)',
+      ),
+    ],
+    'a call of the same request that receives the grant leaves the ticket',
+  ),
 ];

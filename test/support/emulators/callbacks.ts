@@ -1,13 +1,13 @@
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { type ApiAnswer, Callbacks } from '../../../local/durable/callbacks.ts';
-import { read, reply } from '../../../local/durable/endpoint.ts';
 import { listen } from '../../../local/listen.ts';
 
 /**
  * `lost`: the request takes effect, and its reply does not come back. The others refuse the request: with trouble of the service, because of
  * its rate, because of the key of the function, or with a 404 that names no error.
  */
-export type CallbackFault = 'lost' | 'refused' | 'throttled' | 'denied' | 'missing';
+type CallbackFault = 'lost' | 'refused' | 'throttled' | 'denied' | 'missing';
 
 const REFUSALS: Record<Exclude<CallbackFault, 'lost'>, ApiAnswer> = {
   refused: { status: 500, error: 'ServiceException', body: { Type: 'Service', message: 'trouble' } },
@@ -31,7 +31,8 @@ export async function startCallbackDouble(now: () => number) {
     stop: () => listening.stop(),
   };
   const handle: RequestListener = async (request, response) => {
-    const asked = await read(request);
+    const { method = '', url = '' } = request;
+    const asked = { method, url, body: await text(request) };
     const action = /\/(succeed|fail)$/.exec(asked.url)?.[1] ?? 'describe';
     double.requests.push(action);
     await double.onTheWay(action);
@@ -43,4 +44,10 @@ export async function startCallbackDouble(now: () => number) {
   const listening = await listen(handle);
   double.endpoint = listening.url;
   return double;
+}
+
+function reply(response: ServerResponse, { status, error, body }: ApiAnswer): void {
+  const type = error !== undefined && { 'x-amzn-errortype': error };
+  response.writeHead(status, { 'content-type': 'application/json', ...type });
+  response.end(JSON.stringify(body));
 }
