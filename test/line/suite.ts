@@ -1,4 +1,5 @@
 import { askingAgain } from './asking-again.ts';
+import { boundGrants } from './bound.ts';
 import { breaks } from './breaks.ts';
 import { callers } from './callers.ts';
 import { executions } from './executions.ts';
@@ -23,6 +24,7 @@ import type { LineWorld } from './world.ts';
 /** What the line promises in front of each kind of lock. */
 const TOPICS = [
   askingAgain,
+  boundGrants,
   breaks,
   callers,
   executions,
