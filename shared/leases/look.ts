@@ -2,9 +2,10 @@ import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { ASK_EVERY_MS, ifUnanswered, isDue } from '../line/executions/bound.ts';
-import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
+import { isDue, leftToNextLook } from '../line/executions/bound.ts';
+import { endDeadHolders, lookWithin, type Questions } from '../line/executions/questions.ts';
 import type { Found } from '../line/executions/state.ts';
+import { ASK_EVERY_MS } from '../line/times.ts';
 import { getWaiter } from '../line/waiters.ts';
 import { isStillHeld } from './conditions.ts';
 import { releaseHeldBy, releaseHeldByEnded } from './execution-ended.ts';
@@ -45,7 +46,7 @@ export async function look(dependencies: LeaseDependencies, record: LeaseRecord,
 
 /** As `look`, for a call that the lease keeps waiting, or that is refused: a failure of the look does not fail the call. */
 export async function lookBeside(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
-  await look(dependencies, record, call).catch(ifUnanswered);
+  await look(dependencies, record, call).catch(leftToNextLook);
 }
 
 /** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
@@ -55,7 +56,7 @@ export async function endDeadHolder(
   call: Call,
 ): Promise<number> {
   if (!isLeased(record) || record.waiters === undefined) return 0;
-  if (isBound(record)) return questions.left-- > 0 ? look(dependencies, record, call) : 0;
+  if (isBound(record)) return lookWithin(questions, 1, () => look(dependencies, record, call));
   const { key, ticket } = record;
   const end = async (found: Found) => {
     const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);

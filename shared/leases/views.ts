@@ -2,6 +2,7 @@ import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason } from '../line/calls.ts';
 import { NAMELESS } from '../line/calls.ts';
+import { ASK_EVERY_MS } from '../line/times.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { LeaseRecord } from './record.ts';
 import { endsAt, isBound, isEnding, isLeased, type LeaseState, stateOf, takeoverAt } from './rules.ts';
@@ -81,13 +82,14 @@ function brokenAtOf({ endingAt, brokenAt }: Partial<LeaseRecord> = {}): string |
 const isInGrace = (record: LeaseRecord): boolean =>
   isLeased(record) && record.execution === undefined && record.endedExecution !== undefined;
 
-/** `retryAfterMs` ends when the lease can be had, unless its holder extends it. */
+/** `retryAfterMs` ends when the lease can be had, unless its holder extends it, or when a call asks again about the execution that it is bound to. */
 export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {
   const { key, holder, fence, expiresAt } = leaseView(record.key, record, now);
   const takeover = takeoverAt(record, clockSkewMs);
   // A record without an expiry does not say when it comes free. A free one was taken in between, and may be free again.
-  const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
-  const by = `the lease is held by ${holder ?? NAMELESS}`;
+  const expiresInMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
+  const retryAfterMs = isBound(record) ? Math.min(expiresInMs, ASK_EVERY_MS) : expiresInMs;
+  const by = `the lease is held by ${holder ?? NAMELESS}${isBound(record) ? ' until its execution ends' : ''}`;
   const detail = isLeased(record) ? by : 'the lease was held until a moment ago, and may be free by now';
   return new HoldfastError('LeaseHeld', detail, {
     key,

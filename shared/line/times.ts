@@ -20,6 +20,9 @@ export const DEFAULT_TTL_SECONDS = 60;
  */
 export const BOUND_SECONDS = 400 * 86_400;
 
+/** Calls ask about the execution of one bound grant no more often. */
+export const ASK_EVERY_MS = 30_000;
+
 /** A call with less time left than this does not hand off. It ends the grant, and leaves the hand-off to other calls. */
 export const TRANSFER_MS = 2000;
 

@@ -14,7 +14,7 @@ import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
 import type { PermitRequest } from './permit-request.ts';
 import { previousOf } from './previous.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms, poolHeld } from './views.ts';
 
 /** What a caller asks for. The schema (locks/inputs.ts) has checked which fields go together. */
@@ -53,7 +53,12 @@ export function acquirePermit(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: () => tryOnce(dependencies, { ...request, over: input.over }, call),
+      attempt: async () => {
+        const outcome = await tryOnce(dependencies, { ...request, over: input.over }, call);
+        if (!outcome.won && outcome.record.entries.some(isBound))
+          await (await import('./look.ts')).lookBeside(dependencies, outcome.record, call);
+        return outcome;
+      },
       lock: async ({ fence }: PoolRecord) =>
         (await import('./lock.ts')).permitLock(dependencies, { ...request, seenFence: fence }, call),
       held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),

@@ -218,6 +218,22 @@ async function passToTarget(
 }
 
 /**
+ * Ends the bound permits of an execution, if it has ended. Whether it has is not known to this call.
+ * @param ending `ticket`: that of a permit, if it was still there
+ * @returns how many in line were given permits
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function endBoundPermits(
+  dependencies: LeaseDependencies,
+  { key, execution, ticket }: { key: string; execution: string; ticket: string | undefined },
+  call: Call,
+): Promise<number> {
+  const tickets = ticket === undefined ? [] : [ticket];
+  const held = { key, execution, settled: false, until: dependencies.clock.now(), tickets };
+  return (await endPermitsOf(dependencies, held, call)).granted;
+}
+
+/**
  * Ends the permits of an execution that has ended, as a pass would. No event has reported that end to this call.
  * @param found as `findEnd` returns it. `ticket`: that of a permit, if it was still there
  * @returns how many in line were given permits

@@ -4,6 +4,7 @@ import { all } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { repairLater } from '../line/repair/later.ts';
@@ -16,7 +17,7 @@ import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 import { otherWeight, type PermitRequest } from './permit-request.ts';
 import { locationOf, readPool } from './read.ts';
-import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { ending, entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
 import { roomAt } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
@@ -35,6 +36,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
   readonly #dependencies: LeaseDependencies;
   readonly #request: Asking;
   readonly #call: Call;
+  /** How long this call leaves the question about bound holders to the next waiter. */
+  #patienceMs: number | undefined;
   #joined: JoinedPool = { turn: undefined, fence: undefined, at: 0 };
 
   constructor(dependencies: LeaseDependencies, request: Asking, call: Call) {
@@ -159,6 +162,17 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   granted({ entries }: PoolRecord): ReadonlySet<string | undefined> {
     return new Set(entries.map(({ ticket }) => ticket));
+  }
+
+  async lookAtHolders(record: PoolRecord, isNext: boolean): Promise<void> {
+    const { clock, ids } = this.#dependencies;
+    const bound = record.entries.filter(isBound);
+    if (bound.length === 0) return;
+    this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
+    const now = clock.now() - (isNext ? 0 : this.#patienceMs);
+    if (!bound.some((entry) => isDue(entry, now))) return;
+    const { lookBeside } = await import('./look.ts');
+    await lookBeside(this.#dependencies, record, this.#call);
   }
 
   correct(arrivals: number, inLine: number): Promise<unknown> {

@@ -2,6 +2,7 @@ import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason, Mode } from '../line/calls.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
+import { ASK_EVERY_MS } from '../line/times.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
@@ -163,6 +164,7 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
   const holders = record.entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD);
   const [first] = holders.map(holderView);
   const room = roomAt(record, asked, clockSkewMs);
+  const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : 1000;
   const most = asked.limit === null ? 'the caller wants the key alone' : `the limit is ${asked.limit}`;
   const isInLine = record.waiters !== undefined && room <= now;
   const why = isInLine ? 'others are in line' : 'there is no room';
@@ -176,7 +178,7 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
     limit: asked.limit,
     holders: holders.map(holderView),
     // Others took the room in between, and it may be free again.
-    retryAfterMs: Number.isFinite(room) ? Math.max(1, room - now) : 1000,
+    retryAfterMs: record.entries.some(isBound) ? Math.min(roomInMs, ASK_EVERY_MS) : roomInMs,
   });
 }
 

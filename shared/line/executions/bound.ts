@@ -1,13 +1,15 @@
 import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
+import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
+import { ASK_EVERY_MS } from '../times.ts';
 import { describeExecution, type End, endBy, type Reported, SETTLED_MS } from './state.ts';
 
 // When a grant ends that lasts as long as its execution (docs/protocols/bound.md). No call extends such a grant. A look ends it: a question about the
 // execution, and a write that requires the version that was read before the question.
 
-/** Calls ask about the holder of one grant no more often. */
-export const ASK_EVERY_MS = 30_000;
+/** Calls in line that are not next leave the question to the next waiter for up to this long, or a crowd would ask at one moment. */
+export const LOOK_PATIENCE_MS = 15_000;
 
 /** No answer about an execution is older than this. */
 const MAX_LAG_MS = 60_000;
@@ -61,15 +63,12 @@ export async function judgeOfBound(
   };
 }
 
-/** The condition of the write that begins a look: no call has asked for a while, as far as the record shows. @param lookedAt epoch milliseconds */
+/** Whether no call has asked for a while, as far as the record shows. Instants are epoch milliseconds. */
 export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>
   lookedAt < now - ASK_EVERY_MS;
 
-/**
- * A caller that is refused is answered all the same, and the next look decides again. So no failure of a look fails the call.
- * @returns undefined in place of the result that a look could not have
- */
-export function ifUnanswered(error: unknown): undefined {
+/** For the look of a call that the holder keeps waiting. The call goes on, and the next look decides. @throws what is no HoldfastError */
+export function leftToNextLook(error: unknown): void {
   if (!(error instanceof HoldfastError)) throw error;
-  return undefined;
+  logLine('WARN', { message: 'the execution of a bound holder could not be judged', cause: error.message });
 }
