@@ -2,7 +2,7 @@
  * In bytes after gzip, in a browser: what `import 'holdfast-client'` loads, and what the client loads later: the signer at the first signed
  * request, uploads at the first commit with content, several leases at the first `withLeases`.
  */
-export const MAIN_BYTES = { index: 5400, sigv4: 800, content: 1000, several: 900 };
+export const MAIN_BYTES = { index: 5440, sigv4: 800, content: 1000, several: 900 };
 
 /** README.md and docs/client.md name `index` and `all`, the sum of all parts of the main entry. */
 export const MAX_BYTES = { ...MAIN_BYTES, all: 8000 };

@@ -22,7 +22,14 @@ async function startStack() {
   await cp('examples/durable/order.ts', join(client.folder, 'order.ts'));
   await symlink(resolve('node_modules/@aws'), join(client.folder, 'node_modules/@aws'));
   const args = ['local/start.ts', '--memory', '--durable', join(client.folder, 'order.ts')];
-  const env = { ...process.env, ...ports, HOLDFAST_ENDPOINT: api, NODE_NO_WARNINGS: '1' };
+  // Without the variables that this test's own functions have.
+  const env = {
+    PATH: process.env.PATH,
+    HOME: process.env.HOME,
+    ...ports,
+    HOLDFAST_ENDPOINT: api,
+    NODE_NO_WARNINGS: '1',
+  };
   stack = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   let printed = '';
   stack.stdout?.on('data', (chunk) => {
@@ -33,7 +40,7 @@ async function startStack() {
   return { api, lambda: `http://127.0.0.1:${ports.LAMBDA_PORT}` };
 }
 
-it('The commands of docs/durable-functions.md give the answers that the page shows', { timeout: 120_000 }, async () => {
+it('The commands of docs/durable-functions.md give the answers that the page shows', { timeout: 90_000 }, async () => {
   const { api, lambda } = await startStack();
   const page = (await readFile('docs/durable-functions.md', 'utf8')).replaceAll('http://127.0.0.1:8084', lambda);
   expect(await runExamples(page, api)).toBe(11);
