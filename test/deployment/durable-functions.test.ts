@@ -20,7 +20,15 @@ describe('durableFunctions', () => {
   });
 
   it('with it the functions that notify waiters may complete the callbacks of the named functions alone', () => {
-    const notifying = ['acquire', 'release', 'breakLease', 'cancelWaiter', 'withdraw', 'repairQueues', 'executionEnded'];
+    const notifying = [
+      'acquire',
+      'release',
+      'breakLease',
+      'cancelWaiter',
+      'withdraw',
+      'repairQueues',
+      'executionEnded',
+    ];
     const expected = notifying.map((name) => [name, ARNS]);
     expect(mayUse('SendDurableExecutionCallbackSuccess', serving)).toEqual(expected);
     expect(mayUse('SendDurableExecutionCallbackFailure', serving)).toEqual(expected);
