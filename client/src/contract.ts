@@ -1929,6 +1929,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */
@@ -2027,6 +2029,11 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /**
+             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @constant
+             */
+            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
@@ -4553,7 +4560,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. The record is not in the expected state. */
+            /** @description Another caller holds the lease. The record is not in the expected state. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -4679,7 +4686,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFound"];
                 };
             };
-            /** @description The record is not in the expected state. Someone else holds the lease. */
+            /** @description The record is not in the expected state. Another caller holds the lease. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
