@@ -117,14 +117,16 @@ it('every link of a document leads to a file, and to a heading of it', async () 
     }
 });
 
-/** As GitHub makes them. */
-const anchorsOf = (markdown: string) =>
-  [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+/** Of the headings, as GitHub makes them, and those that the page has itself. */
+const anchorsOf = (markdown: string) => [
+  ...[...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replace(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
-  );
+  ),
+  ...[...markdown.matchAll(/<a id="([\w-]+)">/g)].map(([, id]) => id),
+];
 
 it('docs/configuration.md names every parameter', async () => {
   const stack = (await promisify(execFile)('git', ['ls-files', 'serverless.yml', 'infrastructure'])).stdout
