@@ -103,7 +103,7 @@ export const ATTACKS: Mutation[] = [
     changes: [change('if (isOwnOf(record, request) &&', 'if (record.requestId === request.requestId &&')],
     test: {
       file: 'test/leases/principals.test.ts',
-      name: 'by another caller do not end the first acquire of their own caller',
+      name: 'a request id and a holder that another caller sent before, by another caller, do not end the first acquire of their own caller',
     },
   },
   {
@@ -119,12 +119,15 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'any number of tasks may be parked for a key',
     changes: [change('const isFull = inLine > waitersPerKey;', 'const isFull = inLine < 0;')],
-    test: { file: 'test/leases/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a full line refuses the next task, ends it, and leaves no ticket',
+    },
   },
   {
     name: 'a read of a key reads its whole queue',
     changes: [change('if (++waiting === counted) break;', '++waiting;')],
-    test: { file: 'test/leases/bounds.test.ts', name: 'reading a key does not read its whole queue' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'a read of a key does not read its whole line' },
   },
   {
     name: 'acquire waits for as long as it is asked to, whatever the deployment allows',
@@ -207,7 +210,10 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'the client holds a lease by an answer that is no grant',
     changes: [change('!(leftMs() > 0)', 'leftMs() <= 0')],
-    test: { file: 'test/client/hostile.test.ts', name: 'loses the lease at a heartbeat whose answer is no grant' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'a client loses the lease at a heartbeat whose answer is no grant',
+    },
   },
   {
     name: 'the client counts maxHoldMs from the request',
@@ -247,11 +253,11 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'the client follows redirects',
     changes: [change("redirect: 'manual', ", '')],
-    test: { file: 'test/client/http.test.ts', name: 'follows no redirect' },
+    test: { file: 'test/client/http.test.ts', name: 'the client follows no redirect' },
   },
   {
     name: 'the client lets Node keep a copy of what it uploads',
     changes: [change(", redirect: 'error', window: null }", ' }')],
-    test: { file: 'test/client/streams.test.ts', name: 'is not held in memory' },
+    test: { file: 'test/client/streams.test.ts', name: 'a stream is not held in memory' },
   },
 ];

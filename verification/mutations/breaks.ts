@@ -20,7 +20,7 @@ export const BREAKS: Mutation[] = [
   ),
   shown(
     'the end mark gives a lease no new version',
-    ['leases/break', 'refuses a repeat that read the grant before the mark'],
+    ['leases/break', 'a break that waits refuses a repeat that read the grant before the mark'],
     change('SET ending_at = :now, lease_version = :version', 'SET ending_at = :now, other = :version'),
   ),
   shown(
@@ -52,7 +52,10 @@ export const BREAKS: Mutation[] = [
   ),
   shown(
     'the operator of a break stays on the next grant in line',
-    ['locks/breakers', 'is named to the next in line, and to each reader, after a break that waits for the holder'],
+    [
+      'locks/breakers',
+      'the operator that broke a lease is named to the next in line, and to each reader, after a break that waits for the holder',
+    ],
     change("  'broken_by',\n", ''),
   ),
   shown(

@@ -91,7 +91,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('if (outcome.won || outcome.old?.lease_version?.S === grant.version) {', 'if (outcome.won) {')],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has the higher fence if the SDK sends the write again after a lost answer',
+      name: 'a grant whose write arrived late has the higher fence if the SDK sends the write again after a lost answer',
     },
   },
   {
@@ -104,7 +104,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('const PROMPT_MS = 50;', 'const PROMPT_MS = 1000;')],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'if DynamoDB answers within 50 ms, and two writes after that',
+      name: 'a grant is one write if DynamoDB answers within 50 ms, and two writes after that',
     },
   },
   {
@@ -117,7 +117,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'is lost if a duplicate call releases it before its fence is raised',
+      name: 'a grant whose write arrived late is lost if a duplicate call releases it before its fence is raised',
     },
   },
   {
@@ -130,7 +130,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has an unknown outcome if its fence could not be raised, and the repeat finds the grant',
+      name: 'a grant whose write arrived late has an unknown outcome if its fence could not be raised, and the repeat finds the grant',
     },
   },
   {
@@ -138,7 +138,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('landed(grant, hasLateFence ?', 'landed(grant, !record ?')],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has the higher fence if a hand-off writes the grant of a task',
+      name: 'a grant whose write arrived late has the higher fence if a hand-off writes the grant of a task',
     },
   },
   {
@@ -148,7 +148,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence',
+      name: 'a grant whose write arrived late has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence',
     },
   },
   {
@@ -180,7 +180,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a late duplicate of a released request leases again',
     changes: [change('all(isFree, not(isOf(request)))', 'isFree')],
-    test: { file: 'test/leases/acquire.test.ts', name: 'refuses the request of a released grant, and locks nothing' },
+    test: {
+      file: 'test/leases/acquire.test.ts',
+      name: 'acquire refuses the request of a released grant, and locks no key',
+    },
   },
   {
     name: 'a release that may have landed is told as a lease that was taken',
@@ -295,7 +298,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('unanswered: tries.unanswered', 'unanswered: false')],
     test: {
       file: 'test/commits/faults.test.ts',
-      name: 'names the commit id of an unknown outcome, and a repeat with it tells',
+      name: 'an unknown outcome names its commit id, and a repeat with that id is definite',
     },
   },
   {
@@ -355,7 +358,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("[written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']", '[t]')],
     test: {
       file: 'test/nameservice/faults.test.ts',
-      name: 'of a reindex does not undo what others wrote at the same t',
+      name: 'a late first try of a reindex does not undo what others wrote at the same t',
     },
   },
   {
@@ -373,7 +376,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('if (seen && current.t < target.t) {', 'if (false) {')],
     test: {
       file: 'test/nameservice/between-steps.test.ts',
-      name: 'of replacing an index at its t, one that was set back rises to it',
+      name: 'a replacement of an index at its t, which was set back, rises to it',
     },
   },
   {
@@ -381,7 +384,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone)', 'false')],
     test: {
       file: 'test/nameservice/faults.test.ts',
-      name: 'of a reindex cannot be told from one that others replaced: that is an unknown outcome, and nothing is written',
+      name: 'a late first try of a reindex cannot be told from a reindex that others replaced: the outcome is unknown, without a write',
     },
   },
   {
@@ -389,7 +392,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('old[INDEX_REVISION] || outcome.mayBeUndone', 'old[INDEX_REVISION]')],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'where others have raised the ref again: that is an unknown outcome',
+      name: 'a reindex without an answer does not take effect twice if others have raised the ref again: the outcome is unknown',
     },
   },
   {
@@ -397,13 +400,16 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('second.mayBeUndone || first.unanswered', 'second.mayBeUndone')],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'where the item is gone, and others have restored and raised it by the next try',
+      name: 'a reindex without an answer does not take effect twice if the item is gone, and others have restored and raised it by the next try',
     },
   },
   {
     name: 'a repair bears a time before its own',
     changes: [change('integer(now + MARGIN_MS)', 'integer(now - MARGIN_MS)')],
-    test: { file: 'test/nameservice/repair.test.ts', name: 'does not land after one that had to wait for another one' },
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'a write from before a repair does not land after a repair that had to wait for another repair',
+    },
   },
   {
     name: 'an update writes into a layout that it does not know',
@@ -463,7 +469,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
-      name: 'publishCommit is an unknown outcome, and makes nothing again',
+      name: 'a write publishCommit whose alias was removed before the next try is an unknown outcome, and creates no record again',
     },
   },
   {
@@ -473,7 +479,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
-      name: 'fastForwardCommit is an unknown outcome, and makes nothing again',
+      name: 'a write fastForwardCommit whose alias was removed before the next try is an unknown outcome, and creates no record again',
     },
   },
   {
@@ -520,7 +526,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
+      name: 'a lost reply of SendTaskSuccess is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
     },
   },
   {
@@ -569,7 +575,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'by the schedule, also between the expiry and the margin of the clocks',
+      name: 'a task that the schedule notifies late begins with its whole ttl, also between the expiry and the margin of the clocks',
     },
   },
   {
@@ -604,7 +610,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds', 'shared/leases/conditions.ts')],
     test: {
       file: 'test/leases/compat.test.ts',
-      name: 'are taken over when the crate itself would, plus the skew margin, and not a millisecond before',
+      name: 'records of the Rust crate are taken over when the crate itself would, plus the skew margin, and not a millisecond before',
     },
   },
   {
@@ -614,7 +620,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/clock-steps.test.ts',
-      name: 'is over before another caller has a lease, outside the line',
+      name: 'the deadline of a waiting caller passes before another caller has a lease, outside the line, if its machine is set forward during the wait and back during the grant',
     },
   },
   {
@@ -622,7 +628,10 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change('...told, key', '...told, waitedMs: Math.max(0, grant.expiresAt - grant.ttlMs - ticket.parkedAt), key'),
     ],
-    test: { file: 'test/leases/clock-steps.test.ts', name: 'is over before another caller has a permit' },
+    test: {
+      file: 'test/leases/clock-steps.test.ts',
+      name: 'the deadline of a waiting caller passes before another caller has a permit, if its machine is set forward during the wait and back during the grant',
+    },
   },
   {
     name: 'a caller whose answer comes after the expiry is told to work on for as long as the clock was set forth',
@@ -700,7 +709,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'by the schedule, also between the expiry and the margin of the clocks',
+      name: 'a task that the schedule notifies late begins with its whole ttl, also between the expiry and the margin of the clocks',
     },
   },
   {
@@ -777,7 +786,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the request of a grant that nobody got is remembered as released',
     changes: [change("', request_id, holder, principal, ticket'", "', principal, ticket'")],
-    test: { file: 'test/leases/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
+    test: {
+      file: 'test/leases/undelivered.test.ts',
+      name: 'a request may ask again if its grant was never delivered: after a release gave it to the dead ticket',
+    },
   },
   {
     name: 'the wrapper lets its target run on after the lease',
@@ -821,7 +833,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;')],
     test: {
       file: 'test/leases/standstills.test.ts',
-      name: 'stays: of a lease that is held, lifted by the command for restored tables',
+      name: 'a fence that rises while a call is paused stays: of a held lease, lifted by the command for restored tables',
     },
   },
   {
@@ -848,7 +860,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/standstills.test.ts',
-      name: 'does not follow a key without a record that another has held since',
+      name: 'a paused call does not follow a key without a record that another caller has held since',
     },
   },
   {
@@ -861,7 +873,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/standstills.test.ts',
-      name: 'does not clear the mark that began again where the one before named nobody',
+      name: 'a paused call does not remove the mark that began again if the mark before named no waiter',
     },
   },
   {
@@ -898,19 +910,25 @@ export const MUTATIONS: Mutation[] = [
         "values: { ':version': text(version), ...values },\n    ...(!set.includes('lease_expiry') && { version }),",
       ),
     ],
-    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, one answer' },
+    test: {
+      file: 'test/leases/grants-to-tasks.test.ts',
+      name: 'a task that its granter notifies late begins with its whole ttl if the renewal loses one answer',
+    },
   },
   {
     name: 'nobody looks at the clock again after a renewal',
     changes: [change('&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))')],
-    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, two answers' },
+    test: {
+      file: 'test/leases/grants-to-tasks.test.ts',
+      name: 'a task that its granter notifies late begins with its whole ttl if the renewal loses two answers',
+    },
   },
   {
     name: 'a lease is taken over in the millisecond before its margin is over',
     changes: [change("'expires_at < :cut OR", "'expires_at <= :cut OR")],
     test: {
       file: 'test/leases/acquire.test.ts',
-      name: 'takes an expired lease over on the first call, and not a millisecond before expiry and skew margin',
+      name: 'acquire takes over an expired lease on the first call, and not a millisecond before expiry and clock skew margin',
     },
   },
   {
@@ -935,7 +953,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/paused-hand-offs.test.ts',
-      name: 'a release hands off the lease to a task that parks meanwhile',
+      name: 'a release hands off the lease to a task that parks at the same time',
     },
   },
   {
@@ -943,12 +961,12 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change('given !== undefined && given.key === stored.key && given.token', 'given !== undefined && given.token'),
     ],
-    test: { file: 'test/commits/fence.test.ts', name: 'refuses another key, and is unchanged' },
+    test: { file: 'test/commits/fence.test.ts', name: 'a fenced object refuses another key, and is unchanged' },
   },
   {
     name: 'a status is compared by its version alone',
     changes: [change('...all(hasV, hasState)', '...all(hasV)')],
-    test: { file: 'test/nameservice/compat.test.ts', name: 'test_status_push_conflict_wrong_expected' },
+    test: { file: 'test/nameservice/compat.test.ts', name: "Fluree's test_status_push_conflict_wrong_expected passes" },
   },
   {
     name: 'the schedule tells a grant without giving it a new version',
@@ -960,7 +978,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'a schedule that sends first rotates the version: its “gone” and that of the granter move nothing',
+      name: 'a schedule that sends first rotates the version: its “gone” and that of the granter transfer no lease',
     },
   },
   {
@@ -984,38 +1002,47 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('foreignFrom === 0 &&', 'foreignFrom >= 0 &&')],
     test: {
       file: 'test/commits/compat.test.ts',
-      name: 'say so where the record that was seen had taken the place of one of ours',
+      name: 'a repeat has an unknown outcome if the foreign record had taken the place of a record of Holdfast',
     },
   },
   {
     name: 'an observation proves what came after it',
     changes: [change('generation >= record.generation - 1 &&', 'generation >= 0 &&')],
-    test: { file: 'test/commits/compat.test.ts', name: 'say so where a record of ours came between' },
+    test: {
+      file: 'test/commits/compat.test.ts',
+      name: 'a repeat has an unknown outcome if a record of Holdfast came between foreign records',
+    },
   },
   {
     name: 'an observation outlives the record that it is about',
     changes: [change('now + clockSkewMs < endsAt', 'now + clockSkewMs < endsAt + 1e9')],
     test: {
       file: 'test/commits/compat.test.ts',
-      name: 'say so where TTL may have deleted the record that was seen (3601 s later)',
+      name: 'a repeat has an unknown outcome if TTL may have deleted the foreign record (3601 s later)',
     },
   },
   {
     name: 'a fence is replaced that nobody saw',
     changes: [change('if (fence?.key !== seen.key || fence.token !== seen.token)', 'if (fence?.key !== seen.key)')],
-    test: { file: 'test/commits/reset-fence.test.ts', name: 'is left alone where there is a higher token' },
+    test: {
+      file: 'test/commits/reset-fence.test.ts',
+      name: 'the fence of an object is left alone if there is a higher token',
+    },
   },
   {
     name: 'a fence is replaced twice between two commits',
     changes: [change('return object?.marks?.isReset ? resetBefore(request) : undefined;', 'return undefined;')],
-    test: { file: 'test/commits/reset-fence.test.ts', name: 'is replaced once between two commits' },
+    test: {
+      file: 'test/commits/reset-fence.test.ts',
+      name: 'the fence of an object is replaced once between two commits',
+    },
   },
   {
     name: 'a fence is replaced under the same ETag',
     changes: [change('if (partBytes === undefined) return content;', 'if (partBytes !== 0) return content;')],
     test: {
       file: 'test/commits/reset-fence.test.ts',
-      name: 'admits nobody whose commit was decided on the fence before',
+      name: 'the fence of an object admits no commit that was decided on the fence before',
     },
   },
   {
@@ -1026,7 +1053,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a commit takes what was uploaded after its caller looked',
     changes: [change('if (expectedEtag !== undefined && etag !== expectedEtag)', "if (expectedEtag === '')")],
-    test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
+    test: {
+      file: 'test/commits/upload.test.ts',
+      name: 'a copy takes the very bytes that sourceEtag names, and no others',
+    },
   },
   ...QUEUE_BOUNDS,
   ...QUEUE_LINE,
@@ -1062,13 +1092,13 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/client/lease.test.ts',
-      name: 'and stays so, also where the answer to a heartbeat comes too late',
+      name: 'a lost lease stays lost, also if the answer to a heartbeat comes too late',
     },
   },
   {
     name: 'a release of the client overtakes its heartbeat',
     changes: [change('const underWay = beating;', 'const underWay = undefined as typeof beating;')],
-    test: { file: 'test/client/lease.test.ts', name: 'waits for the heartbeat under way, and starts none' },
+    test: { file: 'test/client/lease.test.ts', name: 'a release waits for the heartbeat under way, and starts none' },
   },
   {
     name: 'the client sends heartbeats as seldom as a long ttl allows',
@@ -1096,7 +1126,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('if (lease.lost) throw lease.lost;', '')],
     test: {
       file: 'test/client/lease.test.ts',
-      name: 'throws LeaseLost, and why, where the work succeeds after the loss',
+      name: 'the function withLease throws LeaseLost with the reason if the work succeeds after the loss',
     },
   },
   {
@@ -1115,7 +1145,10 @@ export const MUTATIONS: Mutation[] = [
       change('if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
       change('(signal?.aborted ? lease.release() : resolve(lease))', 'resolve(lease)'),
     ],
-    test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
+    test: {
+      file: 'test/client/acquire.test.ts',
+      name: 'an aborted wait ends at once, and releases a grant that comes later',
+    },
   },
   {
     name: 'the client leaves a doubtful grant behind',

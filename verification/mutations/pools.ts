@@ -50,7 +50,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a take-over does not name the versions of those who go',
-    ['faults', 'a take-over of one that was extended, released or broken meanwhile looks again'],
+    ['faults', 'a late take-over of a permit that was extended, released or broken in between looks again'],
     change(
       'expression: `#h${nth}.v = :v${nth}`',
       'expression: `(#h${nth}.v = :v${nth} OR attribute_exists(#h${nth}.v))`',
@@ -73,7 +73,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a request that gave its permit back is granted another',
-    ['faults', 'an acquire whose permit was given back meanwhile takes no other'],
+    ['faults', 'an acquire that arrives late, and whose permit was released in between, takes no other permit'],
     change('{ [`:m${nth}`]: text(name) }', "{ [`:m${nth}`]: text(name && 'nobody') }"),
   ),
   byTest(
@@ -96,22 +96,22 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a release does not lower the weight in use',
-    ['permits', 'gives the weight back, and answers a repeat as it did the first time'],
+    ['permits', 'a release frees the weight, and answers a repeat as it did the first time'],
     change("'#used = #used - #h.w'", "'#used = #used'"),
   ),
   byTest(
     'a release does not prove its lease id',
-    ['compat', 'with a guessed secret, or for another key, proves nothing'],
+    ['compat', 'a lease id with a guessed secret, or for another key, proves no grant'],
     change("expression: '#h.i = :id'", "expression: '(#h.i = :id OR attribute_exists(#h.i))'"),
   ),
   byTest(
     'an earlier heartbeat of a permit overwrites a later one',
-    ['faults', 'a heartbeat from before another one shortens nothing'],
+    ['faults', 'a heartbeat from before another heartbeat shortens no permit'],
     change("'#h.b < :now'", "'#h.b <> :now'"),
   ),
   byTest(
     'a heartbeat with a ttl of its own shortens a permit',
-    ['permits', 'extends a permit by its ttl or another, keeps its fence, and never shortens'],
+    ['permits', 'a heartbeat extends a permit by its ttl or another, keeps its fence, and never shortens'],
     change("'#h.e < :expires'", "'#h.e <> :expires'"),
   ),
   byTest(
@@ -126,18 +126,27 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the mark of a pool is removed whatever its value',
-    ['look-again', 'between the look at the line and the grant to the only one in it'],
+    [
+      'look-again',
+      'the mark of a pool stays for a task that joins between the look at the line and the grant to the only waiter',
+    ],
     change('conditions: [markUnchanged(line.seen)] }', 'conditions: [] }'),
     change('...(unmark ? [markUnchanged(unmark)] : [])', '...(unmark ? [hasUsed] : [])'),
   ),
   byTest(
     'the mark of a pool is removed after a look at the line from before its value',
-    ['look-again', 'between the look at the line and the grant to the only one in it'],
+    [
+      'look-again',
+      'the mark of a pool stays for a task that joins between the look at the line and the grant to the only waiter',
+    ],
     change('return waiters?.N === this.#mark?.N;', 'return waiters?.N === this.#mark?.N || true;'),
   ),
   byTest(
     'a call takes its look at the line for whole after any write of its own',
-    ['look-again', 'between the look at the line and the first of two writes that grant'],
+    [
+      'look-again',
+      'the mark of a pool stays for a task that joins between the look at the line and the first of two writes that grant',
+    ],
     change('Number(waiters?.N) === Number(this.#mark.N) + 1', 'Number(waiters?.N) !== Number(this.#mark.N)'),
   ),
   byTest(
@@ -152,7 +161,10 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a release gives no room to the line',
-    ['park', 'parks where there is none, and releases wake as many as fit, in their order'],
+    [
+      'park',
+      'acquire with a task token parks if there is no permit, and releases serve as many tasks as fit, in their order',
+    ],
     change('if (record.waiters === undefined && ticket === undefined) return;', 'if (record.key) return;'),
   ),
   byTest(
@@ -370,12 +382,12 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'no more expired holders make room than go in one write',
-    ['permits', 'makes room by the end of'],
+    ['permits', 'a take-over makes room by the end of'],
     change('if (!next || tries > MAX_TRIES)', 'if (!next || next.length > MOST_ENDED || tries > MAX_TRIES)'),
   ),
   byTest(
     'the fences of a pool begin at 0 where the record has gone',
-    ['look-again', 'fences rise also where TTL has deleted the record of a pool'],
+    ['look-again', 'fences rise also if TTL has deleted the record of a pool'],
     change("':first': integer(now)", "':first': integer(0 * now)", 'shared/permits/grants.ts'),
   ),
   byTest(
@@ -385,7 +397,10 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a write that grants several permits does not count those before them',
-    ['advance', 'to a caller that passed a removed mark grants no more than the limit has left'],
+    [
+      'advance',
+      'a write of the line that is lost to a caller that passed a removed mark grants no more than the limit has left',
+    ],
     change('Math.min(least, room - before)', 'Math.min(least, room)'),
   ),
   {

@@ -40,7 +40,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (pauseMs === 0 && call',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a message that Step Functions throttles is sent again, so a ticket without a task is passed over',
+    },
   },
   {
     name: 'a message that was throttled is sent again without a look at the ttl',
@@ -50,7 +53,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isFresh && (renewals === 0 || !isShort(grant, now))) {',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a message that Step Functions throttles arrives with the whole ttl, and not after the third pause',
+    },
   },
   {
     name: 'no message looks at the end of a plain grant with a task behind it',
@@ -148,7 +154,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'moved.length >= MAX_GONE;',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark',
+    },
   },
   {
     name: 'a grant that leaves no time to notify is kept',
@@ -160,7 +169,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/bounds.test.ts',
-      name: 'after the transfer, the grant ends again, and its task keeps its place',
+      name: 'a grant ends again if the invocation is nearly over after the transfer, and its task keeps its position',
     },
   },
   {
@@ -171,7 +180,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '...{ oldest: undefined, next: undefined, others: false,',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark',
+    },
   },
   {
     name: 'an execution of our own account that is denied counts as missing',
@@ -206,7 +218,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/compat.test.ts',
-      name: 'a text: the tasks that are parked have their turns all the same',
+      name: 'a mark that another client wrote (a text) does not keep parked tasks from their grants',
     },
   },
   {
@@ -288,7 +300,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/bounds.test.ts',
-      name: 'of overdue ones costs a hand-off ten messages, and the schedule ends the rest',
+      name: 'a line of overdue tasks costs a hand-off ten messages, and the schedule ends the rest',
     },
   },
   {
@@ -490,7 +502,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [{ search: ", 'look_at'],", replace: '],' }],
     test: {
       file: 'test/leases/messages.test.ts',
-      name: 'are the last ones about a grant, and the next grant has messages of its own',
+      name: 'messages that SQS delivers twice are the last about a grant, and the next grant has messages of its own',
     },
   },
   {
@@ -506,7 +518,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const own = { ...repaired };',
       },
     ],
-    test: { file: 'test/line/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
+    test: {
+      file: 'test/line/many-keys.test.ts',
+      name: 'a run of the schedule counts what it does for keys at the same time',
+    },
   },
   {
     name: 'a run that is cut short raises no alarm',

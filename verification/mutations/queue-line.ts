@@ -54,7 +54,7 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'all(isHeld, not(isOf(request)))',
       },
     ],
-    ...['is not passed by a plain caller that comes between its mark and its hand-off', CROWD],
+    ...['a call that joins is not passed by a plain caller that comes between its mark and its hand-off', CROWD],
   ),
   shown(
     'the mark of a free lease is known by its count alone',
@@ -176,7 +176,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the holder before is one that never claimed',
     [{ search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
-    'previous names who held before, and no caller that exited before it claimed its grant',
+    '`previous` names the holder before, and no caller that exited before it claimed its grant',
     CALLERS,
   ),
   shown(
@@ -188,13 +188,13 @@ export const QUEUE_LINE: Mutation[] = [
         'shared/leases/execution-ended.ts',
       ),
     ],
-    'and the event of its end ends its execution: `previous` names it all the same to',
+    'a function that stopped after it notified the task, and before it deleted the ticket: the event of its end ends its execution, and `previous` names the task to',
     'test/leases/undelivered.test.ts',
   ),
   shown(
     'the end of an execution remembers the request of a grant that is over and that nobody heard of',
     [change('|| endsAt <= dependencies.clock.now()) return true;', '|| endsAt <= 0) return true;')],
-    'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
+    'a request may ask again after the schedule sent its task LeaseHeld, and the execution ended before the schedule ended the grant, a minute later',
     'test/leases/undelivered.test.ts',
   ),
   shown(
@@ -285,25 +285,25 @@ export const QUEUE_LINE: Mutation[] = [
         '(isTask(waiter) && isOverdue(waiter, 0))) return undefined',
       ),
     ],
-    'a task that is overdue: it is told so, and the next one has the lease',
+    'the plain release ends an overdue task with LeaseHeld, and the next waiter has the lease',
     QUICK,
   ),
   shown(
     'a quick release whose answer was lost is told as a lease that was taken',
     [{ search: "inLine === 'unanswered'", replace: "inLine === 'handedOn'" }],
-    'whose answer is lost, and whose next holder has gone on since: not said to have been taken',
+    'a quick release whose answer is lost is not reported as taken if its next holder has gone on since',
     QUICK,
   ),
   shown(
     'a quick release does not know its own first try',
     [change('{ key, version, ...update, values, condition }', '{ key, ...update, values, condition }')],
-    'whose answer is lost knows its own transfer',
+    'a quick release whose answer is lost recognises its own transfer',
     QUICK,
   ),
   shown(
     'the average turn follows a single long one',
     [change('(Math.min(turnMs, 2 * paceMs) - paceMs) / 8', 'turnMs - paceMs')],
-    'falls at once, and rises slowly',
+    'the average hold falls at once, and rises slowly',
     PACE,
   ),
   shown(
