@@ -73,7 +73,7 @@ const lines = (written: string): Record<string, unknown>[] =>
   written.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
 
 describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
-  it('answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
+  it('the built bundles answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
     const settings = { LOG_LEVEL: level };
     const key = `nightly ${randomUUID()}`;
     const written: string[] = [];
@@ -136,7 +136,7 @@ describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', 
   });
 });
 
-it.concurrent('the built bundles log who repaired what in the nameservice, and nothing of the extra', async () => {
+it.concurrent('the built bundles log who repaired what in the nameservice, and no more', async () => {
   const settings = { LOG_LEVEL: 'DEBUG', NAMESERVICE_TABLE: await newTable('nameservice') };
   const publish = await deployed('publish', settings);
   await publish.post({ op: 'initLedger', alias: 'l' });
@@ -225,7 +225,7 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
   ]);
 });
 
-it.concurrent('counts outcomes under the names and dimensions that the alarms watch', async () => {
+it.concurrent('the built bundles count outcomes under the names and dimensions that the alarms watch', async () => {
   const acquire = await deployed('acquire', { LEASES_TABLE: 'no-such-table' });
   const startedAt = Date.now();
   expect(await acquire.task({ key: 'k', holder: 'h' })).toMatchObject({ errorType: 'Unavailable' });
@@ -252,7 +252,7 @@ it.concurrent('counts outcomes under the names and dimensions that the alarms wa
   expect(byHttp).not.toHaveProperty('TaskFailures');
 });
 
-it.concurrent('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
+it.concurrent('the built bundles date what they count by the arrival of the call, as Lambda does, however long it waited', async () => {
   const key = `awaited ${randomUUID()}`;
   const acquire = await deployed('acquire', { WAITERS_TABLE: await newTable('waiters') });
   await acquire.task({ key, holder: 'first' });
@@ -268,7 +268,7 @@ it.concurrent('dates what it counts by the arrival of the call, as Lambda does, 
   expect(answeredAt - Timestamp).toBeGreaterThan(900);
 });
 
-it.concurrent('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async ({
+it.concurrent('the built bundles report expired records: metrics that the alarms watch, the event on the bus, and no secret', async ({
   expect,
 }) => {
   const bus = await eventBus();

@@ -54,7 +54,7 @@ describe('the permits of an execution that ends', () => {
     [18, 1],
     [19, 2],
   ])(
-    'an execution that ends ends %i permits and two that have expired beside them by %i writes',
+    'the end of an execution ends %i permits and two that have expired beside them by %i writes',
     async (count, writes) => {
       const [key, execution] = [`crowd of ${count}`, steps.newExecution()];
       await crowd(count, { key, limit: 50, execution });

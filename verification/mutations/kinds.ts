@@ -103,7 +103,10 @@ export const KINDS: Mutation[] = [
   ),
   shown(
     'a lease becomes a pool before its line is handed off',
-    ['kinds', 'serves its line first: the waiter of a lease receives it'],
+    [
+      'kinds',
+      'a free key serves its line first: the waiter of a lease receives it, and the call for a permit is refused',
+    ],
     change(
       'if (record.waiters !== undefined || (isLeased(record) &&',
       'if (record.waiters === null || (isLeased(record) &&',

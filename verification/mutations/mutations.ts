@@ -364,12 +364,18 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a compare-and-set of an index asks for no revision',
     changes: [change('all(isExpected, isFirstAtItsT)', 'isExpected')],
-    test: { file: 'test/nameservice/faults.test.ts', name: 'of a compare-and-set' },
+    test: {
+      file: 'test/nameservice/faults.test.ts',
+      name: 'a late first try of a compare-and-set that was refused does not win when its expected value comes back',
+    },
   },
   {
     name: 'a repair of an index keeps its revision',
     changes: [change("if (ref === 'index') {", 'if (false) {')],
-    test: { file: 'test/nameservice/repair.test.ts', name: 'of an index gives it a revision' },
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'a repair of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none',
+    },
   },
   {
     name: 'a reindex that meets a lower t does not begin again',
@@ -414,7 +420,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'an update writes into a layout that it does not know',
     changes: [change('all(isThere, isKnownLayout, condition,', 'all(isThere, condition,')],
-    test: { file: 'test/nameservice/layout.test.ts', name: 'refuses publishCommit, names the schema' },
+    test: {
+      file: 'test/nameservice/layout.test.ts',
+      name: 'an alias with an unknown schema refuses publishCommit, names the schema, and stays as it is and readable',
+    },
   },
   {
     name: 'a new definition of a graph source writes into a layout that it does not know',
@@ -422,30 +431,42 @@ export const MUTATIONS: Mutation[] = [
       change('conditionFields(isKnownLayout, {', 'conditionFields(isThere, {'),
       change('import { isKnownLayout, isOf', 'import { isThere, isKnownLayout, isOf'),
     ],
-    test: { file: 'test/nameservice/layout.test.ts', name: 'of a graph source refuses a new definition' },
+    test: {
+      file: 'test/nameservice/layout.test.ts',
+      name: 'an alias of a graph source refuses a new definition, also if one of its items alone has an unknown schema',
+    },
   },
   {
     name: 'a purge takes an alias at which branches began',
     changes: [change('isRetracted, hasNoBranches)', 'isRetracted)')],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'by purge takes no alias at which branches of Fluree began',
+      name: 'a repair by purge takes no alias at which branches of Fluree began, until they are dropped',
     },
   },
   {
     name: 'a deployment of native goes on next to the records of other clients',
     changes: [change('if (!found) return;', 'return;')],
-    test: { file: 'test/deployment/foreign-commits.test.ts', name: 'is refused while the record of another client' },
+    test: {
+      file: 'test/deployment/foreign-commits.test.ts',
+      name: 'a deployment of commitProtocol=native is refused while the record of another client stands in the commits table, on a running stack and on a new one',
+    },
   },
   {
     name: "fences are lifted by the clock of the operator's machine, whatever AWS says",
     changes: [change('> MAX_OFFSET_MS)', '> Number.POSITIVE_INFINITY)')],
-    test: { file: 'test/deployment/lift-fences.test.ts', name: 'refuses on a machine whose clock is two hours ahead' },
+    test: {
+      file: 'test/deployment/lift-fences.test.ts',
+      name: 'the command that lifts fences refuses on a machine whose clock is two hours ahead of AWS, names both times, and lifts no fence',
+    },
   },
   {
     name: 'a record with a lifted fence keeps its TTL',
     changes: [change('Number(seen.N) < kept', 'Number(seen.N) < 0')],
-    test: { file: 'test/deployment/lift-fences.test.ts', name: 'stays for the retention after the clock has passed' },
+    test: {
+      file: 'test/deployment/lift-fences.test.ts',
+      name: 'a record with a lifted fence stays for the retention after the clock has passed the fence if it is free, and for a minute if it is held',
+    },
   },
   {
     name: 'a ref is set back whatever it was',
@@ -532,12 +553,18 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a message to a task goes over a connection that was idle',
     changes: [change('keepAlive: false', 'keepAlive: true', 'shared/aws/step-functions.ts')],
-    test: { file: 'test/line/connections.test.ts', name: 'loses no message to a task' },
+    test: {
+      file: 'test/line/connections.test.ts',
+      name: 'a closed idle connection to Step Functions loses no message to a task: each message has a connection of its own',
+    },
   },
   {
     name: 'a question about an execution has a single try',
     changes: [change('!mayPass(tried.error)', 'tried.error')],
-    test: { file: 'test/line/connections.test.ts', name: 'is asked again if the first answer was throttled' },
+    test: {
+      file: 'test/line/connections.test.ts',
+      name: 'a question about an execution is asked again if the first answer was throttled',
+    },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
@@ -602,7 +629,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/withdrawal.ts')],
     test: {
       file: 'test/leases/line.test.ts',
-      name: 'the operator is told that the task is gone, and the ticket stays',
+      name: 'a cancellation is answered that the task is gone, and the ticket stays, if Step Functions gives no answer',
     },
   },
   {
@@ -620,7 +647,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/clock-steps.test.ts',
-      name: 'the deadline of a waiting caller passes before another caller has a lease, outside the line, if its machine is set forward during the wait and back during the grant',
+      name: 'the deadline of a waiting caller passes before another caller has a lease, outside the line',
     },
   },
   {
@@ -630,7 +657,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/clock-steps.test.ts',
-      name: 'the deadline of a waiting caller passes before another caller has a permit, if its machine is set forward during the wait and back during the grant',
+      name: 'the deadline of a parked task passes before another caller has a permit',
     },
   },
   {
@@ -727,32 +754,38 @@ export const MUTATIONS: Mutation[] = [
         'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),
     ],
-    test: { file: 'test/expiry/clean.test.ts', name: 'spares, each for its reason, what it may not delete' },
+    test: { file: 'test/expiry/clean.test.ts', name: 'a clean-up spares, each for its reason, what it may not delete' },
   },
   {
     name: 'the clean-up ends a permit that its holder has extended',
     changes: [change('#f = :fence AND #h.e = :e AND #h.b = :b', '#f = :fence AND :e = :e AND :b = :b')],
     test: {
       file: 'test/expiry/permits.test.ts',
-      name: 'whose holder extended it between report and clean: changed, and changed again',
+      name: 'the clean-up spares a permit whose holder extended it between report and clean: changed, and changed again',
     },
   },
   {
     name: 'the clean-up ends a permit whose place the line is to give',
     changes: [change('isReported(identity), isUnmarked)', 'isReported(identity))')],
-    test: { file: 'test/expiry/permits.test.ts', name: 'while a waiter is in line: the line takes its place' },
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'the clean-up spares a permit while a waiter is in line: the line takes its room',
+    },
   },
   {
     name: 'the report takes a pool for an expired lease',
     changes: [change('any(all(isLease, any(isAbandoned(now, margins)', 'any(all(any(isAbandoned(now, margins)')],
-    test: { file: 'test/expiry/permits.test.ts', name: 'with a mark, or of which another client wrote' },
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'an empty pool with a mark, or of which another client wrote entries that are not in use, is not reported',
+    },
   },
   {
     name: 'the clean-up deletes an empty pool that was used since the report',
     changes: [
       change("['formed', 'used', 'fence', 'waiters', 'lease_expiry'] as const", "['used', 'waiters'] as const"),
     ],
-    test: { file: 'test/expiry/permits.test.ts', name: 'that has changed since the report is spared' },
+    test: { file: 'test/expiry/permits.test.ts', name: 'an empty pool that has changed since the report is spared' },
   },
   {
     name: 'the clean-up deletes an empty pool with a line',
@@ -762,12 +795,15 @@ export const MUTATIONS: Mutation[] = [
         "['formed', 'used', 'fence', 'lease_expiry'] as const",
       ),
     ],
-    test: { file: 'test/expiry/permits.test.ts', name: 'that has changed since the report is spared' },
+    test: { file: 'test/expiry/permits.test.ts', name: 'an empty pool that has changed since the report is spared' },
   },
   {
     name: 'the clean-up deletes an empty pool whose fence is ahead of the clock',
     changes: [change('return rises || isPermit(row) ?', "return rises || isPermit(row) || row.kind === 'emptyPool' ?")],
-    test: { file: 'test/expiry/permits.test.ts', name: 'is spared while its retention lasts' },
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'an empty pool is spared while its retention lasts, or its fence is ahead of the clock',
+    },
   },
   {
     name: 'the clean-up deletes what is younger than fences are kept',
@@ -806,7 +842,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the wrapper releases its lease after a start that may still land',
     changes: [change('"Default": "Did the target fail?"', '"Default": "Release after failure"')],
-    test: { file: 'test/step-functions/exits.test.ts', name: 'keeps the lease when its start ended by' },
+    test: { file: 'test/step-functions/exits.test.ts', name: 'the wrapper keeps the lease when its start ended by' },
   },
   {
     name: 'the wrapper releases its lease while functions of a failed target may go on',
@@ -816,7 +852,10 @@ export const MUTATIONS: Mutation[] = [
         '"Variable": "$.request.graceSeconds", "NumericGreaterThan": 900',
       ),
     ],
-    test: { file: 'test/step-functions/exits.test.ts', name: 'with graceSeconds does not release the lease' },
+    test: {
+      file: 'test/step-functions/exits.test.ts',
+      name: 'the wrapper with graceSeconds does not release the lease after',
+    },
   },
   {
     name: 'a redriven wrapper repeats the request whose grant has ended',
@@ -936,7 +975,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("'released_at', 'broken_at'],", "'released_at'],")],
     test: {
       file: 'test/leases/paused-hand-offs.test.ts',
-      name: 'a transfer leaves nothing of a broken grant',
+      name: 'a transfer keeps no attribute of a broken grant, so that a repeated release counts as a release',
     },
   },
   {
@@ -1048,7 +1087,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a fence token may come from the far future',
     changes: [change('if (fence.token <= highest) return;', 'if (fence.token <= highest * 1e6) return;')],
-    test: { file: 'test/commits/input.test.ts', name: 'a fence in microseconds' },
+    test: {
+      file: 'test/commits/input.test.ts',
+      name: 'bad input names its field and causes no write: a fence in microseconds',
+    },
   },
   {
     name: 'a commit takes what was uploaded after its caller looked',
@@ -1103,12 +1145,18 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the client sends heartbeats as seldom as a long ttl allows',
     changes: [change('Math.min(ttlMs / 3, MAX_INTERVAL_MS) *', '(ttlMs / 3) *')],
-    test: { file: 'test/client/lease.test.ts', name: 'come at least every 20 seconds' },
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'heartbeats come at least every 20 seconds, however long the ttl, so that a holder is soon notified that its lease is broken',
+    },
   },
   {
     name: 'the client does not release a lease that was broken',
     changes: [change("gone = error.reason !== 'broken';", 'gone = true;')],
-    test: { file: 'test/client/lease.test.ts', name: 'when the service says that the lease was broken' },
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'a lease is lost when the service says that it was broken; the release after the work hands off the key',
+    },
   },
   {
     name: 'the client leaves a broken grant whose answer was lost to its ttl',
@@ -1119,7 +1167,10 @@ export const MUTATIONS: Mutation[] = [
         '      askAnew();',
       ),
     ],
-    test: { file: 'test/client/hostile.test.ts', name: 'had ended an unseen grant' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'a service that ended a grant whose answer was lost is asked again by the caller, unless an operator refused the wait',
+    },
   },
   {
     name: 'withLease of the client forgives a loss',
@@ -1137,7 +1188,10 @@ export const MUTATIONS: Mutation[] = [
         'requestId: by.uuid(), ...retryWith, waitSeconds }, { ms })',
       ),
     ],
-    test: { file: 'test/client/acquire.test.ts', name: 'has one requestId over all retries' },
+    test: {
+      file: 'test/client/acquire.test.ts',
+      name: 'an acquisition has one requestId over all retries, and counts from the last try',
+    },
   },
   {
     name: 'an aborted wait of the client keeps what it brings',
@@ -1155,7 +1209,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('if (doubt) takeBack(', 'if (doubt && !doubt) takeBack(')],
     test: {
       file: 'test/client/acquire.test.ts',
-      name: 'is withdrawn at once, and again where the answer of the request is lost',
+      name: 'a wait that ends in doubt is withdrawn at once, and again under its own name if the answer of the request is lost',
     },
   },
 ];

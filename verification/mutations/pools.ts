@@ -58,7 +58,10 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the take-over of a permit ignores the clock skew',
-    ['permits', 'gives an expired permit to the first caller once the margin is over'],
+    [
+      'permits',
+      'a take-over gives an expired permit to the first caller once the margin has passed, and ends no more than are needed',
+    ],
     change('expiresAt + clockSkewMs + 1', 'expiresAt + 1 + 0 * clockSkewMs'),
   ),
   byTest(
@@ -91,7 +94,10 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a take-over does not free the weight of those who go',
-    ['permits', 'gives an expired permit to the first caller once the margin is over'],
+    [
+      'permits',
+      'a take-over gives an expired permit to the first caller once the margin has passed, and ends no more than are needed',
+    ],
     change("':weight': integer(weight - freed)", "':weight': integer(weight)"),
   ),
   byTest(
@@ -116,7 +122,10 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a heartbeat by a clock that is behind shortens a permit that was told again',
-    ['park', 'a heartbeat by a clock that is behind shortens no permit'],
+    [
+      'park',
+      'a heartbeat by a clock that is behind shortens no permit of which its task was notified again by that clock',
+    ],
     change("':beat': integer(expiresAt - ttlMs)", "':beat': integer(now)"),
   ),
   byTest(
@@ -151,12 +160,15 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'rows are judged again after a standstill',
-    ['advance', 'after a standstill of 251 ms'],
+    ['advance', 'a lost write of the line after a pause of 251 ms has read the line'],
     change('now - this.#readAt > MAX_AGE_MS', 'now - this.#readAt < -MAX_AGE_MS'),
   ),
   byTest(
     'a call that has ended a permit does not look at the line again',
-    ['look-again', 'where more have expired than one write ends'],
+    [
+      'look-again',
+      'the line of a pool is looked at again if more permits have expired than one write ends, and the first in line needs the room of all',
+    ],
     change('if (needed.length === 0 && line.behind &&', 'if (line.behind &&'),
   ),
   byTest(
@@ -282,7 +294,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the schedule does not put back the mark of a pool',
-    ['line', 'puts back a mark that another client has dropped'],
+    ['line', 'the schedule puts back the mark that a third-party client removed'],
     change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(
@@ -328,7 +340,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the event of an end believes what Step Functions said before the record of a pool was read',
-    ['executions', 'and is redriven before the pass reads the record'],
+    ['line', 'an execution that is redriven before the pass reads the record'],
     change(
       'const end = await endOf(dependencies, held, call);',
       "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
@@ -392,7 +404,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a pool with a long holder may be deleted by TTL',
-    ['permits', 'keeps the record 400 days past its last write'],
+    ['permits', 'a pool keeps its record 400 days past its last write, and its fences rise after that'],
     change('const TTL_SECONDS = 400 * 86_400;', 'const TTL_SECONDS = 86_400;', 'shared/permits/write.ts'),
   ),
   byTest(
@@ -418,7 +430,7 @@ export const POOLS: Mutation[] = [
   },
   byTest(
     'the repair goes on asking about tasks after Step Functions has throttled',
-    ['dead-head', 'is not asked about in the rest of a run once Step Functions has throttled a heartbeat'],
+    ['dead-head', 'a run asks about no more tasks once Step Functions has throttled a heartbeat'],
     change("if (delivery === 'throttled') questions.left = 0;", ''),
   ),
   {
@@ -436,7 +448,10 @@ export const POOLS: Mutation[] = [
   },
   byTest(
     'a withdrawal that may have ended a permit says that there was none',
-    ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
+    [
+      'withdraw',
+      'a withdrawal is OutcomeUnknown if its write got no answer, and eight other permits have ended since, and not NotFound',
+    ],
     change('if (asked.inDoubt && !asked.hadWaiter &&', 'if (asked.inDoubt && asked.hadWaiter &&'),
   ),
   byTest(
@@ -465,6 +480,9 @@ export const POOLS: Mutation[] = [
   {
     name: 'the former holder of a broken lease is told that it was taken',
     changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
-    test: { file: 'test/leases/break.test.ts', name: 'is known to its holder also if a waiter came' },
+    test: {
+      file: 'test/leases/break.test.ts',
+      name: 'a break is reported to its holder also if a waiter came after a break that ended the lease',
+    },
   },
 ];

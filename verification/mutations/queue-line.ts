@@ -19,7 +19,10 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a hand-off that took its grant back too late has moved nothing',
     [change("const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
-    ...['after the transfer, and another has the lease before the grant ends', 'test/leases/bounds.test.ts'],
+    ...[
+      'a release has taken effect if another caller has the lease before the grant of the transfer ends',
+      'test/leases/bounds.test.ts',
+    ],
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
@@ -69,7 +72,10 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a crowd that finds the lease free waits as if its turns were long',
     [change(': betweenMs(sight);\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
-    ...['where the lease is free, and about to be handed on', PACE],
+    ...[
+      'a caller looks again by the arrivals before it, each as a hand-off takes, if the lease is free and about to be handed off',
+      PACE,
+    ],
   ),
   shown(
     'a claim does not name the version that it saw',
@@ -161,7 +167,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a ticket is kept for any request that names it',
     [change('all(isOf(asker), isCaller)', 'isCaller')],
-    'a call gains nothing by the ticket of another request',
+    'a call cannot use the ticket of another request, which stays in line',
   ),
   shown(
     'no message looks again in front of a task',
@@ -234,7 +240,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
       change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
-    'a made-up lease id with the ticket of another waiter proves nothing',
+    'a made-up lease id with the ticket of another waiter proves no grant, and changes no record',
     QUICK,
   ),
   shown(

@@ -23,7 +23,7 @@ export const QUEUE_WAITS: Mutation[] = [
     [change("shared === undefined ? '' : ' OR request_id = :shared'", "shared ? '' : ''")],
     ...[
       'test/leases/line.test.ts',
-      'is notified by the schedule if both tries were in line and the grant went to the older try',
+      'a retried task is notified by the schedule if both tries were in line and the grant went to the older try, which has ended',
     ],
   ),
   shown(
