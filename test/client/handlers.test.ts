@@ -38,7 +38,7 @@ const WAYS: Record<
       .handler(async (event, context) => work(event, context, leaseOf(context))) as never,
 };
 
-describe.each(Object.entries(WAYS))('%s', (_, way) => {
+describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
   it('a wrapper runs the handler under the lease, and releases the lease before the handler answers', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];

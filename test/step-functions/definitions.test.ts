@@ -138,7 +138,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
 /** With the number of redrives. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-0$/;
 
-describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
+describe.each(['retry', 'parked', 'exclusive'] as const)('the example of %s', (name) => {
   async function ready() {
     const world = await fastWorld();
     const machine =
