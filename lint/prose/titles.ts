@@ -1,6 +1,6 @@
 /** Finds titles of tests that lack their subject: a part of `lint/prose/check.ts`. */
 
-export const HAS_TITLES = /^(test|verification)\/.*\.ts$/;
+export const HAS_TITLES = /^(test\/(?!lint\/)|verification\/).*\.ts$/;
 
 /** The text behind `it(`, and behind `it.each(…)(`. */
 const TITLE =

@@ -129,23 +129,20 @@ describe('a lost reply', () => {
     expect(answer).toMatchObject({ outcome: 'updated', repeated: !transaction, created: creates });
   });
 
-  it.each(WRITES)(
-    'a lost reply of $name makes the repeat with the same requestId a success, repeated',
-    async (write) => {
-      const op = await prepared(write, 'outer');
-      world.requests.faults = [...lostAtLastWrite(write), ...Array(MAX_TRIES - 1).fill('neverSent')];
-      const { code, context } = await failure(publish(op));
-      expect(code).toBe('OutcomeUnknown');
-      const { retryWith } = context as { retryWith: { requestId: string } };
-      const stored = await items(op);
+  it.each(WRITES)('a repeat of $name with the same requestId is a success, repeated', async (write) => {
+    const op = await prepared(write, 'outer');
+    world.requests.faults = [...lostAtLastWrite(write), ...Array(MAX_TRIES - 1).fill('neverSent')];
+    const { code, context } = await failure(publish(op));
+    expect(code).toBe('OutcomeUnknown');
+    const { retryWith } = context as { retryWith: { requestId: string } };
+    const stored = await items(op);
 
-      world.clock.advance(90_000);
-      const repeat = await publish({ ...op, ...retryWith });
-      expect(repeat).toMatchObject({ outcome: 'updated', repeated: true, created: false });
-      expect(await items(op)).toEqual(stored);
-      expect(await publish({ ...op, ...retryWith })).toMatchObject({ repeated: true });
-    },
-  );
+    world.clock.advance(90_000);
+    const repeat = await publish({ ...op, ...retryWith });
+    expect(repeat).toMatchObject({ outcome: 'updated', repeated: true, created: false });
+    expect(await items(op)).toEqual(stored);
+    expect(await publish({ ...op, ...retryWith })).toMatchObject({ repeated: true });
+  });
 
   /** A graph source that exists is found so by a first transaction; the second one writes. */
   function lostAtLastWrite({ name }: Write): Requests['faults'] {
@@ -172,23 +169,20 @@ describe('a lost reply', () => {
       [{ op: 'compareAndSetRef', ref: 'commit', expected: null, next: pointer }, ledgerWrites, { address: 'c5', t: 5 }],
       [{ op: 'compareAndSetRef', ref: 'index', expected: null, next: pointer }, ledgerWrites, { address: 'i5', t: 5 }],
       [source(''), sourceWrites, { sourceType: 'other', retracted: true, config: { v: 2 } }],
-    ])(
-      'a lost reply of a creation is found again after others have written over every item: %j',
-      async (operation, writes, current) => {
-        const alias = 'moved on';
-        const op = { ...operation, alias, requestId: 'first' };
-        expect(await publish(op)).toMatchObject({ created: true });
-        for (const write of writes) {
-          world.clock.advance(1000);
-          expect(await publish({ ...write, alias })).toMatchObject({ outcome: 'updated', repeated: false });
-        }
-        const stored = await world.rawItems('moved on:main');
-        world.requests.sent.length = 0;
-        expect(await publish(op)).toMatchObject({ repeated: true, created: false, current });
-        expect(world.requests.sent).toEqual(['TransactWriteItems', 'Query']);
-        expect(await world.rawItems('moved on:main')).toEqual(stored);
-      },
-    );
+    ])('a creation is found again after others have written over it: %j', async (operation, writes, current) => {
+      const alias = 'moved on';
+      const op = { ...operation, alias, requestId: 'first' };
+      expect(await publish(op)).toMatchObject({ created: true });
+      for (const write of writes) {
+        world.clock.advance(1000);
+        expect(await publish({ ...write, alias })).toMatchObject({ outcome: 'updated', repeated: false });
+      }
+      const stored = await world.rawItems('moved on:main');
+      world.requests.sent.length = 0;
+      expect(await publish(op)).toMatchObject({ repeated: true, created: false, current });
+      expect(world.requests.sent).toEqual(['TransactWriteItems', 'Query']);
+      expect(await world.rawItems('moved on:main')).toEqual(stored);
+    });
 
     it('a lost reply of a redefinition is found again, too', async () => {
       const alias = 'redefined';
@@ -274,40 +268,34 @@ describe('a lost reply of a write that others wrote over before the next try', (
       { op: 'pushConfig', alias, expected: { v: 1 }, next: config(2) },
       config(2),
     ],
-  ])(
-    'a lost reply of a write %j that others wrote over is no conflict, because the write may have won',
-    async (op, other, actual) => {
-      await init(alias);
-      world.requests.faults = [overwritten(other)];
-      const { code, context } = await failure(publish({ ...op, alias, requestId }));
-      expect(code).toBe('OutcomeUnknown');
-      expect(context).toEqual({ alias: 'overwritten:main', actual, retryWith: { requestId }, retryAfterMs: 1000 });
-      const sure = await failure(publish({ ...op, alias, requestId }));
-      expect([sure.code, sure.context.actual]).toEqual(['Conflict', actual]);
-    },
-  );
+  ])('a lost reply of %j is no conflict, because the write may have won', async (op, other, actual) => {
+    await init(alias);
+    world.requests.faults = [overwritten(other)];
+    const { code, context } = await failure(publish({ ...op, alias, requestId }));
+    expect(code).toBe('OutcomeUnknown');
+    expect(context).toEqual({ alias: 'overwritten:main', actual, retryWith: { requestId }, retryAfterMs: 1000 });
+    const sure = await failure(publish({ ...op, alias, requestId }));
+    expect([sure.code, sure.context.actual]).toEqual(['Conflict', actual]);
+  });
 
   it.each([
     ['publishCommit', 'commit'],
     ['publishIndex', 'index'],
-  ] as const)(
-    'a lost reply of %s is stale, although its value stood there and was read in between',
-    async (op, part) => {
-      await init(alias);
-      const newer = { address: 'a2', t: 2 };
-      const overwrite = overwritten({ op, alias, ...newer });
-      const read: unknown[] = [];
-      const land = async (send: () => Promise<unknown>) => {
-        await send();
-        read.push((await lookUp(alias))[part]);
-      };
-      world.requests.faults = [(send) => overwrite(() => land(send))];
-      const answer = await publish({ op, alias, ...pointer });
-      expect(answer).toMatchObject({ outcome: 'stale', repeated: false, current: newer });
+  ] as const)('a lost %s is stale, although its value was read in between', async (op, part) => {
+    await init(alias);
+    const newer = { address: 'a2', t: 2 };
+    const overwrite = overwritten({ op, alias, ...newer });
+    const read: unknown[] = [];
+    const land = async (send: () => Promise<unknown>) => {
+      await send();
       read.push((await lookUp(alias))[part]);
-      expect(read).toEqual([pointer, newer]);
-    },
-  );
+    };
+    world.requests.faults = [(send) => overwrite(() => land(send))];
+    const answer = await publish({ op, alias, ...pointer });
+    expect(answer).toMatchObject({ outcome: 'stale', repeated: false, current: newer });
+    read.push((await lookUp(alias))[part]);
+    expect(read).toEqual([pointer, newer]);
+  });
 });
 
 describe('a first try that arrives when its call was answered long ago', () => {

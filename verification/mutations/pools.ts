@@ -456,12 +456,12 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the end of an execution forgets the requests of its permits',
-    ['executions', 'is remembered by its request, which gets no other permit'],
+    ['line', 'a redriven execution receives LeaseLost for a call that received the lock from its holder'],
     change("how === 'executionEnded' ? [entry.name] : []", "how === 'executionEnded' ? [] : []"),
   ),
   byTest(
     'the end of an execution remembers the request of a permit that its task may never have heard of',
-    ['executions', 'is forgotten by the request of a permit that its task may never have heard of'],
+    ['line', 'a redriven execution may ask again if no task may have been notified of its grant'],
     change('return row ? isTask(row) : tickets.includes(ticket);', 'return row ? false : tickets.includes(ticket);'),
   ),
   {
