@@ -13,12 +13,7 @@ export const DURABLE: Mutation[] = [
   ),
   shown(
     'a durable lease is not released when its body fails',
-    [
-      change(
-        '  } catch (error) {\n    await release();\n    throw error;\n  }',
-        '  } catch (error) {\n    throw error;\n  }',
-      ),
-    ],
+    [change('    await release();\n    throw error;', '    throw error;', 'client/src/durable.ts')],
     ['durable/with-lease', 'A body that fails releases its lease, and its error reaches the caller'],
   ),
   shown(
