@@ -118,12 +118,20 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
 });
 
 describe('the wrapper exclusive', () => {
+  it.each([false, true])('without ttlSeconds the lease is bound, and the target has no limit of time (passFence: %s)', async (passFence) => {
+    const { visited, asked, timeouts, error, cause } = await play('exclusive', { input: { ttlSeconds: undefined, passFence } });
+    expect([error, cause]).toEqual([undefined, undefined]);
+    expect(asked['Acquire with the fields']?.Payload).toMatchObject({ key: 'k', bound: true });
+    expect(asked['Acquire with the fields']?.Payload).not.toHaveProperty('ttlSeconds');
+    expect(timeouts['Run without a limit']).toBeUndefined();
+    expect(visited.filter((state) => /Time left|Is there time|Too late|^Run$/.test(state))).toEqual([]);
+    if (!passFence) expect(visited).toHaveLength(8);
+  });
+
   it.each<[given: object, cause: string]>([
     [{ limt: 5 }, 'limt: is not a known field'],
     [{ limt: 5, weigth: 4 }, 'limt: is not a known field; weigth: is not a known field'],
-    [{ ttlSeconds: undefined }, 'ttlSeconds: is missing'],
-    [{ ttlSeconds: undefined, limit: 5 }, 'ttlSeconds: is missing'],
-    [{ ttlSeconds: undefined, ttlSecond: 60 }, 'ttlSecond: is not a known field; ttlSeconds: is missing'],
+    [{ ttlSeconds: undefined, ttlSecond: 60 }, 'ttlSecond: is not a known field'],
     [{ key: undefined }, 'key: is missing'],
     [{ stateMachineArn: undefined, limt: 5 }, 'limt: is not a known field; stateMachineArn: is missing'],
     [{ stateMachineArn: 5 }, 'stateMachineArn: must be the ARN of a state machine'],
@@ -147,7 +155,7 @@ describe('the wrapper exclusive', () => {
     );
     const stateMachineArn = 'arn:aws:states:us-east-1:000000000000:stateMachine:t';
     const { error } = await play('exclusive', { input: { ...all, ...given, stateMachineArn } });
-    expect(error).toBeUndefined();
+    expect([error, cause]).toEqual([undefined, undefined]);
   });
 
   const absent = { 'Stop the target': 'Sfn.ExecutionDoesNotExistException' };
@@ -252,7 +260,7 @@ describe('the wrapper exclusive', () => {
     const { visited, asked, error } = await play('exclusive', { input: { graceSeconds: 60 } });
     expect(visited.at(-1)).toBe('Release');
     expect(asked.Release?.Payload).toEqual({ key: 'k', leaseId: 'l' });
-    expect(error).toBeUndefined();
+    expect([error, cause]).toEqual([undefined, undefined]);
   });
 });
 
