@@ -62,7 +62,8 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     const world = await wrapped({ key: 'total/tenant', limit: 5 });
     const inner = { key: 'total', limit: 20, stateMachineArn: world.target };
     /** The outer wrapper runs the inner one. */
-    const runNested = (total: object = {}) => world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
+    const runNested = (total: object = {}) =>
+      world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
     const used = async (key: string) => (await world.pool(key)).used ?? 0;
     /** All is free within two minutes in which somebody wants both keys. */
     const expectAllFree = async () => {
@@ -72,7 +73,11 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
         ['total', 20],
       ] as const) {
         const wanted = { key, holder: 'next', limit: weight, weight, requestId: key };
-        const acquired = async () => world.acquire(wanted).then(() => true, () => false);
+        const acquired = async () =>
+          world.acquire(wanted).then(
+            () => true,
+            () => false,
+          );
         await expect.poll(acquired, { interval: 50, timeout: 10_000 }).toBe(true);
       }
     };
