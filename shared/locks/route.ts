@@ -61,5 +61,5 @@ export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
 export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: string | undefined }): boolean =>
   limit !== undefined || mode !== undefined;
 
-/** Permits have lease ids of their own (permits/identity.ts). Those of leases are UUIDs. */
+/** Permits have lease ids of their own (permits/identity.ts). Those of leases have no dot. */
 export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => /^[bp]\./.test(leaseId);

@@ -59,6 +59,12 @@ async function note(
     { expression: 'attribute_not_exists(#h.j)' },
     { expression: '#h.j < :due', values: { ':due': integer(now - ASK_EVERY_MS) } },
   );
-  const update = { key, now, set: ['#h.j = :now'], condition: all(isStill(entry), isDueStill), values: { ':now': integer(now) } };
+  const update = {
+    key,
+    now,
+    set: ['#h.j = :now'],
+    condition: all(isStill(entry), isDueStill),
+    values: { ':now': integer(now) },
+  };
   return (await updatePool(dependencies, update, call)).won;
 }

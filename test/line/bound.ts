@@ -226,16 +226,19 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect(timeline.now() - endedAt).toBeLessThan(75_000);
     });
 
-    it.each([['throttled'], ['refused']] as const)('a look at which Step Functions is %s leaves the grant', async (fault) => {
-      const { key, execution } = await hold();
-      end(execution);
-      steps.faults.DescribeExecution = [fault, fault, fault];
-      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-      expect(await see(key)).toMatchObject({ holder: 'wf' });
-      timeline.advance(LOOK_MS + 1);
-      await held(key);
-      expect(await see(key)).toMatchObject({ holder: undefined });
-    });
+    it.each([['throttled'], ['refused']] as const)(
+      'a look at which Step Functions is %s leaves the grant',
+      async (fault) => {
+        const { key, execution } = await hold();
+        end(execution);
+        steps.faults.DescribeExecution = [fault, fault, fault];
+        expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
+        expect(await see(key)).toMatchObject({ holder: 'wf' });
+        timeline.advance(LOOK_MS + 1);
+        await held(key);
+        expect(await see(key)).toMatchObject({ holder: undefined });
+      },
+    );
 
     it('a look leaves a grant whose execution is answered again before the write', async () => {
       const { key, execution, request } = await hold();
