@@ -33,6 +33,7 @@ describe('durableFunctions', () => {
     expect(mayUse('SendDurableExecutionCallbackSuccess', serving)).toEqual(expected);
     expect(mayUse('SendDurableExecutionCallbackFailure', serving)).toEqual(expected);
     expect(mayUse('GetDurableExecution', serving)).toEqual([
+      ['acquire', ARNS], // a refused caller asks about the execution that holds
       ['repairQueues', ARNS],
       ['executionEnded', ARNS],
     ]);

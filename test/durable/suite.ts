@@ -228,4 +228,23 @@ export function durableLeases(startBackend: StartBackend): void {
     expect(states).toEqual(['held', 1]);
     expect([await stateOf(narrow), await stateOf(wide)]).toEqual(['released', 0]);
   });
+
+  it('The branches of one execution wait in line at the same time', async () => {
+    const keys = [newKey(), newKey()];
+    const before = await Promise.all(keys.map((key) => holdfast.acquire(key)));
+    const arn = await functions.start(async (_event, ctx) => {
+      const branches = keys.map(
+        (key) => (own: DurableContext) =>
+          withLease(own, holdfast, key, {}, async () => {
+            await pause(own);
+            return own.step('work', async () => key);
+          }),
+      );
+      return (await ctx.parallel('both', branches)).getResults();
+    });
+    for (const key of keys) await expect.poll(() => waiting(key)).toBe(1);
+    for (const lease of before.toReversed()) await lease.release();
+    expect(await resultOf(arn)).toEqual(keys);
+    for (const key of keys) expect(await stateOf(key)).toBe('released');
+  });
 }

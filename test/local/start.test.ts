@@ -88,7 +88,8 @@ async function freeRange(count: number): Promise<number> {
 
 async function ports() {
   const free = async () => String(await freePort());
-  return { PORT: await free(), DYNAMODB_PORT: await free(), S3_PORT: await free(), SFN_PORT: await free() };
+  const [PORT, DYNAMODB_PORT, S3_PORT] = [await free(), await free(), await free()];
+  return { PORT, DYNAMODB_PORT, S3_PORT, SFN_PORT: await free(), LAMBDA_PORT: await free() };
 }
 
 describe('npm start', () => {
@@ -286,6 +287,8 @@ or move all of them: npm start -- --port 4700
       'DYNAMODB_PORT',
       'S3_PORT',
       'SFN_PORT',
+      'LAMBDA_PORT',
+      '--durable',
       'SCHEDULES',
       'DATA_DIR',
       'DYNAMODB_EMULATOR',

@@ -118,12 +118,25 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
 });
 
 describe('the wrapper exclusive', () => {
+  it.each([false, true])(
+    'without ttlSeconds the lease is bound, and the target has no limit of time (passFence: %s)',
+    async (passFence) => {
+      const { visited, asked, timeouts, error, cause } = await play('exclusive', {
+        input: { ttlSeconds: undefined, passFence },
+      });
+      expect([error, cause]).toEqual([undefined, undefined]);
+      expect(asked['Acquire with the fields']?.Payload).toMatchObject({ key: 'k', bound: true });
+      expect(asked['Acquire with the fields']?.Payload).not.toHaveProperty('ttlSeconds');
+      expect(timeouts['Run without a limit']).toBeUndefined();
+      expect(visited.filter((state) => /Time left|Is there time|Too late|^Run$/.test(state))).toEqual([]);
+      if (!passFence) expect(visited).toHaveLength(8);
+    },
+  );
+
   it.each<[given: object, cause: string]>([
     [{ limt: 5 }, 'limt: is not a known field'],
     [{ limt: 5, weigth: 4 }, 'limt: is not a known field; weigth: is not a known field'],
-    [{ ttlSeconds: undefined }, 'ttlSeconds: is missing'],
-    [{ ttlSeconds: undefined, limit: 5 }, 'ttlSeconds: is missing'],
-    [{ ttlSeconds: undefined, ttlSecond: 60 }, 'ttlSecond: is not a known field; ttlSeconds: is missing'],
+    [{ ttlSeconds: undefined, ttlSecond: 60 }, 'ttlSecond: is not a known field'],
     [{ key: undefined }, 'key: is missing'],
     [{ stateMachineArn: undefined, limt: 5 }, 'limt: is not a known field; stateMachineArn: is missing'],
     [{ stateMachineArn: 5 }, 'stateMachineArn: must be the ARN of a state machine'],

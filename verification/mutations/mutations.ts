@@ -2,6 +2,7 @@
 import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
 import { CALLBACKS } from './callbacks.ts';
+import { DURABLE } from './durable.ts';
 import { EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
@@ -1112,6 +1113,7 @@ export const MUTATIONS: Mutation[] = [
   ...EXECUTIONS,
   ...BREAKS,
   ...CALLBACKS,
+  ...DURABLE,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [change('Math.max(by.wall() - wall, by.monotonic() - monotonic);', 'by.monotonic() - monotonic;')],

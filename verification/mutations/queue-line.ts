@@ -325,7 +325,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
-    [change('cancelled: !won && old?.task_token === undefined', 'cancelled: !won')],
+    [change('cancelled: !won && (old?.task_token ?? old?.callback_id) === undefined', 'cancelled: !won')],
     'a call shares the grant of the task, which the schedule notifies',
     REQUESTS,
   ),

@@ -1,0 +1,127 @@
+import { GetExecutionHistoryCommand } from '@aws-sdk/client-sfn';
+import { afterEach, describe, expect, it } from 'vitest';
+import { statesWorld } from '../support/emulators/states.ts';
+import { boom, exclusionWorld } from '../support/stack/exclusion.ts';
+
+// The wrapper without ttlSeconds: the lease lasts as long as its execution.
+
+let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
+afterEach(() => states.stop());
+
+const TWO_MINUTES_MS = 120_000;
+
+async function wrapped(more: object = {}) {
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
+  states = world.states;
+  const run = (input: object = {}) =>
+    states.start(world.exclusive, { key: 'k', stateMachineArn: world.target, ...more, ...input });
+  return { ...world, run };
+}
+
+const visited = async (executionArn: string) => {
+  const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn }));
+  return events.flatMap(({ stateEnteredEventDetails }) => stateEnteredEventDetails?.name ?? []);
+};
+
+describe('the wrapper without ttlSeconds', () => {
+  it('the target runs as long as it needs, in eight transitions, and the release frees the lease', async () => {
+    const { run, atWorkNo, asked, state } = await wrapped();
+    const arn = await run({ input: { n: 1 } });
+    const { input, finish } = await atWorkNo(0);
+    expect(input).toMatchObject({ n: 1 });
+    expect(asked[0]).toMatchObject({ bound: true, execution: arn });
+    expect(asked[0]).not.toHaveProperty('ttlSeconds');
+    finish('done');
+    expect(await states.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
+    expect(await state('k')).toBe('released');
+    const names = await visited(arn);
+    expect(names).toContain('Run without a limit');
+    expect(names).toHaveLength(8);
+  });
+
+  it('the target receives its fence if the input asks for it', async () => {
+    const { run, atWorkNo } = await wrapped({ passFence: true });
+    const arn = await run({ input: { n: 1 } });
+    const { input, finish } = await atWorkNo(0);
+    expect(input).toMatchObject({ n: 1, holdfast: { key: 'k', fence: expect.any(Number) } });
+    finish(null);
+    expect((await states.ended(arn)).status).toBe('SUCCEEDED');
+  });
+
+  it('a target that fails frees the lease, and its error is the error of the wrapper', async () => {
+    const { run, atWorkNo, state } = await wrapped();
+    const arn = await run();
+    (await atWorkNo(0)).fail(boom());
+    expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Boom' });
+    expect(await state('k')).toBe('released');
+  });
+});
+
+describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
+  async function nested() {
+    const world = await wrapped({ key: 'total/tenant', limit: 5 });
+    const inner = { key: 'total', limit: 20, stateMachineArn: world.target };
+    /** The outer wrapper runs the inner one. */
+    const runNested = (total: object = {}) =>
+      world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
+    const used = async (key: string) => (await world.pool(key)).used ?? 0;
+    /** All is free within two minutes in which somebody wants both keys. */
+    const expectAllFree = async () => {
+      world.fallBehind(-TWO_MINUTES_MS);
+      for (const [key, weight] of [
+        ['total/tenant', 5],
+        ['total', 20],
+      ] as const) {
+        const wanted = { key, holder: 'next', limit: weight, weight, requestId: key };
+        const acquired = async () =>
+          world.acquire(wanted).then(
+            () => true,
+            () => false,
+          );
+        await expect.poll(acquired, { interval: 50, timeout: 10_000 }).toBe(true);
+      }
+    };
+    return { ...world, runNested, used, expectAllFree };
+  }
+
+  it('both permits are held while the target works, and free after it', async () => {
+    const { runNested, used, atWorkNo } = await nested();
+    const outer = await runNested();
+    const { finish } = await atWorkNo(0);
+    expect([await used('total/tenant'), await used('total')]).toEqual([1, 1]);
+    finish('done');
+    expect(await states.ended(outer)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
+    expect([await used('total/tenant'), await used('total')]).toEqual([0, 0]);
+  });
+
+  it('both permits are free within two minutes of a stop of the outer wrapper while the inner one waits', async () => {
+    const { runNested, acquire, release, waiting, expectAllFree } = await nested();
+    const full = { key: 'total', holder: 'full', limit: 20, weight: 20, ttlSeconds: 600 };
+    const holder = (await acquire(full)) as { leaseId: string };
+    const outer = await runNested();
+    await waiting(1, 'total');
+    await states.abort(outer);
+    await release({ key: 'total', leaseId: holder.leaseId });
+    await expectAllFree();
+  });
+
+  it('both permits are free within two minutes of a stop of the outer wrapper while the target works', async () => {
+    const { runNested, atWorkNo, expectAllFree } = await nested();
+    const outer = await runNested();
+    const { finish } = await atWorkNo(0);
+    await states.abort(outer);
+    await expectAllFree();
+    finish(null);
+  });
+
+  it('both permits are free within two minutes of a stop of the outer wrapper while the inner one releases', async () => {
+    const { runNested, atWorkNo, targets, expectAllFree } = await nested();
+    const outer = await runNested();
+    const { finish } = await atWorkNo(0);
+    finish(null);
+    const inner = targets.get(outer) ?? '';
+    await expect.poll(async () => (await visited(inner)).includes('Release'), { interval: 5 }).toBe(true);
+    await states.abort(outer).catch(() => undefined); // it may have ended
+    await expectAllFree();
+  });
+});

@@ -1,0 +1,34 @@
+import { type Change, change, type Mutation } from './mutation.ts';
+
+const shown = (name: string, changes: Change[], [file, test]: [file: string, name: string]): Mutation => ({
+  ...{ name, changes, test: { file: `test/${file}.test.ts`, name: test } },
+});
+
+/** Ways to break the leases of durable functions in the client, and the double that they run over. */
+export const DURABLE: Mutation[] = [
+  shown(
+    'the client names the request of a callback anew in each run of the submitter',
+    [change("const own = 'callbackId' in request && { requestId: undefined };", 'const own = {};')],
+    ['client/durable', 'names no request, so that each run of the submitter is one request'],
+  ),
+  shown(
+    'a durable lease is not released when its body fails',
+    [change('    await release();\n    throw error;', '    throw error;', 'client/src/durable.ts')],
+    ['durable/with-lease', 'A body that fails releases its lease, and its error reaches the caller'],
+  ),
+  shown(
+    'a durable lease keeps only the code of a problem',
+    [
+      change(
+        'throw new HoldfastError({ ...(problem as object), code, detail }, error);',
+        'throw new HoldfastError({ code, detail }, error);',
+      ),
+    ],
+    ['client/durable', 'fails with the problem of the service, with all of its fields'],
+  ),
+  shown(
+    'a callback of the local stack takes a second answer',
+    [change("if (!callback || isOver(callback) || this.status !== 'RUNNING')", 'if (!callback)')],
+    ['durable/double', 'A callback resumes the execution with its result as text, and takes one answer'],
+  ),
+];
