@@ -1427,7 +1427,7 @@ export interface components {
              */
             ttlSeconds: number | null;
         };
-        /** @description Someone else holds the lease. */
+        /** @description Another caller holds the lease. */
         LeaseHeld: components["schemas"]["Problem"] & {
             /** @enum {string} */
             code: "LeaseHeld";
@@ -3777,7 +3777,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. */
+            /** @description Another caller holds the lease. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -3943,7 +3943,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. The key is used as the other kind. */
+            /** @description Another caller holds the lease. The key is used as the other kind. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -4531,7 +4531,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. The record is not in the expected state. */
+            /** @description Another caller holds the lease. The record is not in the expected state. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -4657,7 +4657,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFound"];
                 };
             };
-            /** @description The record is not in the expected state. Someone else holds the lease. */
+            /** @description The record is not in the expected state. Another caller holds the lease. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];

@@ -158,13 +158,13 @@ export async function take<Taken extends object = Lease>(
 const tooLate = (key: string, leftMs: number): HoldfastError =>
   new HoldfastError({
     code: 'LeaseHeld',
-    detail: `too little time for ${key}: ${leftMs} ms`,
+    detail: `${leftMs} ms are too little time for ${key}`,
     ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
   });
 
 /** @throws TypeError for the context of a durable function, because no heartbeats are sent while the function is suspended */
 export function refuseDurable(context: object): void {
-  if ('executionContext' in context) throw new TypeError('a durable function cannot hold this lease');
+  if ('executionContext' in context) throw new TypeError('a durable function cannot hold a lease');
 }
 
 /** The result of a handler whose key was not granted. @throws the error, unless the error is LeaseHeld and `onHeld` handles LeaseHeld */

@@ -49,9 +49,11 @@ export class MemoryService {
   };
 
   /**
-   * Gives a key to another holder.
+   * Grants a key to another holder.
    * @returns a function that releases the grant
    * @throws HoldfastError LeaseHeld or WrongKind if the key cannot be granted now
+   * @example
+   * const release = service.hold('nightly', { holder: 'other' });
    */
   hold(key: string, { holder = 'another', ttlSeconds = YEAR_SECONDS, ...asked }: HoldOptions = {}): () => void {
     const one = this.#key(key);
@@ -61,7 +63,7 @@ export class MemoryService {
 
   /**
    * Ends every grant of a key, so that the next heartbeat of each holder fails.
-   * @param reason the reason of the LeaseLost that the holders get; `taken` gives the key to another holder
+   * @param reason the reason of the LeaseLost that the holders receive; `taken` grants the key to another holder
    */
   lose(key: string, reason: 'taken' | 'broken' | 'unknown' = 'taken'): void {
     this.#key(key).lose(reason);

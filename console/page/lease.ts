@@ -145,7 +145,7 @@ function Queue({ of: { key, waiting, waiters = [] }, at, onChange }: Omit<PartPr
   const [cancelling, setCancelling] = useState<Waiter>();
   const refusal = refusalOf(context, 'cancelWaiter');
   return html`
-    <h3>Queue</h3>
+    <h3>Line</h3>
     ${
       waiting === 0
         ? html`<${Nothing}>The line is empty.<//>`

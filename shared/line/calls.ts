@@ -140,7 +140,7 @@ export interface Broken {
 }
 
 /** The name in messages for a holder that the record does not name. */
-export const NAMELESS = 'a client that leaves no name';
+export const NAMELESS = 'a client without a name';
 
 const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 

@@ -23,7 +23,7 @@ export const WAITERS = tableSource<'waiter'>({
     const { fault } = readTtl(item.ttl, now);
     const holder = holderNamed(item.holder?.S);
     const lock = item.weight === undefined ? 'the lease' : 'a permit';
-    const what = `${holder ?? 'a caller that leaves no name'} is still parked for ${lock}, and its deadline is past`;
+    const what = `${holder ?? 'a caller without a name'} is still parked for ${lock}, and its deadline is past`;
     return {
       kind: 'waiter',
       key: { key: item.key?.S ?? '', ticket: item.ticket?.S ?? '' },

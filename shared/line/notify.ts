@@ -167,7 +167,7 @@ export async function endTask(
   if (delivery === 'unanswered')
     throw new HoldfastError(
       'Unavailable',
-      `Step Functions did not take the message that the lease was ${error.context.reason}`,
+      `the task may not have been notified that its grant was ${error.context.reason}: send the call again`,
       {
         retryAfterMs: 1000,
       },

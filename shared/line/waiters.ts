@@ -68,7 +68,7 @@ export const parkedAtOf = (ticket: string): number => Number(ticket.split('-', 1
 const RETRY_WHEN_FULL_MS = 5000;
 
 export const queueFull = (key: string, limit: number): HoldfastError =>
-  new HoldfastError('QueueFull', `at least ${limit} tasks and callers wait for the key`, {
+  new HoldfastError('QueueFull', `at least ${limit} tasks and callers wait for the key: send the call again later`, {
     ...{ key, quota: 'maxWaitersPerKey', limit },
     retryAfterMs: RETRY_WHEN_FULL_MS,
   });

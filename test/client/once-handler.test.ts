@@ -81,7 +81,7 @@ describe('onceHandler', () => {
       { id: '7' },
       2999,
     );
-    expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', message: 'too little time for order/7: 2999 ms' } });
+    expect(outcome).toMatchObject({ error: { code: 'LeaseHeld', message: '2999 ms are too little time for order/7' } });
     expect(lambda.sent).toEqual([]);
   });
 

@@ -67,7 +67,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     // A heartbeat without an answer is printed only if the lease is lost by it.
     onRetry: (why) => claimed ?? output.note(why),
   });
-  // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the wrapper.
+  // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the supervisor.
   const guard = terminalShell() ? undefined : startGuard();
   try {
     const got = await claim(service, { options: { key, ...options, signal: signals.waiting }, also, slot }, output);
