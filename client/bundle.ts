@@ -6,13 +6,13 @@ import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import manifest from './package.json' with { type: 'json' };
 
 /** Loaded when they are needed first. */
-const LATER = ['sigv4', 'content', 'several'];
+const LATER = ['sigv4', 'content', 'several', 'once'];
 
 /** The other entries. They import the main entry by the name of the package, so each has the build of the runtime. */
-const OTHERS = ['lambda', 'direct', 'handlers', 'testing'];
+const OTHERS = ['lambda', 'direct', 'handlers', 'node-cron', 'testing'];
 
 /** What other entries take from the main one, which exports it. */
-const IN_MAIN = ['index', 'attempt', 'errors', 'query', 'surroundings', 'watched-signal'];
+const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 'surroundings', 'watched-signal'];
 
 /**
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error

@@ -55,9 +55,9 @@ export async function connect(
     .catch((error: Error & { code?: string }) => {
       if (UNREACHABLE.test(`${error.code} ${error.name}`))
         throw new Refusal(`AWS does not answer in region '${region}': is it mistyped? ${error.message}`);
-      throw new Refusal(`AWS does not let you in: ${error.message}`);
+      throw new Refusal(`AWS refuses these credentials: ${error.message}`);
     });
-  if (!Account || !Arn) throw new Refusal('AWS does not say which account this is');
+  if (!Account || !Arn) throw new Refusal('AWS returned no account for these credentials');
   if (expected !== undefined && expected !== Account)
     throw new Refusal(`these credentials are for account ${Account}, not for account ${expected}. Nothing was changed`);
   const [, partition = 'aws'] = Arn.split(':');
@@ -73,7 +73,7 @@ export async function connect(
 }
 
 function checkRegion(region: string): void {
-  if (!REGION.test(region)) throw new Refusal(`there is no region '${region}': one is written like eu-west-1`);
+  if (!REGION.test(region)) throw new Refusal(`there is no region '${region}': a region is written like eu-west-1`);
 }
 
 /** `Date` is in whole seconds, and the answer takes its time. */
@@ -104,7 +104,7 @@ export async function timeOfAws({ dynamodb }: Pick<Aws, 'dynamodb'>, table: stri
   // The header names a whole second, of which any part may be over.
   if (Math.abs(here - (there + 500)) > MAX_OFFSET_MS)
     throw new Refusal(
-      `the clock of this machine says ${isoSeconds(here)}, and that of AWS ${isoSeconds(there)}: set the machine's clock first`,
+      `the clock of this machine is at ${isoSeconds(here)}, and the clock of AWS at ${isoSeconds(there)}: set the clock of this machine first`,
     );
   return there;
 }

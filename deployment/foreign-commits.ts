@@ -20,15 +20,15 @@ export async function refuseForeignCommits(
   if (!table || next.commitProtocol !== 'native' || previous.commitProtocol === 'native') return;
   const found = await foreignRecord(aws, table).catch((error: Error) => {
     if (error instanceof Refusal) throw error;
-    throw new Refusal(`AWS does not say whether other clients commit by records in table ${table}: ${error.message}`);
+    throw new Refusal(`cannot check whether other clients commit by records in table ${table}: ${error.message}`);
   });
   if (!found) return;
   const until = found.ttl?.N ? `until ${new Date(Number(found.ttl.N) * 1000).toISOString()}` : 'without an end';
   throw new Refusal(
     [
-      `commitProtocol=native: another client commits by records, and one of ${found.path?.S} stands in table ${table} ${until}.`,
+      `commitProtocol=native: another client commits by records, and a record of ${found.path?.S} is in table ${table} ${until}.`,
       'With native, such a client could overwrite acknowledged commits. Nothing was changed. Stop all writers with',
-      'aws_conditional_put=dynamo, and deploy once their records are over. docs/commits.md has the steps.',
+      'aws_conditional_put=dynamo, and deploy after their records have expired. docs/commits.md has the steps.',
     ].join('\n'),
   );
 }

@@ -3,10 +3,10 @@ export const DEPLOY_OPTIONS = {
   stage: { value: 'NAME', help: 'the deployment: 1 to 19 of a-z, 0-9 and -', multiple: true },
   region: { value: 'REGION', help: 'where (else AWS_REGION, AWS_DEFAULT_REGION, the profile)', multiple: true },
   account: { value: 'ID', help: 'refuse if the credentials are for another account', multiple: true },
-  param: { value: 'NAME=VALUE', help: 'set a parameter; one that is not given keeps its value', multiple: true },
-  reset: { value: 'NAME', help: 'give a parameter its default back', multiple: true },
+  param: { value: 'NAME=VALUE', help: 'set a parameter; all others keep their values', multiple: true },
+  reset: { value: 'NAME', help: 'set a parameter to its default', multiple: true },
   tag: { value: 'KEY=VALUE', help: 'a tag on every resource', multiple: true },
-  untag: { value: 'KEY', help: 'take a tag off every resource', multiple: true },
+  untag: { value: 'KEY', help: 'remove a tag from every resource', multiple: true },
   'allow-change': {
     value: 'NAME',
     help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',
@@ -14,7 +14,7 @@ export const DEPLOY_OPTIONS = {
   },
   'forget-pools': { help: 'from 0.2.0: do not wait until all permits and their waiters have ended' },
   create: { help: 'create the stack if there is none; needed if the command does not ask' },
-  'role-arn': { value: 'ARN', help: 'the role that CloudFormation works with, now and from now on', multiple: true },
+  'role-arn': { value: 'ARN', help: 'the role that CloudFormation uses, now and later', multiple: true },
   plan: { help: 'show the changes, and make none' },
   yes: { help: 'do not ask; needed without a terminal' },
 } as const;
@@ -40,4 +40,4 @@ export const DRAIN_OPTIONS = {
 export const RESUME_OPTIONS = { ...PLACE, yes: DEPLOY_OPTIONS.yes } as const;
 
 /** What `parameters` takes. */
-export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also those that have their defaults' } } as const;
+export const PARAMETERS_OPTIONS = { ...PLACE, all: { help: 'also parameters that have their defaults' } } as const;

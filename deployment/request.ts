@@ -53,7 +53,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   for (const name of [...reset, ...allowedChanges]) checkName(name, Parameters);
   if (reset.includes('stage')) throw new Refusal('the stage has no default');
   const both = reset.find((name) => name in given);
-  if (both) throw new Refusal(`the parameter ${both} is given and reset`);
+  if (both) throw new Refusal(`the parameter ${both} is in both --param and --reset`);
   const free = allowedChanges.find((name) => name === 'stage' || !PARAMETERS[name]?.guarded);
   if (free === 'stage') throw new Refusal('the stage of a stack can never change');
   if (free) throw new Refusal(`the parameter ${free} may always change: leave out --allow-change ${free}`);
@@ -62,7 +62,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const { untag } = request;
   const tags = parseTags(request.tags);
   const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
-  if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is given and taken off`);
+  if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is in both --tag and --untag`);
   return { stage, given, reset, allowedChanges, tags, untag, forgetPools, mayCreate, isPlan, roleArn };
 }
 
@@ -103,7 +103,7 @@ function faultOfTag(key: string, value: string): string | undefined {
 export function mergedTags(previous: Tag[], { tags: given, untag }: Pick<Order, 'tags' | 'untag'>): Tag[] {
   const tags = new Map([...previous, ...given].map(({ Key, Value }) => [String(Key), Value ?? '']));
   for (const key of new Set(untag))
-    if (!tags.delete(key)) throw new Refusal(`the stack has no tag '${key}' to take off`);
+    if (!tags.delete(key)) throw new Refusal(`the stack has no tag '${key}': leave out --untag ${key}`);
   if (tags.size > MAX_TAGS) throw new Refusal(`the stack would have ${tags.size} tags, and may have ${MAX_TAGS}`);
   return [...tags].map(([Key, Value]) => ({ Key, Value }));
 }

@@ -109,7 +109,7 @@ export async function propose({ cloudFormation }: Aws, request: Request): Promis
     await cloudFormation.send(new DeleteChangeSetCommand({ ChangeSetName: id, StackName }));
     const { StatusReason: reason = '' } = described;
     if (/didn't contain changes|No updates are to be performed/.test(reason)) return undefined;
-    throw new Refusal(`CloudFormation refuses it: ${reason}`);
+    throw new Refusal(`CloudFormation refuses the changes: ${reason}`);
   }
   const changes = [...(described.Changes ?? [])];
   while (described.NextToken) {

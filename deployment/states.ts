@@ -6,10 +6,13 @@ const READY = /^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK|IMPORT_ROLLBACK)_COMPLETE$
 /** What an operator does about a stack that takes no deployment, by the status of the stack. */
 const NEXT_STEPS: Record<string, { means: string; command: string }> = {
   UPDATE_ROLLBACK_FAILED: {
-    means: 'an update failed, and CloudFormation could not take the update back. Remove the cause, and continue',
+    means: 'an update failed, and CloudFormation could not roll the update back. Remove the cause, and continue',
     command: 'continue-update-rollback',
   },
-  UPDATE_FAILED: { means: 'an update failed, and was not taken back. Take the update back', command: 'rollback-stack' },
+  UPDATE_FAILED: {
+    means: 'an update failed, and was not rolled back. Roll the update back',
+    command: 'rollback-stack',
+  },
   DELETE_FAILED: {
     means: 'the deletion stopped at a resource. Remove the cause, and delete the stack again',
     command: 'delete-stack',
@@ -30,6 +33,6 @@ export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack
   throw new Refusal(
     means
       ? `the stack ${StackName} is ${status}${reason}: ${means}:\n  aws cloudformation ${command} --stack-name ${StackName} --region ${region}`
-      : `the stack ${StackName} is ${status}${reason}: it can be deployed once it is complete`,
+      : `the stack ${StackName} is ${status}${reason}: deploy when the operation is complete`,
   );
 }

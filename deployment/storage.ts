@@ -118,6 +118,6 @@ async function find({ dynamodb, s3 }: Aws, parameter: string, name: string): Pro
   } catch (error) {
     const { name: code, message } = error as Error;
     if (['ResourceNotFoundException', 'NotFound', 'NoSuchBucket'].includes(code)) return undefined;
-    throw new Refusal(`${parameter}: AWS does not say whether there is a ${kindOf(parameter)} ${name}: ${message}`);
+    throw new Refusal(`${parameter}: cannot check whether there is a ${kindOf(parameter)} ${name}: ${message}`);
   }
 }

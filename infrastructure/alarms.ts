@@ -160,7 +160,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 300,
   },
   FailedEventsAlarm: {
-    description: 'A function failed at an event of EventBridge, also when it was tried again',
+    description: 'A function failed at an event of EventBridge, and all retries failed too',
     urgency: 'ticket',
     ...MESSAGES,
     dimensions: queue('FailedEventsQueue'),
@@ -168,7 +168,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 300,
   },
   AbandonedLeasesAlarm: {
-    description: 'A lease expired while it was held, and nobody took it over',
+    description: 'A lease expired while it was held, and no other caller took it over',
     urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'ExpiredRecords',
@@ -177,7 +177,7 @@ const METRICS: Record<string, Metric> = {
     periodSeconds: 900,
   },
   AbandonedPermitsAlarm: {
-    description: 'A permit expired while it was held, and nobody took its place',
+    description: 'A permit expired while it was held, and no other caller took it over',
     urgency: 'ticket',
     namespace: 'Holdfast',
     name: 'ExpiredRecords',
@@ -203,6 +203,7 @@ export const alarms = () => ({
     PageAlarms: { 'Fn::Not': [{ 'Fn::Equals': [`\${param:alarms}`, 'none'] }] },
     NotifyAlarms: isGiven('alarmTopicArn'),
     NotifyTickets: isGiven('ticketTopicArn'),
+    LinkRunbook: isGiven('runbookUrl'),
   },
   Resources: Object.fromEntries(
     [
@@ -307,7 +308,7 @@ function* onFunctions({ id, subject, urgency, crashes, throttles }: FunctionGrou
       { Id: 'notStarted', Expression: 'SUM(FILL(METRICS("throttles"), 0))' },
       ...throttles.map((name) => seriesOf(`throttles${capital(name)}`, ['AWS/Lambda', 'Throttles'], lambda(name))),
     ];
-    const description = `${subject} was not started, for want of concurrency`;
+    const description = `${subject} was not started, because no concurrency was left`;
     yield [`${id}ThrottlesAlarm`, { description, urgency, properties: { Metrics } }];
   }
 }
@@ -356,7 +357,13 @@ const resource = (id: string, { description, urgency, properties }: Alarm) => ({
   Type: 'AWS::CloudWatch::Alarm',
   Condition: urgency === 'page' ? 'PageAlarms' : 'AllAlarms',
   Properties: {
-    AlarmDescription: `${description}. What to do: \${param:runbookUrl}#${anchorOf(id)}`,
+    AlarmDescription: {
+      'Fn::If': [
+        'LinkRunbook',
+        `${description}. What to do: \${param:runbookUrl, ''}#${anchorOf(id)}`,
+        `${description}. What to do: docs/operations.md#${anchorOf(id)} in the source of Holdfast. The parameter runbookUrl makes this a link`,
+      ],
+    },
     ...PERIODS[urgency],
     Threshold: 0,
     ComparisonOperator: 'GreaterThanThreshold',

@@ -83,9 +83,9 @@ function leases(): Widget[] {
       ],
     },
     {
-      title: 'Age of the oldest ticket (s)',
+      title: 'Age of the oldest waiter (s)',
       stat: 'Maximum',
-      lines: [own('OldestTicketAgeSeconds', { label: 'oldest ticket' })],
+      lines: [own('OldestTicketAgeSeconds', { label: 'oldest waiter' })],
     },
     {
       title: 'Expired records',

@@ -112,7 +112,7 @@ function referred(value: unknown): string {
 function substituted(definition: unknown, given: Record<string, unknown>, values: Record<string, string>): string {
   return JSON.stringify(definition).replaceAll(/\$\{(\w+)\}/g, (_, name) => {
     const value = values[referred(given[name])] ?? given[name];
-    if (typeof value !== 'string') throw new Error(`the local stack does not know what ${name} stands for`);
+    if (typeof value !== 'string') throw new Error(`the local stack has no value for ${name}`);
     return value;
   });
 }

@@ -49,7 +49,7 @@ export async function dynamodbCommand(wanted: Wanted, env: NodeJS.ProcessEnv = p
       const command = await COMMANDS[way](wanted, env);
       if (command) return command;
     }
-  throw new Error(asked ? `DYNAMODB_EMULATOR is ${asked}, and this machine does not have it` : NO_EMULATOR);
+  throw new Error(asked ? `DYNAMODB_EMULATOR is ${asked}, and this machine does not have that emulator` : NO_EMULATOR);
 }
 
 const COMMANDS: Record<Way, (wanted: Wanted, env: NodeJS.ProcessEnv) => Promise<EmulatorCommand | undefined>> = {

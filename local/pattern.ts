@@ -27,6 +27,6 @@ function matchesValue(asked: unknown, value: unknown): boolean {
     case 'anything-but':
       return value !== undefined && ![operand].flat().includes(value);
     default:
-      throw new Error(`the local stack does not know the comparison ${comparison} of event patterns`);
+      throw new Error(`the local stack does not support the comparison ${comparison} of event patterns`);
   }
 }

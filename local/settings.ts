@@ -8,15 +8,15 @@ const PORTS = {
 } as const;
 
 const OPTIONS = {
-  DATA_DIR: 'folder that keeps tables and objects between runs (.holdfast/, and in it the port of the API)',
-  DYNAMODB_EMULATOR: 'dynoxide, java or docker; without it the first of these that this machine has',
-  AWS_ENDPOINT_URL_DYNAMODB: 'use the DynamoDB that listens there instead of starting an emulator',
-  AWS_ENDPOINT_URL_S3: 'use the S3 that listens there instead of starting an emulator',
-  AWS_ENDPOINT_URL_EVENTBRIDGE: 'put events to the EventBridge that listens there instead of the local bus',
-  AUTH: 'jwt: every route asks for a token, which npm run token prints',
-  AUTO_CLEAN: 'true: a report is followed by a clean-up, as with the parameter autoClean',
-  SCHEDULES: 'off: the functions that serverless.yml schedules are not called',
-  LOG_LEVEL: "the functions' log: DEBUG, INFO, WARN (the default here), ERROR, SILENT",
+  DATA_DIR: 'the folder that keeps tables and objects between runs (a folder for each port in .holdfast/)',
+  DYNAMODB_EMULATOR: 'dynoxide, java or docker; the default is the first of these on this machine',
+  AWS_ENDPOINT_URL_DYNAMODB: 'the URL of a DynamoDB to use instead of an emulator',
+  AWS_ENDPOINT_URL_S3: 'the URL of an S3 to use instead of an emulator',
+  AWS_ENDPOINT_URL_EVENTBRIDGE: 'the URL of an EventBridge to use instead of the local bus',
+  AUTH: 'jwt: every route needs a token, which npm run token prints',
+  AUTO_CLEAN: 'true: a clean-up follows each report, as with the parameter autoClean',
+  SCHEDULES: 'off: no function runs on a schedule',
+  LOG_LEVEL: 'the log of the functions: DEBUG, INFO, WARN (the default here), ERROR, SILENT',
 };
 
 /** The variables of the functions that the user may set; the stack sets all others. */
@@ -31,6 +31,7 @@ export const FUNCTION_SETTINGS = [
   'JWT_NAMESPACE_CLAIM',
   'NAMESPACE_EXECUTIONS',
   'EXECUTION_STATE_MACHINES',
+  'DURABLE_FUNCTIONS',
   'COMMIT_PROTOCOL',
   'COMMIT_TIMEOUT_MS',
   'MAX_CLOCK_SKEW_RATE',
@@ -51,15 +52,15 @@ const lines = (described: [name: string, what: string][]) =>
 export const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB, S3 and Step Functions.
 
 Options:
-  --port NUMBER                 where the API listens; the other ports are the three behind it
+  --port NUMBER                 where the API listens; the other servers use the next three ports
   --memory                      keep nothing between runs
-  --watch                       start again when the code changes
+  --watch                       restart when the code changes
 
 As environment variables:
 ${lines(Object.entries(PORTS).map(([name, [what, fallback]]) => [name, `${what} (${fallback})`]))}
 ${lines(Object.entries(OPTIONS))}
 
-The functions' own settings can be set the same way:
+Settings of the functions, as environment variables too:
 ${FUNCTION_SETTINGS.map((name) => `  ${name}`).join('\n')}
 
 Ctrl-C stops everything.`;

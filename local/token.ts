@@ -2,11 +2,11 @@ import { PARAMETERS } from '../infrastructure/parameters.ts';
 import { Issuer } from './issuer.ts';
 import { readOptions } from './options.ts';
 
-const HELP = `npm run token: prints a token that npm start takes under AUTH=jwt.
+const HELP = `npm run token: prints a token that npm start accepts under AUTH=jwt.
 
-  --sub NAME          whom it is for; without it the token has no subject, and the service refuses it
-  --namespace NAME    a namespace of the caller; may be given again
-  --scope NAME        a scope; may be given again. The scopes as a deployment has them:
+  --sub NAME          the caller; the service refuses a token without a subject
+  --namespace NAME    a namespace of the caller; may be repeated
+  --scope NAME        a scope; may be repeated. The scopes of a deployment:
 ${Object.entries(PARAMETERS)
   .filter(([name]) => name.endsWith('Scope'))
   .map(
@@ -14,7 +14,7 @@ ${Object.entries(PARAMETERS)
       `                        ${String(scope).padEnd(22)} ${description.replace(/^auth=jwt: /, '')}`,
   )
   .join('\n')}
-  --seconds NUMBER    how long it is good for (3600)
+  --seconds NUMBER    how long the token is valid (3600)
 
 For example:
   TOKEN=$(npm run -s token -- --sub ann --namespace team-a --scope holdfast/leases)

@@ -5,7 +5,7 @@ export const ERRORS = {
   InvalidRequest: { status: 400, title: 'The request is not valid' },
   Forbidden: { status: 403, title: 'The caller may not do this' },
   NotFound: { status: 404, title: 'There is no such record' },
-  LeaseHeld: { status: 409, title: 'Someone else holds the lease' },
+  LeaseHeld: { status: 409, title: 'Another caller holds the lease' },
   WrongKind: { status: 409, title: 'The key is used as the other kind' },
   CommitInProgress: { status: 409, title: 'Another writer is committing to the path' },
   Conflict: { status: 409, title: 'The record is not in the expected state' },
@@ -80,3 +80,7 @@ export function invalidRequest(issues: Issue[]): HoldfastError {
   const detail = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
   return new HoldfastError('InvalidRequest', detail, { issues });
 }
+
+/** The error for a cursor that this listing never returned, or that was returned to a caller of another namespace. */
+export const unknownCursor = (): HoldfastError =>
+  invalidRequest([{ path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' }]);

@@ -89,7 +89,7 @@ export function jsonFault(value: unknown, mostDepth = MAX_JSON_DEPTH, text?: str
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
     if (level.some((item) => typeof item === 'number' && !Number.isFinite(item)))
-      return 'must not hold a number beyond the range of JSON';
+      return 'must not contain a number beyond the range of JSON';
     const containers = level.filter((item) => typeof item === 'object' && item !== null);
     if (containers.length > 0 && depth >= mostDepth) return `must be at most ${mostDepth} levels deep`;
     level = containers.flatMap((container) => Object.values(container as object));

@@ -77,7 +77,7 @@ export class Arguments {
       throw misuse(
         verb.takesCommand ? `put -- before the command: -- ${this.words.slice(most).join(' ')}` : `what is '${extra}'?`,
       );
-    if (verb.takesCommand && this.command.length === 0) throw misuse('there is no command behind --');
+    if (verb.takesCommand && this.command.length === 0) throw misuse('there is no command after --');
   }
 
   /** The word at an index, or an empty string. */

@@ -3,6 +3,7 @@ import { connect } from './connection.ts';
 import { shown } from './escape.ts';
 import { readSettings } from './settings.ts';
 import type { Verb } from './verb.ts';
+import { onceHelp } from './verbs/once.ts';
 import { nameOf, stateText } from './verbs/words.ts';
 
 type Verbs = Record<string, Verb>;
@@ -43,9 +44,13 @@ async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candid
     if (args.words.length > 0) return [];
     const service = connect(readSettings(args), { timeoutMs: LOOK_MS });
     const filter = prefix ? { prefix } : {};
-    for await (const row of service.rows('readLeases', filter, ({ leases }) => leases)) {
+    const rows =
+      verb.takesKey === 'once'
+        ? service.rows('readOnce', filter, ({ keys }) => keys.map((row) => [row.key, onceHelp(row)] as const))
+        : service.rows('readLeases', filter, ({ leases }) => leases.map((row) => [row.key, helpOf(row)] as const));
+    for await (const [key, help] of rows) {
       // A line of the answer is one candidate, so no key with a line break is one.
-      if (shown(row.key) === row.key) found.push([row.key, shown(helpOf(row))]);
+      if (shown(key) === key) found.push([key, shown(help)]);
       if (found.length === MOST_KEYS || performance.now() > until) break;
     }
   } catch {

@@ -60,7 +60,7 @@ function parsed(path: string): Partial<Record<keyof LeaseRecord, unknown>> {
   try {
     return Object(JSON.parse(readFileSync(path, 'utf8')));
   } catch (error) {
-    const why = error instanceof SyntaxError ? 'it is no JSON' : reasonOf(error as Error);
+    const why = error instanceof SyntaxError ? 'it is not JSON' : reasonOf(error as Error);
     throw noLeaseFile(path, why);
   }
 }

@@ -4,6 +4,7 @@ import { bodyOf, MAX_BODY_BYTES, put } from '../../client/src/blobs.ts';
 import type { components } from '../../client/src/contract.ts';
 import { type Emit, emitter } from '../../client/src/events.ts';
 import type { Lease } from '../../client/src/lease.ts';
+import { type Begun, begin, type OnceOptions, type SlotOptions } from '../../client/src/once.ts';
 import { paged } from '../../client/src/pages.ts';
 import { acquireAll, type LeaseEntry, type Leases, type LeasesOptions } from '../../client/src/several.ts';
 import { systemSurroundings } from '../../client/src/surroundings.ts';
@@ -22,6 +23,7 @@ interface ServiceOptions {
 type Pages<O extends Operation> = Extract<AnswerOf<O>, { nextCursor: string | null }>;
 
 export type ReadKey = components['schemas']['LeaseWithQueue'] | components['schemas']['Pool'];
+type ReadOnce = components['schemas']['OnceKey'];
 
 /**
  * The service as the verbs call it, with the calls and retries of the client. It does not use the client's class, because no
@@ -49,6 +51,13 @@ export class Service {
     return acquireAll({ by: this.#core.by, acquire }, entries, options);
   }
 
+  /** Begins the work of a slot, or gets its result. @throws HoldfastError LeaseHeld, and as every call; the reason of the signal */
+  async begin(key: string, options: OnceOptions & SlotOptions): Promise<Begun> {
+    const begun = await begin(this.#core, key, this.#holder, { ...this.#limits, ...options });
+    if (begun.outcome !== 'run') return begun;
+    return { ...begun, complete: (result) => begun.complete(result, this.#limits.timeoutMs) };
+  }
+
   /** @throws HoldfastError */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
     return insist(this.#core, operation, request, { ...this.#limits, ...options });
@@ -59,8 +68,13 @@ export class Service {
     return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }
 
+  /** Reads a key of `once`: who works, and which slot is done. */
+  readOnce(key: string, options?: CallOptions) {
+    return this.call('readOnce', { key }, options) as Promise<ReadOnce>;
+  }
+
   /** The rows of a list, in pages of a thousand, or of the limit of the filter. */
-  rows<O extends 'readLeases' | 'readNames' | 'readExpired', Row>(
+  rows<O extends 'readLeases' | 'readNames' | 'readExpired' | 'readOnce', Row>(
     operation: O,
     filter: Omit<RequestOf<O>, 'cursor'>,
     rowsOf: (page: Pages<O>) => Row[],

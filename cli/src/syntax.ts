@@ -17,8 +17,8 @@ export interface Syntax {
   usage: string;
   /** How many words it takes at least, and at most. */
   words: readonly [least: number, most: number];
-  /** Whether the first word is a key, or the beginning of keys. The completion then asks the service. */
-  takesKey?: true;
+  /** Whether the first word is a key, or the beginning of keys, and of which kind. The completion then asks the service. */
+  takesKey?: true | 'once';
   /** Whether a command follows `--`. */
   takesCommand?: true;
   /** Whether it never calls the service, and therefore has none of the options of a call. */

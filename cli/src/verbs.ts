@@ -9,6 +9,7 @@ import { doctor } from './verbs/doctor.ts';
 import { clean, expired, report } from './verbs/expired.ts';
 import { acquire, heartbeat, release } from './verbs/lease.ts';
 import { names, publish } from './verbs/names.ts';
+import { forget } from './verbs/once.ts';
 import { cancel, queue } from './verbs/queue.ts';
 import { run } from './verbs/run.ts';
 import { status } from './verbs/status.ts';
@@ -48,6 +49,7 @@ export const VERBS: Record<string, Verb> = {
   queue,
   watch,
   break: breakVerb,
+  forget,
   cancel,
   report,
   expired,

@@ -1,5 +1,14 @@
 import { Holdfast } from 'holdfast-client';
-import { conflict, leased, leasedRecords, leaseOf, middyLease, type SqsRecord } from 'holdfast-client/handlers';
+import {
+  conflict,
+  leased,
+  leasedRecords,
+  leaseOf,
+  middyLease,
+  onceHandler,
+  type SqsRecord,
+} from 'holdfast-client/handlers';
+import { nodeCronCoordinator } from 'holdfast-client/node-cron';
 import { ManualClock, MemoryService } from 'holdfast-client/testing';
 
 /** Compiles without the types of Lambda, of middy and of Node. */
@@ -27,6 +36,26 @@ export const queue: (event: { Records: SqsRecord[] }, own: typeof context) => Pr
 
 export const middleware = middyLease({ holdfast, key: ({ id }: Order) => id, limit: 5, onHeld: 'skip' });
 export const fence: number | undefined = leaseOf(context)?.fence;
+
+export const charged: (event: Order, own: typeof context) => Promise<{ paid: number } | undefined> = onceHandler({
+  holdfast,
+  key: ({ id }: Order) => `order/${id}`,
+  inputHash: ({ id }) => id,
+})((_event, _context: typeof context, run) => ({ paid: run.fence }));
+
+export const coordinator: { shouldRun(key: string, ttlMs: number): boolean | Promise<boolean> } =
+  nodeCronCoordinator(holdfast);
+
+export async function backup(): Promise<number | null | undefined> {
+  const answer = await holdfast.once(
+    'backup',
+    { per: '1d', waitMs: 1000 },
+    ({ slot, signal }) => slot.length + Number(signal.aborted),
+  );
+  // @ts-expect-error A slot has a name or a period.
+  await holdfast.once('backup', { per: '1d', slot: 'a' }, () => {});
+  return answer.outcome === 'ran' ? answer.fence : answer.result;
+}
 
 export const several: Promise<number | undefined> = holdfast.withLeases(
   [{ key: 'a', limit: 5 }, { key: 'b' }],

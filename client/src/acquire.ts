@@ -8,44 +8,43 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 /** The options of every lock, a lease or a permit. */
 export interface LockOptions extends LeaseOptions {
   /**
-   * How long to wait for a lease that another caller holds, in milliseconds: 0 where it is not given, `Infinity` for as
-   * long as it takes.
+   * How long to wait for a lease that another caller holds, in milliseconds. The default is 0. `Infinity` waits without a limit.
    */
   waitMs?: number | undefined;
-  /** How long to go on, beyond `waitMs`, after failures that may pass, in milliseconds; 30,000 where it is not given. */
+  /** How long to retry after transient failures, beyond `waitMs`, in milliseconds. The default is 30,000. */
   timeoutMs?: number | undefined;
   /** Ends the wait. A grant that arrives later is released. */
   signal?: AbortSignal | undefined;
-  /** Who holds the lease, shown to others. */
+  /** The name of the holder, which other callers see. */
   holder?: string | undefined;
-  /** Any JSON up to 4 KiB, shown to others. */
+  /** Any JSON up to 4 KiB, which other callers see. */
   data?: unknown;
-  /** Whether to wait in line (the default), or to race for the lease. */
+  /** True to wait in line (the default), false to race for the lease. */
   fair?: boolean | undefined;
   /** The ARN of the Standard execution that will hold the lease. Its end frees the lease. */
   execution?: string | undefined;
   /** The ARN of an execution that works under the lease. While it runs, the lease stays. Needs `execution`. */
   target?: string | undefined;
   /**
-   * How long the lease goes on after the execution ends with any status but SUCCEEDED, in seconds up to 900, because a function of the execution may
+   * How long the lease lasts after the execution ends with any status but SUCCEEDED, in seconds up to 900, because a function of the execution may
    * still work. Needs `execution`.
    */
   graceSeconds?: number | undefined;
   /**
-   * Called with what goes on after the call has failed: the withdrawal of a request that may still be granted. The promise never rejects. A platform
-   * that freezes the process between two calls must wait for that promise.
+   * Called with the promise of the work that continues after a failed call: the withdrawal of a request that may still be granted. The promise never
+   * rejects. A platform that freezes the process between two calls must wait for the promise.
    */
   waitUntil?: ((rest: Promise<unknown>) => void) | undefined;
 }
 
-/** What asks for a permit of a pool. A permit of the mode `exclusive` takes the whole pool, so it has neither `limit` nor `weight`. */
+/** The options of a permit. A permit of the mode `exclusive` takes the whole pool, so the options have neither `limit` nor `weight`. */
 export type PermitOptions =
   | {
-      /** Asks for a permit: `shared`, beside others up to the `limit`; the default limit is 200. */
+      /** Asks for a permit: `shared`, together with other holders up to the `limit`. The default limit is 200. */
       mode?: 'shared' | undefined;
-      /** Asks for a permit: it is granted if all holders, with this one, weigh at most `limit`. 1 to 200. */
+      /** Asks for a permit, which is granted if all permits, the new permit included, weigh at most `limit`. 1 to 200. */
       limit?: number | undefined;
-      /** How much the permit weighs, at most `limit`; the default is 1. */
+      /** How much the permit weighs, at most `limit`. The default is 1. */
       weight?: number | undefined;
     }
   | {
@@ -63,15 +62,16 @@ const MAX_WAIT_SECONDS = 20;
 /** How long the service may take to answer on top of that wait, in milliseconds. */
 const ANSWER_MS = 10_000;
 
-/** What the client says of a grant that it asks again for. */
-const GONE = 'the grant ended before its answer came';
+/** The error message of a grant that the client requests again. */
+const GONE = 'the grant ended before the response arrived';
 
 type Request = RequestOf<'acquire'>;
 type Grant = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
+type Answered = Exclude<AnswerOf<'onceBegin'>, { leaseId: string }>;
 
 /**
- * Acquires a lease, and waits for it as long as the caller likes.
- * @throws HoldfastError LeaseHeld when the wait is over; WrongKind at once, because a wait for the other kind has no end; the errors of every call;
+ * Acquires a lease, and waits for the lease for up to `waitMs`.
+ * @throws HoldfastError LeaseHeld at the end of the wait; WrongKind at once, because a wait for the other kind has no end; the errors of every call;
  * the reason of the signal
  */
 export const acquire = (
@@ -79,22 +79,30 @@ export const acquire = (
   key: string,
   defaultHolder: string,
   options: AcquireOptions & LinkedOptions,
-): Promise<Lease> =>
+): Promise<Lease> => obtain(core, key, defaultHolder, options) as Promise<Lease>;
+
+/** `acquire`, or with `once` the run of a slot. @returns the answer of the service, if it is no grant. @throws as `acquire` */
+export const obtain = (
+  core: Core,
+  key: string,
+  defaultHolder: string,
+  options: AcquireOptions & LinkedOptions,
+): Promise<Lease | Answered> =>
   // The pending request continues after an abort, so that its grant can be released.
   interruptible(options.signal, (resolve, reject) => {
-    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, waitUntil, ...asked } = options;
+    const { signal, waitMs, timeoutMs, releaseTimeoutMs, maxHoldMs, linked, once, waitUntil, ...asked } = options;
     const request = { ...asked, key, holder: asked.holder ?? defaultHolder } as Request;
     // V8 follows this chain for a stack trace, which so ends in the program of the caller.
     const asking = ask(core, request, options)
-      .then((lease): unknown => (signal?.aborted ? lease.release() : resolve(lease)))
+      .then((got): unknown => (signal?.aborted && 'release' in got ? got.release() : resolve(got)))
       .then(resolve as () => void, reject);
     return () => signal?.aborted && waitUntil?.(asking);
   });
 
-/** Asks until the lease is granted, the wait is over, or another request cannot help. @throws as `acquire` */
-async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease> {
+/** Sends requests until the grant or another answer is there, the wait has ended, or a retry cannot help. @throws as `acquire` */
+async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease | Answered> {
   const { by, emit } = core;
-  const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS } = options;
+  const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS, once } = options;
   const startedAt = moment(by);
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
@@ -116,18 +124,21 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     const { key, holder } = request;
     // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
     const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
-    const rest = withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
-    options.waitUntil?.(rest);
+    const rest = once
+      ? doubt && once.takeBack({ ...request, requestId })
+      : withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
+    if (rest) options.waitUntil?.(rest);
   };
   // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
   const leave = () => (inLine || options.waitUntil) && takeBack(0);
 
-  const askOnce = async (waitSeconds: number): Promise<Lease> => {
+  const askOnce = async (waitSeconds: number): Promise<Lease | Answered> => {
     const sentAt = moment(by);
     const ms = waitSeconds * 1000 + ANSWER_MS;
+    const operation = once ? 'onceBegin' : 'acquire';
     let grant: Grant;
     try {
-      grant = (await attempt(core, 'acquire', { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
+      grant = (await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
     } catch (error) {
       if (isUnknown(error)) doubt = [sentAt, ms];
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
@@ -137,6 +148,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       throw unreachable(GONE, error);
     }
     doubt = undefined;
+    if (once && !grant.leaseId) return grant as unknown as Answered;
     const lease = keep(core, grant, sentAt, options);
     if (lease.held && !signal?.aborted) {
       const { key, fence, expiresAt } = grant;

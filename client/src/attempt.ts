@@ -27,7 +27,7 @@ export interface Try {
  * Runs `act` once, with a signal that aborts it.
  * @throws HoldfastError Unreachable if it takes too long; what `act` throws; the reason of the signal
  */
-export const once = <T>(
+export const inTime = <T>(
   by: Surroundings,
   { ms, signal }: Try & { ms: number },
   act: (own: AbortSignal) => Promise<T>,
@@ -42,14 +42,14 @@ export const once = <T>(
     };
   });
 
-/** One try of a call. @throws as `once` and the transport */
+/** One try of a call. @throws as `inTime` and the transport */
 export const attempt = <O extends Operation>(
   { transport, namespace, by }: Core,
   operation: O,
   payload: RequestOf<O>,
   { ms = SLOW.includes(operation) ? 35_000 : TRY_MS, signal }: Try = {},
 ): Promise<AnswerOf<O>> =>
-  once(by, { ms, signal }, async (own) => (await transport(operation, payload, own, namespace, ms)) as AnswerOf<O>);
+  inTime(by, { ms, signal }, async (own) => (await transport(operation, payload, own, namespace, ms)) as AnswerOf<O>);
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
@@ -104,6 +104,7 @@ export async function persist<T>(
 /** The name by which a retry after a lost answer finds what the first try has done. */
 export const ID_OF: { [O in Operation]?: string } = {
   acquire: 'requestId',
+  onceBegin: 'requestId',
   publish: 'requestId',
   repairNames: 'requestId',
   commit: 'commitId',

@@ -1,4 +1,4 @@
-import { type CallOptions, once, persist } from './attempt.ts';
+import { type CallOptions, inTime, persist } from './attempt.ts';
 import { isHoldfastError, refusal, unreachable } from './errors.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
@@ -44,6 +44,6 @@ export async function put({ by, staged, body, fetch: send = fetch, ...limits }: 
     await response.body?.cancel();
     if (!response.ok) throw refusal(response.status, `S3 answered the upload with ${response.status}`);
   };
-  await persist(by, limits, () => once(by, { ms: UPLOAD_MS, signal: limits.signal }, act));
+  await persist(by, limits, () => inTime(by, { ms: UPLOAD_MS, signal: limits.signal }, act));
   return uploadId;
 }

@@ -40,7 +40,7 @@ export async function partOf(
   return bodyOf(whole);
 }
 
-/** The same stream, which fails unless it has exactly so many bytes; 0 allows any number that can be buffered. The signal cancels it. */
+/** The same stream, which fails unless it has exactly `sizeBytes` bytes; 0 allows up to 16 MiB. The signal cancels the stream. */
 function counted(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): ByteStream {
   let bytes = 0;
   const fail = (message: string) => {
@@ -50,8 +50,7 @@ function counted(stream: ByteStream, sizeBytes: number, signal?: AbortSignal): B
     new TransformStream({
       transform(chunk, to) {
         bytes += chunk.byteLength;
-        if (bytes > (sizeBytes || MAX_HELD_BYTES))
-          fail(sizeBytes ? 'has more' : 'is above 16 MiB and needs its length');
+        if (bytes > (sizeBytes || MAX_HELD_BYTES)) fail(sizeBytes ? 'has more' : 'is above 16 MiB: pass its length');
         to.enqueue(chunk);
       },
       flush() {

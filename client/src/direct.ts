@@ -40,12 +40,12 @@ export interface DirectOptions {
   /** The table of leases and pools, and the table of waiters. */
   leasesTable: string;
   waitersTable: string;
-  /** The values of the deployment; the defaults are 500 and 3600. */
+  /** The values of the deployment. The defaults are 500 and 3600. */
   clockSkewMs?: number | undefined;
   fenceRetentionSeconds?: number | undefined;
   /**
-   * Notifies tasks of Step Functions that are parked for the same keys: a release then hands the lease to the oldest one at once. Without this
-   * client the lease is free, and the deployment's schedule hands it to the task within a minute. Each message to a task is sent once, so make the
+   * Notifies tasks of Step Functions that are parked for the same keys: a release then grants the lease to the next task at once. Without this
+   * client, the schedule of the deployment grants the lease to the task within a minute, as it always does for a callback of a durable function. Each message to a task is sent once, so make the
    * client with `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was
    * idle may be closed.
    */
@@ -63,15 +63,18 @@ const LISTED: Partial<Record<Operation, Names>> = {
 const NO_LIMIT_MS = 60_000;
 
 /**
- * The calls on leases in the caller's own process, on its own DynamoDB client, with the code of the functions. The
- * clock of the process then counts as a clock of the service: it must be synchronized to within `clockSkewMs`.
+ * Runs the calls on leases in the caller's own process, on its own DynamoDB client, with the code of the functions. The
+ * clock of the process then counts as a clock of the service, and must be synchronized to within `clockSkewMs`.
  * @throws HoldfastError Refused for every call that is not about leases, and for parking or cancelling a task
+ * @example
+ * const tables = { leasesTable: 'holdfast-prod-leases', waitersTable: 'holdfast-prod-waiters' };
+ * const holdfast = new Holdfast({ transport: directTransport({ client: new DynamoDBClient(), ...tables }), holder: 'worker-1' });
  */
 export function directTransport(options: DirectOptions): Transport {
   const calls = callsOf(dependenciesOf(options));
   return async (operation, payload, signal, ...[namespace, timeoutMs = NO_LIMIT_MS]) => {
     const call = calls[operation];
-    if (!call || 'taskToken' in payload) throw refused(operation);
+    if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
     const names = LISTED[operation] ?? LEASE_NAMES;
     const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();
@@ -82,7 +85,7 @@ export function directTransport(options: DirectOptions): Transport {
       const request = namespace === undefined ? sent : namesIn(sent, names, namespace);
       return told(await call(request, { signal, timeLeftMs, namespace }));
     } catch (error) {
-      if (!(error instanceof DomainError)) throw unreachable((error as Error).message, error); // perhaps it was sent
+      if (!(error instanceof DomainError)) throw unreachable((error as Error).message, error); // the request may have been sent
       throw new HoldfastError(told(error.problem('')), error);
     }
   };

@@ -17,8 +17,7 @@ export type ErrorFields = Omit<{ [Code in ServiceErrorCode]: Schemas[Code] }, 'L
   };
   Throttled: { code: 'Throttled'; retryAfterMs?: number };
   /**
-   * No answer of the service came: the connection broke, the time was up, or a gateway failed. A write may have landed, unless the transport
-   * says that the request was never sent.
+   * No response of the service: the connection broke, the time ran out, or a gateway failed. A write may have landed, unless `sent` is false.
    */
   Unreachable: { code: 'Unreachable'; status?: number; sent?: false };
   /** The gateway refused the caller (401 or 403), or the call. */
@@ -49,7 +48,11 @@ export class HoldfastError extends Error {
   }
 }
 
-/** Narrows to the fields of a code, for example `isHoldfastError(error, 'LeaseHeld') && error.holder`. */
+/**
+ * True if the error is a HoldfastError, with the code if a code is given. Narrows the type to the fields of the code.
+ * @example
+ * if (isHoldfastError(error, 'LeaseHeld')) console.log(`held by ${error.holder}`);
+ */
 export function isHoldfastError<Code extends ErrorCode = ErrorCode>(
   error: unknown,
   code?: Code,

@@ -3,12 +3,12 @@ import type { HoldfastError, LossReason } from './errors.ts';
 /** The argument of the hook `onEvent`. Instants are ISO 8601. */
 export type HoldfastEvent = { key: string } & (
   | { type: 'acquired'; fence: number; waitedMs: number; expiresAt: string }
-  /** Another caller holds the lease. This one has waited since `since`, and has that place in line. */
+  /** Another caller holds the lease. This call has waited since `since`, at the position `place` in line. */
   | { type: 'waiting'; holder: string | null; since: string; expiresAt: string | null; place?: number | undefined }
-  /** A heartbeat succeeded, or failed with `error` and is tried again. */
+  /** A heartbeat succeeded, or failed with `error` and is retried. */
   | { type: 'beat'; fence: number; expiresAt: string; error?: unknown }
   | { type: 'lost'; fence: number; reason: LossReason; error: HoldfastError }
-  /** `confirmed` is false if the lease was no longer held, or no answer came (`error`): the lease then expires by itself. */
+  /** `confirmed` is false if the lease was no longer held, or no response came (`error`): the lease then expires. */
   | { type: 'released'; confirmed: boolean; error?: unknown }
 );
 

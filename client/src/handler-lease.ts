@@ -3,9 +3,9 @@ import {
   type ErrorFields,
   type Holdfast,
   HoldfastError,
+  inTime,
   isHoldfastError,
   type Lease,
-  once,
   stayAlive,
 } from './index.ts';
 
@@ -59,7 +59,7 @@ const CUT_MS = 1000;
 const GIVE_UP_MS = 1500;
 
 /** The time that is reserved for the response of the handler, in milliseconds. */
-const ANSWER_MS = 200;
+export const ANSWER_MS = 200;
 
 /** How long a release may take if there is time, in milliseconds. */
 const RELEASE_MS = 5000;
@@ -71,8 +71,8 @@ export const byEvent = (value: ByEvent<never> | undefined, event: unknown): stri
   typeof value === 'function' ? value(event as never) : value;
 
 /** A lease that is held for an invocation. */
-export interface Held {
-  lease: Lease;
+export interface Held<Taken = Lease> {
+  lease: Taken;
   /** Releases the lease within the remaining time. Never rejects. */
   end(): Promise<void>;
   /** Stops the timer that keeps the process alive, which `end` does too. */
@@ -85,20 +85,37 @@ interface Wanted {
   context: LambdaContext;
 }
 
+/** The options that `take` completes or replaces. */
+interface Asking {
+  holdfast: Holdfast;
+  key: unknown;
+  waitMs?: number | undefined;
+  timeoutMs?: number | undefined;
+  ttlSeconds?: number | undefined;
+  releaseTimeoutMs?: number | undefined;
+  execution?: ByEvent<never> | undefined;
+}
+
+/** What can be released. */
+interface Releasable {
+  release(timeoutMs: number): Promise<unknown>;
+}
+
 /**
  * Acquires a lease within the time of an invocation. If the promise rejects, no grant and no waiter of the request is left, unless the service does not answer.
+ * @param method `beginRun` begins the run of a slot in place of a lease
  * @throws HoldfastError LeaseHeld if another caller holds the key, or too little time is left; Unreachable if the service does not answer in time; all errors of `acquire`
  */
-export async function take(
-  options: HandlerLeaseOptions<never, string | undefined>,
+export async function take<Taken extends object = Lease>(
+  options: Asking,
   { key, event, context }: Wanted,
-): Promise<Held> {
+  method: 'acquire' | 'beginRun' = 'acquire',
+): Promise<Held<Taken>> {
   const left = () => context.getRemainingTimeInMillis();
   const leftMs = left();
   if (!(leftMs >= LEAST_MS)) throw tooLate(key, leftMs);
   const {
     holdfast,
-    key: _,
     waitMs = 0,
     timeoutMs = 30_000,
     releaseTimeoutMs = RELEASE_MS,
@@ -108,9 +125,9 @@ export async function take(
   } = options;
   const by = holdfast.surroundings;
   const rest: Promise<unknown>[] = [];
-  let acquiring: Promise<Lease> | undefined;
-  const acquire = (signal: AbortSignal) => {
-    acquiring = holdfast.acquire(key, {
+  let asking: Promise<Taken> | undefined;
+  const start = (signal: AbortSignal) => {
+    asking = holdfast[method](key, {
       ...asked,
       ttlSeconds,
       execution: byEvent(execution, event),
@@ -119,21 +136,21 @@ export async function take(
       maxHoldMs: () => left() - CUT_MS,
       signal,
       waitUntil: (one) => rest.push(one),
-    });
-    return acquiring;
+    }) as Promise<object> as Promise<Taken>;
+    return asking;
   };
   try {
-    const lease = await once(by, { ms: leftMs - GIVE_UP_MS }, acquire);
+    const lease = await inTime(by, { ms: leftMs - GIVE_UP_MS }, start);
     const stop = stayAlive(by);
     const end = async () => {
-      await lease.release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
+      await (lease as Releasable).release(Math.max(ANSWER_MS, Math.min(releaseTimeoutMs, left() - ANSWER_MS)));
       stop();
     };
     return { lease, end, stop };
   } catch (error) {
     // The process is frozen after the response, so pending work must end before.
-    const over = () => Promise.allSettled([acquiring]).then(() => Promise.all(rest));
-    await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
+    const over = () => Promise.allSettled([asking]).then(() => Promise.all(rest));
+    await inTime(by, { ms: left() - ANSWER_MS }, over).catch(() => {});
     throw error;
   }
 }
@@ -141,13 +158,13 @@ export async function take(
 const tooLate = (key: string, leftMs: number): HoldfastError =>
   new HoldfastError({
     code: 'LeaseHeld',
-    detail: `too little time to acquire ${key}: ${leftMs} ms`,
+    detail: `too little time for ${key}: ${leftMs} ms`,
     ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
   });
 
 /** @throws TypeError for the context of a durable function, because no heartbeats are sent while the function is suspended */
 export function refuseDurable(context: object): void {
-  if ('executionContext' in context) throw new TypeError('a durable function cannot hold this lease');
+  if ('executionContext' in context) throw new TypeError('a durable function cannot hold a lease');
 }
 
 /** The result of a handler whose key was not granted. @throws the error, unless the error is LeaseHeld and `onHeld` handles LeaseHeld */

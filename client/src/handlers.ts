@@ -22,6 +22,7 @@ export type {
   Skipped,
 } from './handler-lease.ts';
 export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
+export { type OnceHandlerOptions, onceHandler, type RunOf } from './once-handler.ts';
 export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
 
 /**

@@ -6,6 +6,7 @@ import { emitter } from './events.ts';
 import { httpTransport } from './http.ts';
 import { type LeadOptions, lead } from './lead.ts';
 import type { Lease } from './lease.ts';
+import type { Begun, OnceAnswer, OnceOptions, OnceRun, SlotOptions } from './once.ts';
 import { paged } from './pages.ts';
 import type { Bare, CommitRequest, Filter, HoldfastOptions, Plain } from './requests.ts';
 import { ROUTES } from './routes.ts';
@@ -22,6 +23,8 @@ type ReadOne = Pick<RequestOf<'readLeases'>, 'waiters' | 'limit'>;
 /**
  * A client of one deployment. The client has no connection and no timer of its own. The work of `withLease` and `lead` keeps the process alive
  * until the work ends. The timers of a lease keep no process alive.
+ * @example
+ * const holdfast = new Holdfast({ endpoint: 'http://127.0.0.1:3000', holder: 'worker-1' });
  */
 export class Holdfast {
   /** @internal */
@@ -43,9 +46,9 @@ export class Holdfast {
   }
 
   /**
-   * Acquires a lease and keeps it by heartbeats, until it is released or lost.
-   * @throws HoldfastError LeaseHeld if another caller holds it until the wait is over; WrongKind, at once, if other callers use the key as the
-   * other kind; and the errors of every call
+   * Acquires a lease, and extends the lease by heartbeats until the release or a loss.
+   * @throws HoldfastError LeaseHeld if another caller holds the key until the end of the wait; WrongKind, at once, if other callers use the key as
+   * the other kind; the errors of every call
    * @example
    * await using lease = await holdfast.acquire('nightly', { ttlSeconds: 60, waitMs: 10_000 });
    */
@@ -62,7 +65,7 @@ export class Holdfast {
   }
 
   /**
-   * Runs some work under a lease, and gives the lease back however the work ends. The signal of the options ends the
+   * Runs some work under a lease, and releases the lease after the work, also if the work fails. The signal of the options ends the
    * wait, and aborts `lease.signal`. The process stays alive until the work ends.
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after the lease was lost; the errors of `acquire`
    * @example
@@ -93,10 +96,10 @@ export class Holdfast {
   }
 
   /**
-   * Runs some work under several leases or permits, for example at most five of a tenant and twenty in total. They are acquired in one order for all
-   * callers, deeper paths first, kept by heartbeats, and released in the reverse order. `held.signal` aborts with the first loss.
+   * Runs some work under several leases or permits, for example at most five of a tenant and twenty in total. The client acquires the keys
+   * in the same order for all callers (deeper paths first), sends the heartbeats, and releases in the reverse order. `held.signal` aborts with the first loss.
    * @throws what the work throws; HoldfastError LeaseLost if the work succeeds after a loss; LeaseHeld with the `key` that was refused; InvalidRequest if
-   * two entries have one key; the errors of `acquire`
+   * two entries have the same key; the errors of `acquire`
    * @example
    * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
    * await holdfast.withLeases(entries, { waitMs: 60_000 }, (held) => ask(prompt, { signal: held.signal }));
@@ -126,7 +129,48 @@ export class Holdfast {
   }
 
   /**
-   * Leads whenever it holds the lease, until the signal aborts: waits, calls `onElected`, and waits again after a loss.
+   * Runs some work once for a slot: of all callers, one works, and when the work has returned, all others get its result for as long as the service
+   * keeps it. If the work throws or its process ends, the next caller works. Work that has lost its run stores nothing.
+   * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
+   * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`; LeaseLost
+   * if the run was lost before its result was stored; what the work throws; the errors of every call
+   * @example
+   * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
+   */
+  async once<T>(
+    key: string,
+    options: OnceOptions & SlotOptions,
+    work: (run: OnceRun) => T | Promise<T>,
+  ): Promise<OnceAnswer<T>> {
+    return traced('once', { 'holdfast.key': key }, async () => {
+      const begun = await this.beginRun(key, { ...options, linked: options.signal });
+      return (await import('./once.ts')).runOnce(this.#core, begun, work);
+    });
+  }
+
+  /** @internal For the wrappers of handlers, which end the run themselves. */
+  async beginRun(
+    key: string,
+    options: OnceOptions & SlotOptions & { linked?: AbortSignal | undefined },
+  ): Promise<Begun> {
+    const { begin } = await import('./once.ts'); // most callers never load it
+    return begin(this.#core, key, this.#holder, options);
+  }
+
+  /** For operators: forgets which slot is done, by the fence that `readOnce` answered. The next caller then works again. */
+  forget(request: RequestOf<'onceForget'>, options?: CallOptions): Promise<AnswerOf<'onceForget'>> {
+    return this.call('onceForget', request, options);
+  }
+
+  /** Reads a key of `once` with its result, or one page of such keys. */
+  declare readonly readOnce: Bare<'readOnce'>;
+
+  /** A single begin and a single complete. `once` does both by itself. */
+  declare readonly onceBegin: Plain<'onceBegin'>;
+  declare readonly onceComplete: Plain<'onceComplete'>;
+
+  /**
+   * Elects a leader, until the signal aborts: waits for the lease, calls `onElected`, and waits again after a loss.
    * @throws what `onElected` and `onLost` throw; HoldfastError if no wait can succeed
    * @example
    * await holdfast.lead('scheduler', { signal, onElected: (lease) => schedule(lease.signal) });
@@ -136,24 +180,38 @@ export class Holdfast {
   }
 
   /**
-   * Any call of the API, with the retries of all the others.
+   * Sends a call of the API, with the retries of the client.
    * @throws HoldfastError as docs/api/errors.md lists, and Unreachable or Refused; the reason of the signal
+   * @example
+   * const { version } = await holdfast.call('whoami', {});
    */
   call<O extends Operation>(operation: O, request: RequestOf<O>, options?: CallOptions): Promise<AnswerOf<O>> {
     return traced(operation, {}, () => insist(this.#core, operation, request, options));
   }
 
-  /** Parks a task of Step Functions (`.waitForTaskToken`) in the queue of a lease; the task gets the grant as its output. */
+  /**
+   * Parks a task of Step Functions (`.waitForTaskToken`) in the line of a key. The task receives the grant as its output.
+   * @example
+   * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
+   */
   park(request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & { taskToken: string }, options?: CallOptions) {
     return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
   }
 
-  /** Reads a lease, or a pool with its holders: `kind` tells which. The answer has the number of waiters in line, and with `waiters` a list of them. */
+  /**
+   * Reads a key: a lease, or a pool with its holders (`kind`). The answer has the number of waiters in line, and with `waiters` their list.
+   * @example
+   * const { kind, waiting } = await holdfast.readLease('nightly', { waiters: true });
+   */
   readLease(key: string, request: ReadOne = {}, options?: CallOptions): Promise<ReadKey> {
     return this.call('readLeases', { key, ...request }, options) as Promise<ReadKey>;
   }
 
-  /** Lists the keys that match the filter, leases and pools, page by page. With `sort`, each page costs a read of the whole table. */
+  /**
+   * Lists the keys that match the filter, leases and pools, page by page. With `sort`, each page costs a read of the whole table.
+   * @example
+   * for await (const { key, holder } of holdfast.leases({ prefix: 'jobs/', state: 'held' })) console.log(key, holder);
+   */
   leases(filter: Omit<Filter<'readLeases'>, 'key' | 'waiters'> = {}, options?: CallOptions) {
     return paged(
       (cursor) => this.call('readLeases', { ...filter, ...cursor }, options) as Promise<Schemas['KeyPage']>,
@@ -161,15 +219,22 @@ export class Holdfast {
     );
   }
 
-  /** Ends the lease or the permit with the fence that an operator saw. */
+  /**
+   * For operators: ends the lease or the permit with the fence that the operator saw.
+   * @example
+   * await holdfast.breakLease({ key: 'nightly', fence: 1795215137091, wait: true });
+   */
   declare readonly breakLease: Plain<'breakLease'>;
 
-  /** Takes a parked task or a waiting call out of the line of its key. */
+  /** For operators: takes a parked task or a waiting call out of the line of its key. */
   declare readonly cancelWaiter: Plain<'cancelWaiter'>;
 
   /**
    * Creates or replaces an object on a precondition. Content above 1 MiB is uploaded first.
-   * @throws HoldfastError InvalidRequest if a stream does not have `sizeBytes`, or needs it; and the errors of every call
+   * @throws HoldfastError PreconditionFailed if the object is not in the expected state; InvalidRequest if a stream needs `sizeBytes`, or has
+   * another length; the errors of every call
+   * @example
+   * const { etag } = await holdfast.commit({ path: 'state.json', ifNoneMatch: '*', body: '{"n":1}' });
    */
   async commit({ body, sizeBytes, ...request }: CommitRequest, options?: CallOptions): Promise<AnswerOf<'commit'>> {
     const { contentType } = request;
@@ -179,18 +244,20 @@ export class Holdfast {
   }
 
   /**
-   * Commits under the fence of a lease: once a later holder has written the object, an earlier one no longer can.
-   * @throws HoldfastError LeaseLost if the lease is lost before anything is sent; FenceRejected
+   * Commits under the fence of a lease: after a later holder has written the object, earlier holders are refused.
+   * @throws HoldfastError LeaseLost if the lease is lost before the commit is sent; FenceRejected; the errors of `commit`
+   * @example
+   * await holdfast.commitUnder(lease, { path: 'report.json', ifNoneMatch: '*', body: report });
    */
   async commitUnder(lease: Lease, request: Omit<CommitRequest, 'fence'>, options?: CallOptions) {
     lease.assertHeld();
     return this.commit({ ...request, fence: { key: lease.key, token: lease.fence } }, options);
   }
 
-  /** The object at a path, without its content. */
+  /** Reads the ETag and the fence of the object at a path, without its content. */
   declare readonly readCommit: Plain<'readCommit'>;
 
-  /** The commits that are under way, page by page. */
+  /** Lists the commits that are under way, page by page. */
   commitsInFlight(filter: Filter<'readInFlight'> = {}, options?: CallOptions) {
     return paged(
       (cursor) => this.call('readInFlight', { ...filter, ...cursor }, options),
@@ -198,13 +265,16 @@ export class Holdfast {
     );
   }
 
-  /** Where to put an upload. `upload` puts it there too. */
+  /** Returns a signed URL for a staged upload. `upload` also sends the content. */
   declare readonly stageUpload: Bare<'stageUpload'>;
 
   /**
    * Uploads content that a commit then names as its `source`. A stream above 16 MiB needs `sizeBytes`. If the platform
-   * can stream requests, a stream is sent while it is read. It is sent once; a Blob is sent again after transient failures.
+   * can stream requests, a stream is sent while the client reads the stream, and only once. A Blob is sent again after transient failures.
    * @returns the `uploadId`
+   * @example
+   * const source = await holdfast.upload(blob);
+   * await holdfast.commit({ path: 'data/part-0', ifNoneMatch: '*', source });
    */
   async upload(content: Upload, request: StageRequest = {}, options: CallOptions = {}): Promise<string> {
     const { uploaded } = await import('./content.ts');
@@ -215,15 +285,19 @@ export class Holdfast {
   /** For operators: replaces or lifts the fence of an object. */
   declare readonly resetFence: Plain<'resetFence'>;
 
-  /** Any operation of the nameservice. */
+  /**
+   * Runs an operation of the nameservice.
+   * @example
+   * await holdfast.publish({ op: 'publishCommit', alias: 'books', address: 's3://books/commit/2', t: 2 });
+   */
   declare readonly publish: Plain<'publish'>;
 
-  /** The whole record of an alias. */
+  /** Reads the record of an alias. */
   readName(alias: string, options?: CallOptions): Promise<Schemas['NameserviceRecord']> {
     return this.call('readNames', { alias }, options) as Promise<Schemas['NameserviceRecord']>;
   }
 
-  /** All records of the nameservice that the filter lets through, page by page. */
+  /** Lists the records of the nameservice that match the filter, page by page. */
   names(filter: Omit<Filter<'readNames'>, 'alias'> = {}, options?: CallOptions) {
     return paged(
       (cursor) => this.call('readNames', { ...filter, ...cursor }, options) as Promise<Schemas['RecordPage']>,
@@ -231,16 +305,16 @@ export class Holdfast {
     );
   }
 
-  /** For operators: undoes what `publish` cannot undo. */
+  /** For operators: repairs a record of the nameservice, as `publish` cannot. */
   declare readonly repairNames: Plain<'repairNames'>;
 
-  /** Starts a report of expired records now. If no answer comes, the report may still run: `readExpired` finds it later. */
+  /** Starts a report of expired records now. After a lost response the report may still run: `readExpired` finds the report later. */
   declare readonly report: Bare<'report'>;
 
-  /** The summary of the last complete report, or of a given one, with its first rows. */
+  /** Reads the summary and the first rows of a report; the default is the last complete report. */
   declare readonly readExpired: Bare<'readExpired'>;
 
-  /** All rows of a report that the filter lets through, page by page. */
+  /** Lists the rows of a report that match the filter, page by page. */
   expired(filter: Filter<'readExpired'> = {}, options?: CallOptions) {
     return paged(
       (cursor) => this.call('readExpired', { ...filter, ...cursor }, options),
@@ -248,28 +322,28 @@ export class Holdfast {
     );
   }
 
-  /** Deletes a page of reported records, or says what it would delete (`dryRun`, which is the default). */
+  /** Deletes a page of reported records, or lists the records that the call would delete (`dryRun`, which is the default). */
   declare readonly clean: Bare<'clean'>;
 
-  /** The identity by which the service knows the caller, the calls it may make, and the version; `readHealth` has the version alone. */
+  /** Reads the name of the caller, the calls that the caller may send, and the version. `readHealth` reads only the version. */
   declare readonly whoami: Bare<'whoami'>;
   declare readonly readHealth: Bare<'readHealth'>;
 
-  /** The OpenAPI document of the deployment. */
+  /** Reads the OpenAPI document of the deployment. */
   declare readonly readContract: Bare<'readContract'>;
 
-  /** Ends this caller's own waiting acquire, or the grant that it got. */
+  /** Takes the caller's own request out of the line, or ends the grant of the request. */
   declare readonly withdraw: Plain<'withdraw'>;
 
-  /** A single heartbeat and a single release. `acquire` does both by itself. */
+  /** Sends a single heartbeat, or a single release. A lease of `acquire` sends both itself. */
   declare readonly heartbeat: Plain<'heartbeat'>;
   declare readonly release: Plain<'release'>;
 
-  /** One page, or one record; `leases`, `readLease`, `names` and `readName` are easier. */
+  /** Reads one page, or one record. `leases`, `readLease`, `names` and `readName` are easier. */
   declare readonly readLeases: Bare<'readLeases'>;
   declare readonly readNames: Bare<'readNames'>;
 
-  /** One page of the commits that are under way; `commitsInFlight` has them all. */
+  /** Reads one page of the commits that are under way. `commitsInFlight` lists all of them. */
   declare readonly readInFlight: Bare<'readInFlight'>;
 
   static {

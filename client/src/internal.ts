@@ -1,6 +1,8 @@
 /** The exports of the main module for modules that are loaded later, and for other entries. */
-export { once, persist } from './attempt.ts';
-export { invalidRequest } from './errors.ts';
+export { obtain } from './acquire.ts';
+export { insist, inTime, persist } from './attempt.ts';
+export { invalidRequest, leaseLost } from './errors.ts';
+export { giveBack, RELEASE_MS } from './give-back.ts';
 export { escaped } from './query.ts';
 export { interruptible, moment, since, stayAlive, systemSurroundings } from './surroundings.ts';
 export { watch } from './watched-signal.ts';

@@ -2,15 +2,19 @@ import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { type Operation, problemOf, refusal, type Transport, unreachable } from './index.ts';
 
 export interface LambdaOptions {
-  /** The client of the SDK, with region and credentials. Its own retries are harmless. */
+  /** The client of the SDK, with region and credentials. Retries of the SDK are harmless. */
   client: LambdaClient;
   /** The function of each call: the prefix of the function names, such as `holdfast-prod-`, or a mapping. */
   functions: string | ((operation: Operation) => string);
 }
 
 /**
- * Calls the functions of a deployment by lambda:Invoke, without API Gateway. The caller needs that permission on each, or on
- * its alias of the namespace.
+ * Calls the functions of a deployment by lambda:Invoke, without API Gateway. The caller needs that permission on each function, or on
+ * the alias of the namespace.
+ * @throws HoldfastError as a `Transport`
+ * @example
+ * const transport = lambdaTransport({ client: new LambdaClient(), functions: 'holdfast-prod-' });
+ * const holdfast = new Holdfast({ transport, holder: 'worker-1' });
  */
 export function lambdaTransport({ client, functions }: LambdaOptions): Transport {
   const nameOf = typeof functions === 'string' ? (operation: Operation) => functions + operation : functions;

@@ -10,59 +10,73 @@ export interface LeaseOptions {
   ttlSeconds?: number | undefined;
   /**
    * After how long the lease counts as lost even if heartbeats succeed, in milliseconds from the grant. No limit by default. A function is called when
-   * the grant has arrived, and answers how long from then, for example `() => context.getRemainingTimeInMillis() - 1000`.
+   * the grant has arrived, and returns the time from that moment, for example `() => context.getRemainingTimeInMillis() - 1000`.
    */
   maxHoldMs?: number | (() => number) | undefined;
   /** How long a release with its retries may take, in milliseconds; the default is 5,000. */
   releaseTimeoutMs?: number | undefined;
 }
 
+/** The run of a slot (`once.ts`): a grant of `onceBegin`, which `end` ends in place of a release. */
+interface RunOfSlot {
+  end(grant: { key: string; leaseId: string }, timeoutMs: number): Promise<boolean>;
+  /** Ends a grant whose answer was lost. Never rejects. */
+  takeBack(request: { key: string; holder: string; requestId: string }): Promise<void>;
+}
+
 /** For `withLease`: `linked` aborts `signal` too. */
 export interface LinkedOptions extends LeaseOptions {
   linked?: AbortSignal | undefined;
+  once?: RunOfSlot | undefined;
 }
 
 /**
- * A lease that is held, and kept by heartbeats until it is released or lost. Once lost, it stays lost. `held`, `signal`
- * and `assertHeld` ask the clocks each time: after a blocked event loop no timer has fired.
+ * A lease or a permit, which the client extends by heartbeats until the release or a loss. A loss is final. `held`, `signal`
+ * and `assertHeld` read the clocks each time, because no timer fires while the event loop is blocked.
+ * @example
+ * await using lease = await holdfast.acquire('nightly');
+ * for (const part of parts) {
+ *   lease.assertHeld();
+ *   await write(part, { fence: lease.fence, signal: lease.signal });
+ * }
  */
 export interface Lease extends AsyncDisposable {
   readonly key: string;
   readonly holder: string;
-  /** The fencing token. It rises with each grant of the key: pass it to the store that you write to. */
+  /** The fencing token, which is higher in each grant of the key. Pass the fence to the store that you write to. */
   readonly fence: number;
-  /** The proof that heartbeat and release need. A secret. */
+  /** The secret proof of the grant, which heartbeat and release need. */
   readonly leaseId: string;
-  /** The previous holder, and how its lease ended: after `expired` and `broken` its work may be half done. */
+  /** The previous holder, and how its lease ended: after `expired` and `broken` the work may be half done. */
   readonly previous: Acquired['previous'];
   /** Both limits, if the grant before named another limit: the callers of the key disagree, or you are changing the limit. Otherwise undefined. */
   readonly limitChanged: Acquired['limitChanged'];
   /** When the service ends the lease unless a heartbeat extends it. ISO 8601. */
   readonly expiresAt: string;
   /**
-   * How long the lease is certainly held even if no heartbeat succeeds any more, by the clocks of this process, in
-   * milliseconds. 0 or less once that time is over.
+   * How long the lease is certainly held if no further heartbeat succeeds, by the clocks of this process, in
+   * milliseconds. 0 or less after that time.
    */
   readonly remainingMs: number;
-  /** Whether the lease is certainly held: no clock has reached its end, and the service has not said that it is lost. */
+  /** True while the lease is certainly held: no clock has reached the end, and the service has reported no loss. */
   readonly held: boolean;
-  /** How the lease was lost; undefined while it is held, and if it was released in time. */
+  /** The error of the loss. Undefined while the lease is held, and after a release in time. */
   readonly lost: HoldfastError | undefined;
-  /** Aborts before the lease ends, even if no answer comes, with the reason that `assertHeld` throws. */
+  /** Aborts before the lease ends, even without a response of the service. The reason is the error that `assertHeld` throws. */
   readonly signal: AbortSignal;
   /** @throws HoldfastError LeaseLost, with the `reason` */
   assertHeld(): void;
   /**
-   * Releases the lease, after a pending heartbeat. Best effort: it never throws. Call it when the work has stopped, also
-   * after a loss: a lease that was broken is handed on by its release.
+   * Releases the lease, after a pending heartbeat. Best effort: `release` never throws. Call `release` when the work has stopped, also
+   * after a loss: the release of a broken lease hands off to the next waiter.
    * @param timeoutMs how long the release with its retries may take, in milliseconds; the default is `releaseTimeoutMs`
-   * @returns whether the service confirmed it; otherwise the lease was lost, or ends by itself
+   * @returns true if the service confirmed the release; otherwise the lease was lost, or expires
    */
   release(timeoutMs?: number): Promise<boolean>;
 }
 
 type Grant = AnswerOf<'heartbeat'>;
-type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }>;
+type Acquired = Extract<AnswerOf<'acquire'>, { leaseId: string }> & { slot?: string };
 
 /** How often the clocks are read, in milliseconds: a wall clock that jumps, for example after sleep, triggers no timer. */
 const LOOK_MS = 1000;
@@ -73,8 +87,8 @@ const BEAT_MS = 5000;
 /** The longest time between two heartbeats, in milliseconds: a holder whose lease is broken learns of it from the next heartbeat. */
 const MAX_INTERVAL_MS = 20_000;
 
-/** How long before the end of the lease `signal` aborts, in milliseconds, but at most a tenth of the ttl: no timer is exact. */
-const MARGIN_MS = 1000;
+/** The reserve: how long before the lease deadline `signal` aborts, in milliseconds, but at most a tenth of the ttl, because no timer is exact. */
+const RESERVE_MS = 1000;
 
 /**
  * Keeps a lease that was granted.
@@ -82,8 +96,8 @@ const MARGIN_MS = 1000;
  */
 export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
   const { by, emit } = core;
-  const { key, holder, fence, leaseId, previous, limitChanged, waitedMs } = granted;
-  const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked } = options;
+  const { key, holder, fence, leaseId, previous, limitChanged, waitedMs, slot } = granted;
+  const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked, once } = options;
   const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
   const { signal } = controller;
@@ -107,7 +121,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     sentAt = at;
     failures = 0;
     const endMs = waitedMs + next.remainingMs;
-    lastsMs = endMs - Math.min(MARGIN_MS, ttlMs / 10);
+    lastsMs = endMs - Math.min(RESERVE_MS, ttlMs / 10);
     // Counts from the last extension, so it is in the past if this grant is a repeated one.
     beatAtMs = endMs - ttlMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random());
   };
@@ -190,7 +204,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
         underWay.then(resolve);
         return by.after(halfMs, resolve);
       });
-    return giveBack(core, { key, leaseId }, Math.max(halfMs, timeoutMs - since(by, startedAt)));
+    const leftMs = Math.max(halfMs, timeoutMs - since(by, startedAt));
+    return once ? once.end({ key, leaseId }, leftMs) : giveBack(core, { key, leaseId }, leftMs);
   };
 
   extend(granted, acquiredAt, waitedMs);
@@ -205,6 +220,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     leaseId,
     previous,
     limitChanged,
+    ...(slot !== undefined && { slot }),
     get expiresAt() {
       return grant.expiresAt;
     },

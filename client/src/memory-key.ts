@@ -60,6 +60,7 @@ export class MemoryKey {
   readonly key: string;
   kind: 'lease' | 'pool' = 'lease';
   readonly #by: Surroundings;
+  readonly #idPrefix: string;
   #grants: Grant[] = [];
   #line: Waiter[] = [];
   #fence = 0;
@@ -71,9 +72,11 @@ export class MemoryKey {
   readonly #ended = new Map<string, 'released' | LossReason>();
   #cancelTimer = () => {};
 
-  constructor(key: string, by: Surroundings) {
+  /** @param idPrefix begins each lease id */
+  constructor(key: string, by: Surroundings, idPrefix = '') {
     this.key = key;
     this.#by = by;
+    this.#idPrefix = idPrefix;
   }
 
   /** @throws HoldfastError LeaseHeld, WrongKind, LeaseLost */
@@ -241,7 +244,7 @@ export class MemoryKey {
     const before = this.#limited?.request.limit;
     const grant: Grant = {
       request,
-      leaseId: this.#by.uuid(),
+      leaseId: this.#idPrefix + this.#by.uuid(),
       version: this.#by.uuid(),
       fence: ++this.#fence,
       weight: weightOf(request),

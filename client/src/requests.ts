@@ -6,24 +6,24 @@ import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf, Transport } from './transport.ts';
 
 interface CommonOptions {
-  /** Who the caller is, shown to others who want the same lease. Up to 256 bytes. */
+  /** The name of the caller, which other callers of the same key see. Up to 256 bytes. */
   holder: string;
   /** The namespace that calls are confined to. Without it, calls are for the whole deployment. */
   namespace?: string | undefined;
-  /** Called with each event in the life of a lease. An error that it throws surfaces as an uncaught error. */
+  /** Called with each event in the life of a lease. An error of the hook surfaces as an uncaught error. */
   onEvent?: Emit | undefined;
   /** Clocks, timers and random numbers, for tests. */
   surroundings?: Surroundings | undefined;
 }
 
-/** Where the service is: over HTTP, or through a transport of `holdfast-client/lambda` or `holdfast-client/direct`. */
+/** How to reach the service: over HTTP, or through a transport of `holdfast-client/lambda` or `holdfast-client/direct`. */
 export type HoldfastOptions = CommonOptions &
   (HttpOptions | { transport: Transport; fetch?: typeof fetch | undefined });
 
-/** A commit, whose content may be anything: what is larger than 1 MiB is uploaded first. */
+/** A commit. Content above 1 MiB is uploaded first. */
 export type CommitRequest = Omit<RequestOf<'commit'>, 'body' | 'encoding'> & {
   body?: Content | undefined;
-  /** The length of a stream. A stream without it is buffered in memory, up to 16 MiB, and a longer one is refused. */
+  /** The length of a stream, in bytes. Without `sizeBytes`, a stream is buffered in memory, up to 16 MiB; a longer stream is refused. */
   sizeBytes?: number | undefined;
 };
 

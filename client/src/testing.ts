@@ -1,5 +1,6 @@
 import { HoldfastError, invalidRequest, type Transport } from './index.ts';
 import { type AcquireRequest, MemoryKey, YEAR_SECONDS } from './memory-key.ts';
+import { MemoryOnce, ONCE_IDS } from './memory-once.ts';
 import { type Surroundings, systemSurroundings } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf } from './transport.ts';
 
@@ -18,8 +19,8 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
 /**
  * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
  *
- * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease` and `readLeases`. Each other call is
- * `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the
+ * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `readLeases`, and the calls of
+ * `once` (`readOnce` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the
  * input, the order of a list by `sort`, lost responses and clocks that differ. To test these, use `npm start`.
  * @example
  * const service = new MemoryService();
@@ -30,6 +31,7 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
 export class MemoryService {
   readonly #by: Surroundings;
   readonly #keys = new Map<string, MemoryKey>();
+  readonly #slots = new Map<string, MemoryOnce>();
 
   /** @param options `surroundings` is the clock of the service, and must be the same object as for the client; the default is the clock of the system */
   constructor({ surroundings = systemSurroundings }: { surroundings?: Surroundings } = {}) {
@@ -39,7 +41,7 @@ export class MemoryService {
   /** The transport for `new Holdfast({ transport })`. */
   readonly transport: Transport = async (operation, payload, signal) => {
     const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
-    if (!call || 'taskToken' in payload)
+    if (!call || 'taskToken' in payload || 'callbackId' in payload)
       throw new HoldfastError({ code: 'Refused', detail: `${operation} is not a call of the service in memory` });
     // Copies, as over the wire, so that the caller and the service cannot change each other's objects.
     const answer = await call(JSON.parse(JSON.stringify(payload)), signal);
@@ -47,9 +49,11 @@ export class MemoryService {
   };
 
   /**
-   * Gives a key to another holder.
+   * Grants a key to another holder.
    * @returns a function that releases the grant
    * @throws HoldfastError LeaseHeld or WrongKind if the key cannot be granted now
+   * @example
+   * const release = service.hold('nightly', { holder: 'other' });
    */
   hold(key: string, { holder = 'another', ttlSeconds = YEAR_SECONDS, ...asked }: HoldOptions = {}): () => void {
     const one = this.#key(key);
@@ -59,7 +63,7 @@ export class MemoryService {
 
   /**
    * Ends every grant of a key, so that the next heartbeat of each holder fails.
-   * @param reason the reason of the LeaseLost that the holders get; `taken` gives the key to another holder
+   * @param reason the reason of the LeaseLost that the holders receive; `taken` grants the key to another holder
    */
   lose(key: string, reason: 'taken' | 'broken' | 'unknown' = 'taken'): void {
     this.#key(key).lose(reason);
@@ -71,18 +75,40 @@ export class MemoryService {
     return one;
   }
 
+  #once(key: string): MemoryOnce {
+    const one = this.#slots.get(key) ?? new MemoryOnce(key, this.#by);
+    this.#slots.set(key, one);
+    return one;
+  }
+
+  /** The lock of a grant, which the lease id tells. */
+  #lockOf(key: string, leaseId: string): MemoryKey {
+    return leaseId.startsWith(ONCE_IDS) ? this.#once(key).lock : this.#key(key);
+  }
+
   readonly #calls: Calls = {
     acquire: (request, signal) => {
       if (!request.key) throw invalidRequest('key', 'must not be empty');
       const one = this.#key(request.key);
       return request.waitSeconds ? one.wait(request, signal) : one.acquire(request);
     },
-    heartbeat: ({ key, leaseId, ttlSeconds }) => this.#key(key).heartbeat(leaseId, ttlSeconds),
-    release: ({ key, leaseId }) => this.#key(key).release(leaseId),
+    heartbeat: ({ key, leaseId, ttlSeconds }) => this.#lockOf(key, leaseId).heartbeat(leaseId, ttlSeconds),
+    release: ({ key, leaseId }) => this.#lockOf(key, leaseId).release(leaseId),
     withdraw: (request) => this.#key(request.key).withdraw(request),
-    breakLease: (request) => this.#key(request.key).break(request),
+    breakLease: (request) => (request.kind ? this.#once(request.key).lock : this.#key(request.key)).break(request),
     readLeases: (request) =>
       request.key === undefined ? this.#page(request) : this.#key(request.key).view(request.waiters),
+    onceBegin: (request, signal) => {
+      if (!request.key) throw invalidRequest('key', 'must not be empty');
+      return this.#once(request.key).begin(request, signal);
+    },
+    onceComplete: (request) => this.#once(request.key).complete(request),
+    onceForget: (request) => this.#once(request.key).forget(request),
+    readOnce: ({ key }) => {
+      if (key === undefined)
+        throw new HoldfastError({ code: 'Refused', detail: 'the service in memory lists no keys of once' });
+      return this.#once(key).view();
+    },
   };
 
   #page({

@@ -2,12 +2,12 @@ import type { operations } from './contract.ts';
 import { HoldfastError } from './errors.ts';
 import { ROUTES } from './routes.ts';
 
-/** The calls of the API, by the names of the contract. */
+/** The name of a call of the API, as in the contract. */
 export type Operation = keyof operations;
 
 type JsonOf<Part> = Part extends { content: { 'application/json': infer Json } } ? Json : never;
 
-/** What a call takes: its JSON body, or the fields of its query. */
+/** The request of a call: the JSON body, or the fields of the query. */
 export type RequestOf<O extends Operation> = operations[O] extends { requestBody: infer Body }
   ? JsonOf<Body>
   : Exclude<operations[O]['parameters']['query'], undefined> extends infer Query extends object
@@ -16,7 +16,7 @@ export type RequestOf<O extends Operation> = operations[O] extends { requestBody
       : Query
     : never;
 
-/** What a call answers. */
+/** The answer of a call. */
 export type AnswerOf<O extends Operation> = {
   [Status in keyof operations[O]['responses']]: Status extends 200 | 201
     ? JsonOf<operations[O]['responses'][Status]>
@@ -26,10 +26,10 @@ export type AnswerOf<O extends Operation> = {
 /**
  * Sends one try of a call, and ends it when the signal aborts.
  * @param namespace one that `assertNamespace` accepted; undefined for the whole deployment
- * @param timeoutMs milliseconds until the client gives the try up, and aborts the signal
+ * @param timeoutMs milliseconds until the client stops the try, and aborts the signal
  * @returns the answer as the contract has it
- * @throws HoldfastError with the service's problem; `Unreachable` if no answer of the service came; `Refused` if
- * another try would not help
+ * @throws HoldfastError with the service's problem; `Unreachable` without a response of the service; `Refused` if
+ * a retry would not help
  */
 export type Transport = (
   operation: Operation,
@@ -47,11 +47,11 @@ export function assertNamespace(namespace: string | undefined): void {
     throw new TypeError(`the namespace must match ${NAMESPACE}, not '${namespace}'`);
 }
 
-/** Where a call is, from /v1/. What stands beside that, for the whole deployment, is within a namespace. */
+/** The path of a call, relative to /v1/. A call outside of /v1/ is in the path of the namespace too, if a namespace is given. */
 export const routeOf = (operation: Operation, namespace?: string): string =>
   namespace === undefined ? ROUTES[operation] : `ns/${namespace}/${ROUTES[operation].replace('../', '')}`;
 
-/** A problem of the service, or undefined. */
+/** The error for a problem of the service. Undefined if the body is not such a problem. */
 export function problemOf(body: unknown): HoldfastError | undefined {
   const { type, code, detail } = (body ?? {}) as Record<string, unknown>;
   const known = typeof type === 'string' && type.startsWith('urn:holdfast:error:');

@@ -26,7 +26,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
   const { history, announce } = useContext(Page);
   const [isNow, setNow] = useState(ending);
   const isPermit = noun === 'permit';
-  const who = holder ?? 'a client that leaves no name';
+  const who = holder ?? 'a client without a name';
   const act = async () => {
     const wait = !isNow && { wait: true };
     const { ended, holderUntil } = await call('breakLease', { key, fence: fence ?? 0, ...wait }).catch((error) => {
@@ -38,7 +38,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     announce(`The ${noun} ${key} of ${who} ${ended ? 'is broken' : `ends when the holder stops${until}`}.`);
     onDone();
   };
-  const gets = isPermit ? 'gets in, if there is room for it' : 'gets the lease';
+  const gets = isPermit ? 'gets a permit, if there is room' : 'gets the lease';
   const next = waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first ${gets}` : 'The key is free';
   return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
@@ -90,22 +90,23 @@ const NOT_CANCELLED = {
 
 /** What becomes of the one who waits. */
 const CANCELLED = {
-  task: 'The task fails with LeaseLost, and its execution goes on from there.',
+  task: 'The task fails with LeaseLost, and its execution continues from there.',
+  callback: 'The callback fails with LeaseLost, and its durable function continues from there.',
   caller: 'The call that waits is answered with LeaseLost.',
 };
 
-/** Asks before it takes a task or a caller out of a queue. */
+/** Asks before it takes a waiter out of a queue. */
 export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedAt }, onClose, onDone }: CancelProps) {
   const { history, announce } = useContext(Page);
   const act = async () => {
     const answer = await call('cancelWaiter', { key: leaseKey, ticket });
-    const outcome = answer.cancelled ? `${holder} is out of the queue of ${leaseKey}.` : NOT_CANCELLED[answer.reason];
+    const outcome = answer.cancelled ? `${holder} is out of the line of ${leaseKey}.` : NOT_CANCELLED[answer.reason];
     if (answer.cancelled)
-      history.did('leases', { subject: leaseKey, what: `this page took ${holder} out of the queue` }, Date.now());
+      history.did('leases', { subject: leaseKey, what: `this page took ${holder} out of the line` }, Date.now());
     announce(outcome);
     onDone();
   };
-  return html`<${Confirm} title=${`Take this ${kind} out of the queue?`} act="Take it out" onAct=${act} onClose=${onClose}>
+  return html`<${Confirm} title=${`Take this ${kind} out of the line?`} act="Take it out" onAct=${act} onClose=${onClose}>
     <dl class="facts">
       <dt>Key</dt><dd class="mono"><${Cut} text=${leaseKey} /></dd>
       <dt>Who waits</dt><dd class="mono">${holder}</dd>

@@ -17,7 +17,7 @@ type Said = Omit<Change, 'at' | 'of'>;
 /** How one list differs from the look before. `before` is undefined at the first look: then nothing was seen to change. */
 export type Compare<Row> = (before: ReadonlyMap<string, Row>, after: ReadonlyMap<string, Row>) => Said[];
 
-const someone = (holder: string | null) => holder ?? 'a client that leaves no name';
+const someone = (holder: string | null) => holder ?? 'a client without a name';
 
 /** Heartbeats are not told: they change nothing but the time. */
 export const keyChanges: Compare<ListedKey> = (before, after) => {
@@ -67,7 +67,7 @@ export const commitChanges: Compare<InFlight> = (before, after) => {
       said.push({ subject, what: `the commit ${commitId ?? 'of another client'} is under way` });
   for (const [subject, { commitId }] of before)
     if (!after.has(subject))
-      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or its time is over` });
+      said.push({ subject, what: `the commit ${commitId ?? 'of another client'} has landed, or has timed out` });
   return said;
 };
 

@@ -61,7 +61,7 @@ export function CommitsView({ route }: { route: Route }) {
     },
   });
   return html`<section aria-label="Commits in flight">
-    <p class="lead">Commits that have begun and have not replaced what they found. Where a writer has died, its path is free when the bar is empty.</p>
+    <p class="lead">Commits that have begun and have not replaced what they found. If a writer was interrupted, its path is free when the bar is empty.</p>
     <${Loaded} polled=${polled}>${({ rows, more }: Listing<InFlight>, at: number) => html`
       ${more && html`<p class="notice">The table of commit records is long. Only its beginning was looked at.</p>`}
       <${List} noun="commit in flight" empty="No commit is under way." idOf=${idOf} ...${{ route, rows, texts }} columns=${columns(at)} />`}<//>

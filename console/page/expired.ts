@@ -53,10 +53,10 @@ function ReportView({ report, route, onChange }: ReportProps) {
     <div class="head">
       <p class="lead">${
         report === null
-          ? 'There is no report yet. One is made on a schedule.'
+          ? 'There is no report yet. The schedule creates reports.'
           : html`The report of <${At} instant=${report.startedAt} />, <${Since} instant=${report.startedAt} />: ${counted(report.scanned, 'record')} looked at.${
               report.neverDeletable > 0 &&
-              ` DynamoDB will never delete ${report.neverDeletable.toLocaleString('en')} of the expired ones by itself.`
+              ` DynamoDB will never delete ${report.neverDeletable.toLocaleString('en')} of the expired records.`
             }`
       }</p>
       <div class="buttons">
@@ -86,7 +86,9 @@ function ReportNow({ onChange }: { onChange(): void }) {
     setProblem(undefined);
     try {
       const { complete } = await call('report', {});
-      context.announce(complete ? 'The report is complete.' : 'The report has begun. It goes on at its next run.');
+      context.announce(
+        complete ? 'The report is complete.' : 'The report has begun. The next run continues the report.',
+      );
     } catch (error) {
       setProblem(problemOf(error));
     }

@@ -27,7 +27,7 @@ const compare = () => 0;
 export function HistoryView({ route }: { route: Route }) {
   const { history } = useContext(Page);
   return html`<section aria-label="History">
-    <p class="lead">What this page saw change since it was opened, between one look and the next. It looks only at the list that is shown, and only while the page is seen.</p>
+    <p class="lead">What this page saw change since it was opened, between one look and the next. The page reads only the list that is shown, and only while the page is visible.</p>
     <${List} noun="change" empty="Nothing has changed yet." rows=${history.changes} columns=${COLUMNS} ...${{ route, idOf, texts, compare }} />
   </section>`;
 }

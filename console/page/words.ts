@@ -83,7 +83,7 @@ const SPARED: Record<string, string> = {
   tooYoung: 'too young',
   ageUnknown: 'of unknown age',
   neverDeletable: 'never deletable by TTL, and not asked for',
-  leftToQueue: 'left to the queue',
+  leftToQueue: 'left to the line',
   partOfRecord: 'part of a ledger',
   fenceAhead: 'with a fence ahead of the clock',
   unrecognisable: 'not recognisable',

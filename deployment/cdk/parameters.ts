@@ -4,7 +4,7 @@
 export interface HoldfastParameters {
   /** The name of this deployment. It is part of the name of every resource, so it can never change. At most 14 characters fit in every region. */
   readonly stage: string;
-  /** The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Spaces between them. */
+  /** The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces. */
   readonly allowChange?: string;
   /** true on a stack that Holdfast 0.1 made: it keeps the bucket with the code of that version. @default false */
   readonly keepServerlessBucket?: boolean;
@@ -12,9 +12,9 @@ export interface HoldfastParameters {
   readonly auth?: 'iam' | 'jwt';
   /** auth=jwt: the URL of the issuer of the tokens. */
   readonly jwtIssuer?: string;
-  /** auth=jwt: the audiences of which a token must name one, with commas between them. */
+  /** auth=jwt: the audiences, with commas between them. A token must name one of the audiences. */
   readonly jwtAudience?: string;
-  /** auth=jwt: the claim that names the namespaces of a caller, one as text or several as a list. @default holdfast_namespace */
+  /** auth=jwt: the claim that names the namespaces of a caller, a single namespace as text or several as a list. @default holdfast_namespace */
   readonly jwtNamespaceClaim?: string;
   /** auth=jwt: the scope that the routes without a namespace need. @default holdfast/admin */
   readonly adminScope?: string;
@@ -34,9 +34,9 @@ export interface HoldfastParameters {
   readonly cleanScope?: string;
   /** auth=jwt: the scope that repair of the nameservice needs. @default holdfast/names.repair */
   readonly repairScope?: string;
-  /** Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and an exclusive of its own. */
+  /** Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and its own state machine exclusive. */
   readonly namespaces?: string;
-  /** The names of the state machines that exclusive may start, at most eight with commas between them; * and ? stand for others. Empty: none. */
+  /** The names of the state machines that exclusive may start, at most eight with commas between them. * and ? are wildcards. Empty: none. */
   readonly exclusiveTargets?: string;
   /** An existing table of leases and pools to use. Empty: holdfast-<stage>-leases is created. */
   readonly leasesTable?: string;
@@ -48,11 +48,11 @@ export interface HoldfastParameters {
   readonly nameserviceTable?: string;
   /** An existing bucket to use. Empty: holdfast-<stage>-<account>-<region> is created. */
   readonly bucket?: string;
-  /** Whether DynamoDB refuses to delete the tables that this stack creates. pending: the command makes it true when all else is done. @default true */
+  /** Whether DynamoDB refuses to delete the tables that this stack creates. pending: the deploy command sets true as its last step. @default true */
   readonly deletionProtection?: boolean;
   /** Days after which S3 deletes versions of objects that a commit replaced. Empty: it keeps them without end. */
   readonly noncurrentVersionDays?: string;
-  /** Milliseconds that clocks may stand apart; added before a lease is taken over. @default 500 */
+  /** How far clocks may differ, in milliseconds. An expired lease stays protected for this long. @default 500 */
   readonly clockSkewMs?: number;
   /** A longer waitSeconds of acquire is cut to this. @default 20 */
   readonly maxWaitSeconds?: number;
@@ -60,29 +60,31 @@ export interface HoldfastParameters {
   readonly maxWaitersPerKey?: number;
   /** How many tasks and calls may be in line in a namespace, as each minute counts them. @default 10000 */
   readonly maxWaitersPerNamespace?: number;
-  /** How many leases and permits a namespace may hold before an alarm says so. @default 10000 */
+  /** An alarm fires if a namespace holds more leases and permits than this. @default 10000 */
   readonly maxLeasesPerNamespace?: number;
   /** How long a released record stays before TTL may delete it. @default 3600 */
   readonly fenceRetentionSeconds?: number;
   /** Reserved concurrency of acquire. */
   readonly acquireConcurrency?: number;
-  /** true: no call of acquire runs. Heartbeats, releases and all other calls go on. @default false */
+  /** true: no call of acquire runs. All other calls still run, such as heartbeat and release. @default false */
   readonly drained?: boolean;
   /** Reserved concurrency of heartbeat. */
   readonly heartbeatConcurrency?: number;
   /** Reserved concurrency of release. */
   readonly releaseConcurrency?: number;
-  /** own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen. any: executions of all. auto: own if namespaces names any. @default auto */
+  /** own: callers of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. any: executions of all state machines. auto: own if the parameter namespaces is not empty. @default auto */
   readonly namespaceExecutions?: 'auto' | 'any' | 'own';
-  /** The name of the state machines whose executions may hold leases; * stands for others. The functions learn of no other executions. @default * */
+  /** The name of the state machines whose executions may hold leases. * is a wildcard. The functions have no access to other executions. @default * */
   readonly executionStateMachines?: string;
+  /** The name of the durable functions whose callbacks may wait for leases and whose executions may hold them; * stands for others. Name no functions whose callbacks are approvals. Empty: none. */
+  readonly durableFunctions?: string;
   /** DISABLED: leases of executions that end stay until they expire. @default ENABLED */
   readonly executionEvents?: 'ENABLED' | 'DISABLED';
   /** dynamo shares the commits table with writers of object_store; native relies on S3 alone. @default dynamo */
   readonly commitProtocol?: 'dynamo' | 'native';
-  /** As in every other client of the commits table. @default 20000 */
+  /** Milliseconds until the path of an interrupted commit is free. All clients of the commits table need the same value. @default 20000 */
   readonly commitTimeoutMs?: number;
-  /** A foreign record can be taken over after its timeout times this. @default 3 */
+  /** The record of a third-party client can be taken over after its timeout times this. @default 3 */
   readonly maxClockSkewRate?: number;
   /** How long a commit record stays before TTL may delete it. @default 3600 */
   readonly commitTtlSeconds?: number;
@@ -100,7 +102,7 @@ export interface HoldfastParameters {
   readonly reportReadUnitsPerSecond?: number;
   /** Segments of each table that are scanned at once, to 64. @default 4 */
   readonly reportSegments?: number;
-  /** A report that has not ended by then starts again. @default 24 */
+  /** A report that has not ended after this many hours starts again. @default 24 */
   readonly reportGiveUpHours?: number;
   /** An alarm fires after this long without a complete report. @default 3600 */
   readonly reportOverdueSeconds?: number;
@@ -114,15 +116,15 @@ export interface HoldfastParameters {
   readonly logLevel?: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR' | 'SILENT';
   /** Retention of every log group. @default 30 */
   readonly logRetentionDays?: number;
-  /** essential: the alarms that page, because callers are refused or wait. all: those too that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm. @default essential */
+  /** essential: the alarms that page, because callers are refused or wait. all: also the alarms that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm. @default essential */
   readonly alarms?: 'all' | 'essential' | 'none';
   /** An SNS topic that the alarms notify. */
   readonly alarmTopicArn?: string;
-  /** An SNS topic that alarms notify which can wait for a day. Empty: they notify alarmTopicArn. */
+  /** An SNS topic for the alarms that can wait for a day. Empty: alarmTopicArn. */
   readonly ticketTopicArn?: string;
   /** An alarm fires if a task or a call is in line for longer. @default 14400 */
   readonly waiterOverdueSeconds?: number;
-  /** Where the people who get an alarm read docs/operations.md. Each alarm links its section there. @default docs/operations.md */
+  /** The URL of a copy of docs/operations.md. Each alarm links its section there. Empty: alarms only name the section. */
   readonly runbookUrl?: string;
   /** A managed policy that bounds every role of the stack. */
   readonly permissionsBoundaryArn?: string;
@@ -140,19 +142,19 @@ export interface HoldfastParameters {
   readonly logFormat?: 'Text' | 'JSON';
   /** Whether API Gateway logs each request, without its body. @default true */
   readonly accessLogs?: boolean;
-  /** Whether the stack has a dashboard of CloudWatch, of which each beyond the third of an account costs $3 a month. @default true */
+  /** Whether the stack has a CloudWatch dashboard. Each dashboard after the third of an account costs $3 a month. @default true */
   readonly dashboard?: boolean;
-  /** Requests a second that API Gateway lets through on each route. @default 2000 */
+  /** Requests a second that API Gateway accepts on each route. @default 2000 */
   readonly throttlingRate?: number;
-  /** Requests at once that API Gateway lets through on each route. @default 1000 */
+  /** Requests at once that API Gateway accepts on each route. @default 1000 */
   readonly throttlingBurst?: number;
-  /** Whether API Gateway lets through only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables. @default true */
+  /** Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables. @default true */
   readonly throttleLists?: boolean;
   /** An SNS topic that is notified when an alarm ends. */
   readonly alarmOkTopicArn?: string;
   /** A domain of yours for the API. */
   readonly domainName?: string;
-  /** true: the API answers under domainName alone, and no longer under the name that AWS gives it. @default false */
+  /** true: the API answers only under domainName, and not under the name that AWS gives the API. @default false */
   readonly disableExecuteApiEndpoint?: boolean;
   /** The certificate of domainName, in this region. */
   readonly certificateArn?: string;

@@ -13,7 +13,7 @@ export const DEPLOYMENT: Group = {
   allowChange: {
     default: '',
     description:
-      'The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Spaces between them.',
+      'The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces.',
     pattern: '^([A-Za-z]+=[!-~]*( [A-Za-z]+=[!-~]*)*)?$',
     constraint: 'must be name=value, with spaces between several, or empty',
     releasedOnly: true,
@@ -61,14 +61,15 @@ export const CALLERS: Group = {
   },
   jwtAudience: {
     default: '',
-    description: 'auth=jwt: the audiences of which a token must name one, with commas between them.',
+    description: 'auth=jwt: the audiences, with commas between them. A token must name one of the audiences.',
     pattern: '^[!-~]{0,256}$',
     constraint: 'must have no spaces',
     guarded: true,
   },
   jwtNamespaceClaim: {
     default: 'holdfast_namespace',
-    description: 'auth=jwt: the claim that names the namespaces of a caller, one as text or several as a list.',
+    description:
+      'auth=jwt: the claim that names the namespaces of a caller, a single namespace as text or several as a list.',
     pattern: '^[!-~]{1,256}$',
     constraint: 'must be the name of a claim',
     guarded: true,
@@ -117,7 +118,7 @@ export const CALLERS: Group = {
   namespaces: {
     default: '',
     description:
-      'Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and an exclusive of its own.',
+      'Namespaces of Step Functions tasks, at most eight with commas between them. Each gets an alias on the functions that tasks call, and its own state machine exclusive.',
     pattern: `^${NAMESPACE}(,${NAMESPACE}){0,7}$`,
     constraint:
       'must be at most eight names of a-z, 0-9 and -, each with a letter before its first -, with commas between them',
@@ -126,7 +127,7 @@ export const CALLERS: Group = {
   exclusiveTargets: {
     default: '',
     description:
-      'The names of the state machines that exclusive may start, at most eight with commas between them; * and ? stand for others. Empty: none.',
+      'The names of the state machines that exclusive may start, at most eight with commas between them. * and ? are wildcards. Empty: none.',
     pattern: `^(${MACHINES}(,${MACHINES}){0,7})?$`,
     constraint:
       'must be at most eight names of state machines, with * and ? for others and commas between them, or empty',

@@ -15,13 +15,13 @@ export const FUNCTIONS: Group = {
   alarms: {
     default: 'essential',
     description:
-      'essential: the alarms that page, because callers are refused or wait. all: those too that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm.',
+      'essential: the alarms that page, because callers are refused or wait. all: also the alarms that can wait for a day. CloudWatch charges $0.10 a month for each metric of an alarm.',
     allowed: ['all', 'essential', 'none'],
   },
   alarmTopicArn: { default: '', description: 'An SNS topic that the alarms notify.', ...ARN('sns') },
   ticketTopicArn: {
     default: '',
-    description: 'An SNS topic that alarms notify which can wait for a day. Empty: they notify alarmTopicArn.',
+    description: 'An SNS topic for the alarms that can wait for a day. Empty: alarmTopicArn.',
     ...ARN('sns'),
   },
   waiterOverdueSeconds: {
@@ -31,9 +31,10 @@ export const FUNCTIONS: Group = {
     most: 31536000,
   },
   runbookUrl: {
-    default: 'docs/operations.md',
-    description: 'Where the people who get an alarm read docs/operations.md. Each alarm links its section there.',
-    pattern: '^[!-~]{1,200}$',
-    constraint: 'must be a URL or a path without spaces',
+    default: '',
+    description:
+      'The URL of a copy of docs/operations.md. Each alarm links its section there. Empty: alarms only name the section.',
+    pattern: '^[!-~]{0,200}$',
+    constraint: 'must be a URL or a path without spaces, or empty',
   },
 };

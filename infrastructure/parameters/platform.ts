@@ -42,25 +42,25 @@ export const PLATFORM: Group = {
   dashboard: {
     default: 'true',
     description:
-      'Whether the stack has a dashboard of CloudWatch, of which each beyond the third of an account costs $3 a month.',
+      'Whether the stack has a CloudWatch dashboard. Each dashboard after the third of an account costs $3 a month.',
     allowed: SWITCH,
   },
   throttlingRate: {
     default: '2000',
-    description: 'Requests a second that API Gateway lets through on each route.',
+    description: 'Requests a second that API Gateway accepts on each route.',
     least: 1,
     most: 100000,
   },
   throttlingBurst: {
     default: '1000',
-    description: 'Requests at once that API Gateway lets through on each route.',
+    description: 'Requests at once that API Gateway accepts on each route.',
     least: 1,
     most: 100000,
   },
   throttleLists: {
     default: 'true',
     description:
-      'Whether API Gateway lets through only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables.',
+      'Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables.',
     allowed: SWITCH,
   },
   alarmOkTopicArn: { default: '', description: 'An SNS topic that is notified when an alarm ends.', ...ARN('sns') },
@@ -72,7 +72,7 @@ export const PLATFORM: Group = {
   },
   disableExecuteApiEndpoint: {
     default: 'false',
-    description: 'true: the API answers under domainName alone, and no longer under the name that AWS gives it.',
+    description: 'true: the API answers only under domainName, and not under the name that AWS gives the API.',
     allowed: SWITCH,
   },
   certificateArn: {

@@ -3,7 +3,7 @@ import { COUNT, type Group, SWITCH, WHOLE } from './kinds.ts';
 export const LEASES: Group = {
   clockSkewMs: {
     default: '500',
-    description: 'Milliseconds that clocks may stand apart; added before a lease is taken over.',
+    description: 'How far clocks may differ, in milliseconds. An expired lease stays protected for this long.',
     ...WHOLE,
   },
   maxWaitSeconds: { default: '20', description: 'A longer waitSeconds of acquire is cut to this.', ...WHOLE },
@@ -21,7 +21,7 @@ export const LEASES: Group = {
   },
   maxLeasesPerNamespace: {
     default: '10000',
-    description: 'How many leases and permits a namespace may hold before an alarm says so.',
+    description: 'An alarm fires if a namespace holds more leases and permits than this.',
     least: 1,
     most: 1000000,
   },
@@ -33,7 +33,7 @@ export const LEASES: Group = {
   acquireConcurrency: { default: '', description: 'Reserved concurrency of acquire.', ...COUNT },
   drained: {
     default: 'false',
-    description: 'true: no call of acquire runs. Heartbeats, releases and all other calls go on.',
+    description: 'true: no call of acquire runs. All other calls still run, such as heartbeat and release.',
     allowed: SWITCH,
     releasedOnly: true,
   },
@@ -42,15 +42,22 @@ export const LEASES: Group = {
   namespaceExecutions: {
     default: 'auto',
     description:
-      'own: callers of a namespace may name executions of state machines alone that begin with it and a hyphen. any: executions of all. auto: own if namespaces names any.',
+      'own: callers of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. any: executions of all state machines. auto: own if the parameter namespaces is not empty.',
     allowed: ['auto', 'any', 'own'],
   },
   executionStateMachines: {
     default: '*',
     description:
-      'The name of the state machines whose executions may hold leases; * stands for others. The functions learn of no other executions.',
+      'The name of the state machines whose executions may hold leases. * is a wildcard. The functions have no access to other executions.',
     pattern: '^[a-zA-Z0-9_*-]{1,80}$',
     constraint: 'must be the name of state machines, with * for others',
+  },
+  durableFunctions: {
+    default: '',
+    description:
+      'The name of the durable functions whose callbacks may wait for leases and whose executions may hold them; * stands for others. Name no functions whose callbacks are approvals. Empty: none.',
+    pattern: '^[a-zA-Z0-9_*-]{0,140}$',
+    constraint: 'must be the name of functions, with * for others, or empty',
   },
   executionEvents: {
     default: 'ENABLED',
@@ -66,10 +73,15 @@ export const COMMITS: Group = {
     allowed: ['dynamo', 'native'],
     guarded: true,
   },
-  commitTimeoutMs: { default: '20000', description: 'As in every other client of the commits table.', ...WHOLE },
+  commitTimeoutMs: {
+    default: '20000',
+    description:
+      'Milliseconds until the path of an interrupted commit is free. All clients of the commits table need the same value.',
+    ...WHOLE,
+  },
   maxClockSkewRate: {
     default: '3',
-    description: 'A foreign record can be taken over after its timeout times this.',
+    description: 'The record of a third-party client can be taken over after its timeout times this.',
     ...WHOLE,
   },
   commitTtlSeconds: {
@@ -105,7 +117,11 @@ export const EXPIRED_RECORDS: Group = {
     ...WHOLE,
   },
   reportSegments: { default: '4', description: 'Segments of each table that are scanned at once, to 64.', ...WHOLE },
-  reportGiveUpHours: { default: '24', description: 'A report that has not ended by then starts again.', ...WHOLE },
+  reportGiveUpHours: {
+    default: '24',
+    description: 'A report that has not ended after this many hours starts again.',
+    ...WHOLE,
+  },
   reportOverdueSeconds: {
     default: '3600',
     description: 'An alarm fires after this long without a complete report.',

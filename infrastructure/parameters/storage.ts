@@ -35,7 +35,7 @@ export const STORAGE: Group = {
   deletionProtection: {
     default: 'true',
     description:
-      'Whether DynamoDB refuses to delete the tables that this stack creates. pending: the command makes it true when all else is done.',
+      'Whether DynamoDB refuses to delete the tables that this stack creates. pending: the deploy command sets true as its last step.',
     allowed: [...SWITCH, 'pending'],
   },
   noncurrentVersionDays: {

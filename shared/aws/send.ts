@@ -134,7 +134,9 @@ export function toHoldfastError(error: SdkError, operation: Operation, unanswere
   const throttled = isThrottlingError(error as never) || error.name === 'TransactionConflictException';
   return new HoldfastError(
     throttled ? 'Throttled' : 'Unavailable',
-    throttled ? `${operation.resource} throttles requests` : reason(error, operation.resource),
+    throttled
+      ? `${operation.resource} throttles requests: send the call again later`
+      : reason(error, operation.resource),
     { retryAfterMs: RETRY_AFTER_MS, cause: error },
   );
 }
@@ -178,16 +180,15 @@ export const naming =
 /** The service's own message can hold keys and item values, so it goes into the cause and not into the answer. */
 function reason(error: SdkError, resource: string): string {
   // S3 answers a HEAD without a body, and therefore without an error name.
-  if (error.$metadata?.httpStatusCode === 403) return `access to ${resource} is denied`;
+  const isDenied = error.$metadata?.httpStatusCode === 403 || error.name === 'AccessDeniedException';
+  if (isDenied) return `access to ${resource} is denied: check the IAM permissions`;
   switch (error.name) {
     case 'ResourceNotFoundException':
     case 'NoSuchBucket':
-      return `${resource} does not exist in this region`;
-    case 'AccessDeniedException':
-      return `access to ${resource} is denied`;
+      return `${resource} does not exist in this region: check the name and the region`;
     case 'AbortError':
-      return `the time of this invocation is nearly up; nothing was written to ${resource}`;
+      return `no time is left in this invocation, and nothing was written to ${resource}: send the call again`;
     default:
-      return `${resource} cannot be used (${error.code ?? error.name})`;
+      return `${resource} cannot be used (${error.code ?? error.name}): send the call again later`;
   }
 }

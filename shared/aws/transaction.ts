@@ -92,5 +92,8 @@ function cancelled(reasons: CancellationReason[], { resource }: Operation, cause
         retryAfterMs: 1000,
         cause,
       })
-    : new HoldfastError('Unavailable', `${resource} cannot be used (${codes})`, { retryAfterMs: 1000, cause });
+    : new HoldfastError('Unavailable', `${resource} cannot be used (${codes}): send the call again later`, {
+        retryAfterMs: 1000,
+        cause,
+      });
 }

@@ -37,30 +37,31 @@ export function found(
 export function preconditionFailed({ path, expectedEtag }: CommitRequest, etag: string | null): HoldfastError {
   const detail =
     expectedEtag === null
-      ? 'there is an object at the path'
+      ? 'there is an object at the path: read the object before you commit again'
       : etag === null
-        ? 'there is no object at the path'
-        : 'the object at the path has another ETag';
+        ? 'there is no object at the path: commit with ifNoneMatch to create the object'
+        : 'the object at the path has another ETag: read the object, and send its present ETag';
   return new HoldfastError('PreconditionFailed', detail, { path, etag });
 }
 
 export function fenceRejected({ path, fence }: CommitRequest, stored: Fence): HoldfastError {
   const detail =
     fence === undefined
-      ? 'the object was written under a fence, and this commit has none'
+      ? 'the object was written under a fence, and this commit has none: commit with the fence of your lease'
       : fence.key === stored.key
-        ? 'the object was written by a newer holder of the fence'
-        : 'the object was written under another fence';
+        ? 'a newer holder of the fence has written the object: acquire the lease again before you commit'
+        : 'the object was written under the fence of another key: commit with that key, or replace the fence (resetFence)';
   return new HoldfastError('FenceRejected', detail, { path, token: fence?.token ?? null, highest: stored.token });
 }
 
 export function otherFence({ path, expectedEtag }: CommitRequest, fence: Fence | null): HoldfastError {
-  const detail = 'the object at the path has another fence than expectedFence';
+  const detail =
+    'the object at the path has another fence than expectedFence: read the object, and send its present fence';
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag, fence });
 }
 
 export function resetBefore({ path, expectedEtag }: CommitRequest): HoldfastError {
-  const detail = 'the fence was replaced since the last commit; it can be replaced again once there was another commit';
+  const detail = 'the fence was replaced after the last commit: commit before you replace the fence again';
   return new HoldfastError('PreconditionFailed', detail, { path, etag: expectedEtag });
 }
 
@@ -68,7 +69,7 @@ export function resetBefore({ path, expectedEtag }: CommitRequest): HoldfastErro
 const MAX_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
 
 export function commitInProgress({ path }: CommitRequest, generation: number, retryAfterMs: number): HoldfastError {
-  const detail = 'another writer is committing to the path, or died while it was';
+  const detail = 'another writer is committing to the path, or was interrupted: send the same call again later';
   const context = { path, generation, retryAfterMs: Math.min(retryAfterMs, MAX_RETRY_AFTER_MS) };
   return new HoldfastError('CommitInProgress', detail, context);
 }
@@ -79,14 +80,18 @@ export function outcomeUnknown({ path, entry }: CommitRequest, detail: string, c
 }
 
 export function uploadTooLarge(limitBytes: number): HoldfastError {
-  return new HoldfastError('PayloadTooLarge', `uploads may have at most ${limitBytes} bytes here`, { limitBytes });
+  return new HoldfastError(
+    'PayloadTooLarge',
+    `the upload is larger than the limit of this deployment, ${limitBytes} bytes`,
+    { limitBytes },
+  );
 }
 
 /** What S3 refuses because of the request itself. No retry helps, so the caller must correct the field. */
 const CALLERS_FAULTS = new Map([
-  ['MetadataTooLarge', { path: 'metadata', message: 'is more than S3 takes' }],
-  ['KeyTooLongError', { path: 'path', message: 'is longer than S3 takes' }],
-  ['EntityTooLarge', { path: 'source', message: 'is larger than S3 takes' }],
+  ['MetadataTooLarge', { path: 'metadata', message: 'has more bytes than S3 accepts' }],
+  ['KeyTooLongError', { path: 'path', message: 'is longer than S3 accepts' }],
+  ['EntityTooLarge', { path: 'source', message: 'is larger than S3 accepts' }],
 ]);
 
 /** Undefined if the fault is not the caller's. */

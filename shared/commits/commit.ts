@@ -120,8 +120,7 @@ class Commit {
           this.#refusal = verdict.error;
           throw verdict.error;
         }
-        const why =
-          'this commit was tried before, and so many others or a foreign writer came after that nothing tells';
+        const why = 'this commit was sent before, and later writes hide whether it landed: read the object';
         throw outcomeUnknown(this.#request, why, verdict.error);
       }
       case 'open':
@@ -203,9 +202,9 @@ class Commit {
 
   /** Sleeps between two tries, so that writers that met once do not meet again. */
   async #pause(): Promise<void> {
-    const tooLate = this.#pauses.tooLate && 'the time of this invocation is nearly up';
+    const tooLate = this.#pauses.tooLate && 'no time is left in this invocation: send the same call again';
     const tooOften = this.#writes >= MAX_WRITES || this.#lostIntents >= MAX_LOST_INTENTS;
-    const why = tooLate || (tooOften && 'the commit met conflicting requests again and again');
+    const why = tooLate || (tooOften && 'too many conflicting requests met the commit: send the same call again');
     if (why) throw new HoldfastError('Unavailable', why, { retryAfterMs: 1000 });
     if (this.#writes > 0) await this.#pauses.rest();
   }

@@ -103,7 +103,12 @@ async function staged(
     });
   const { ContentLength: size = 0, ETag: etag = '' } = head;
   if (expectedEtag !== undefined && etag !== expectedEtag)
-    throw invalidRequest([{ path: 'sourceEtag', message: 'is not the ETag of what is uploaded now' }]);
+    throw invalidRequest([
+      {
+        path: 'sourceEtag',
+        message: 'is not the ETag of the present upload: upload the content again, or send the present ETag',
+      },
+    ]);
   if (size > maxUploadBytes) throw uploadTooLarge(maxUploadBytes);
   return { sourceKey, size, headers: { ...headers, ContentType: headers.ContentType ?? head.ContentType }, etag };
 }
@@ -113,12 +118,12 @@ function uploadChanged({ body }: CommitRequest, fault: SourceFault): HoldfastErr
     return new HoldfastError('NotFound', 'the staged upload no longer exists: upload the content again', {
       source: (body as Upload).uploadId,
     });
-  return invalidRequest([{ path: 'source', message: 'was uploaded again while it was being committed' }]);
+  return invalidRequest([{ path: 'source', message: 'was uploaded again during the commit: send the commit again' }]);
 }
 
 /** An ETag names bytes. If it stayed the same, nothing could show whether this commit has landed, or which writer won. */
 function assertChanges({ etag }: Common, { expectedEtag, body }: CommitRequest): void {
   if (etag !== expectedEtag) return;
   const path = 'bytes' in body ? 'body' : 'source';
-  throw invalidRequest([{ path, message: 'equals the object that it would replace, whose ETag would stay the same' }]);
+  throw invalidRequest([{ path, message: 'equals the object at the path: a commit must change the content' }]);
 }

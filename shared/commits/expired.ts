@@ -119,7 +119,7 @@ const uploadRow = ({ path, etag, modified, expiredAt }: Upload, now: number): Ex
   key: { path },
   holder: null,
   ...agedBy(expiredAt, now),
-  reason: 'it was uploaded more than a day ago, and no commit is expected to take it any more',
+  reason: 'it was uploaded more than a day ago, and no commit is expected to use it',
   neverDeletable: false,
   ttlFault: null,
   identity: { etag: text(etag), modifiedAt: text(modified.toISOString()) },

@@ -4,7 +4,7 @@ import type { Call } from '../aws/call.ts';
 import { aliased, all, any, type Condition, conditionFields } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
-import { HoldfastError, invalidRequest } from '../errors.ts';
+import { HoldfastError, unknownCursor } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
@@ -149,5 +149,5 @@ function keyOf(cursor: string): Item {
   const at = key.lastIndexOf(SEPARATOR);
   const [path, etag] = [key.slice(0, Math.max(at, 0)), key.slice(at + 1)];
   if (path && etag) return { path: text(path), etag: text(etag) };
-  throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+  throw unknownCursor();
 }

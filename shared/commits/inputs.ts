@@ -29,7 +29,9 @@ const path = () =>
 
 const etag = () =>
   z.pipe(
-    text('an ETag').check(z.refine((value) => normalEtag(value) !== undefined, 'must be a strong ETag, as S3 gave it')),
+    text('an ETag').check(
+      z.refine((value) => normalEtag(value) !== undefined, 'must be a strong ETag, as S3 returns it'),
+    ),
     z.transform((value) => normalEtag(value) ?? value),
   );
 
@@ -39,7 +41,7 @@ const storedHeader = (what: string) =>
 
 const contentEncoding = () =>
   storedHeader('a content encoding').check(
-    z.refine((value) => !/aws-chunked/i.test(value), 'must not name aws-chunked, which S3 takes for its own'),
+    z.refine((value) => !/aws-chunked/i.test(value), 'must not contain aws-chunked, which S3 reserves'),
   );
 
 const MISNAMED = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
@@ -69,8 +71,8 @@ const metadataRecord = () =>
         if (!/^[a-z0-9][a-z0-9._-]*$/.test(field)) fail(MISNAMED, field);
         else if (field.startsWith(METADATA_PREFIX)) fail(`must not be named ${METADATA_PREFIX}*`, field);
         // HTTP drops blanks around a header's value, and S3 an empty one.
-        if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without blanks around it', field);
-        else if (value.includes(ENCODED_WORD)) fail(`must not hold ${ENCODED_WORD}, which S3 decodes`, field);
+        if (!/^[!-~](?:[ -~]*[!-~])?$/.test(value)) fail('must be printable ASCII without spaces around it', field);
+        else if (value.includes(ENCODED_WORD)) fail(`must not contain ${ENCODED_WORD}, which S3 decodes`, field);
       }
       const bytes = Object.entries(ctx.value).flat().join('').length;
       if (bytes > MAX_METADATA_BYTES) fail(`must be at most ${MAX_METADATA_BYTES} bytes, names and values together`);
@@ -80,7 +82,7 @@ const metadataRecord = () =>
 const commitId = () =>
   text('a string').check(
     z.regex(/^[!-~]{1,64}$/, 'must be 1 to 64 visible ASCII characters'),
-    z.refine((value) => !value.includes(ENCODED_WORD), `must not hold ${ENCODED_WORD}, which S3 decodes`),
+    z.refine((value) => !value.includes(ENCODED_WORD), `must not contain ${ENCODED_WORD}, which S3 decodes`),
   );
 
 const fence = (key = callersName(256)) =>
@@ -109,7 +111,7 @@ export const commitInput = () =>
       /** The uploadId of a staged upload, instead of a body. */
       source: z.optional(
         text('a string').check(
-          z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of an upload'),
+          z.regex(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, 'must be the uploadId of a staged upload'),
         ),
       ),
       /** The upload's own ETag, as S3 answered it. The upload is committed only if it still has that ETag. */
@@ -129,12 +131,12 @@ export const commitInput = () =>
         const { ifMatch, ifNoneMatch, body, source, sourceEtag, encoding } = ctx.value;
         const fail = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: ctx.value });
-        if (ifMatch === undefined && ifNoneMatch === undefined) fail('ifMatch', 'must be given, or ifNoneMatch');
+        if (ifMatch === undefined && ifNoneMatch === undefined) fail('ifMatch', 'must be given, or else ifNoneMatch');
         if (ifMatch !== undefined && ifNoneMatch !== undefined) fail('ifNoneMatch', 'cannot be combined with ifMatch');
-        if (body === undefined && source === undefined) fail('body', 'must be given, or source');
+        if (body === undefined && source === undefined) fail('body', 'must be given, or else source');
         if (body !== undefined && source !== undefined) fail('source', 'cannot be combined with body');
-        if (encoding !== undefined && body === undefined) fail('encoding', 'belongs to a body');
-        if (sourceEtag !== undefined && source === undefined) fail('sourceEtag', 'belongs to a source');
+        if (encoding !== undefined && body === undefined) fail('encoding', 'needs a body');
+        if (sourceEtag !== undefined && source === undefined) fail('sourceEtag', 'needs a source');
         if (body !== undefined && encoding === 'base64' && !isBase64(body)) fail('body', 'must be base64, padded');
         // Encoding would turn a lone surrogate into another character, and the commit would have other bytes than the request.
         if (body !== undefined && encoding !== 'base64' && !body.isWellFormed())
@@ -160,7 +162,7 @@ export const resetFenceInput = () =>
       z.check((ctx) => {
         const { expectedFence: seen, fence: wanted } = ctx.value;
         if (seen.key !== wanted?.key || seen.token !== wanted.token) return;
-        ctx.issues.push({ code: 'custom', path: ['fence'], message: 'equals expectedFence', input: wanted });
+        ctx.issues.push({ code: 'custom', path: ['fence'], message: 'must differ from expectedFence', input: wanted });
       }),
     );
 export type ResetFenceInput = z.infer<ReturnType<typeof resetFenceInput>>;

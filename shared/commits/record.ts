@@ -106,7 +106,7 @@ function count(item: Item, attribute: 'generation' | 'timeout'): number | undefi
   if (digits === undefined) return undefined;
   const value = Number(digits);
   if (Number.isSafeInteger(value) && value >= 0 && value < Number.MAX_SAFE_INTEGER) return value;
-  const detail = `the commit record of path ${JSON.stringify(item.path?.S)} cannot be used: its ${attribute} is out of range`;
+  const detail = `the commit record of path ${JSON.stringify(item.path?.S)} has a ${attribute} out of range: an operator must correct the record`;
   throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000 });
 }
 

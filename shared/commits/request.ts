@@ -102,7 +102,7 @@ export function resetRequest(
 function assertNearToken(fence: Fence, now: number): void {
   const highest = now + MAX_TOKEN_AHEAD_MS;
   if (fence.token <= highest) return;
-  const message = `must be at most a day ahead of the clock in epoch milliseconds, which is ${highest} now`;
+  const message = `must be at most ${highest}, a day ahead of the clock in epoch milliseconds`;
   throw invalidRequest([{ path: 'fence.token', message }]);
 }
 
@@ -116,7 +116,7 @@ function requestBody({ body, encoding, source, sourceEtag }: CommitInput): Exclu
   if (source !== undefined) return { uploadId: source, etag: sourceEtag };
   const bytes = Buffer.from(body ?? '', encoding ?? 'utf8');
   if (bytes.length <= MAX_INLINE_BYTES) return { bytes };
-  const detail = `the body is over ${MAX_INLINE_BYTES} bytes; stage an upload and commit it as source`;
+  const detail = `the body has more than ${MAX_INLINE_BYTES} bytes: stage an upload, and commit the upload as source`;
   throw new HoldfastError('PayloadTooLarge', detail, { limitBytes: MAX_INLINE_BYTES });
 }
 

@@ -21,7 +21,7 @@ export function judge(object: StoredObject | undefined, request: CommitRequest):
   if (object && earlier) {
     if (earlier.fingerprint === fingerprint)
       return { state: 'landed', object, latest: commits.at(-1)?.commitId === commitId };
-    const message = 'was used for another commit: another precondition, other content, or another caller';
+    const message = 'was used for a commit with another precondition, content or caller: choose another commitId';
     return { state: 'refused', error: invalidRequest([{ path: 'commitId', message }]), conclusive: true };
   }
   const conclusive = object?.marks?.complete ?? false;

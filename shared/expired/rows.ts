@@ -71,5 +71,5 @@ export function agedBy(expiredAtMs: number | undefined, now: number): Pick<Expir
 /** The words for a grant that its holder let expire. @param inGrace whether the execution of the holder had ended */
 export const expiredBy = (who: string, inGrace: boolean): string =>
   inGrace
-    ? `the execution of ${who} ended without giving it back, and its grace is over`
-    : `${who} let it expire without giving it back`;
+    ? `the execution of ${who} ended without a release, and its grace is over`
+    : `${who} let it expire without a release`;

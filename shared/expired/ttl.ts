@@ -38,11 +38,11 @@ export function readTtl(value: AttributeValue | undefined, now: number): Ttl {
 }
 
 const FAULTS: Record<TtlFault, string> = {
-  milliseconds: 'its TTL holds milliseconds where seconds belong, so DynamoDB never deletes it',
+  milliseconds: 'its TTL is in milliseconds and not in seconds, so DynamoDB never deletes it',
   missing: 'it has no TTL, so DynamoDB never deletes it',
   notANumber: 'its TTL is not a number, so DynamoDB never deletes it',
-  notATime: 'its TTL is too small a number to be a time, so DynamoDB never deletes it',
-  olderThanFiveYears: 'its TTL is more than five years past, which DynamoDB never deletes',
+  notATime: 'its TTL is too small to be a time, so DynamoDB never deletes it',
+  olderThanFiveYears: 'its TTL is more than five years past, so DynamoDB never deletes it',
 };
 
 /** The fields of a row that describe its TTL. @param what why the record is in the report; a fault is added to it */

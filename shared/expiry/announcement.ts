@@ -35,7 +35,7 @@ export function announcer(service: string, client?: EventBridgeClient) {
     } catch (error) {
       const { name, message } = error as Error;
       logLine('ERROR', {
-        message: 'the event of a report is not on the bus',
+        message: 'the event of a report was not put on the bus',
         ...{ reportId: summary.reportId, cause: { name, message } },
       });
       throw error;

@@ -5,7 +5,7 @@ import { KINDS } from './kinds.ts';
 
 // Functions and not constants, so that each Lambda function builds its own schema alone.
 
-const reportId = () => z.string('must be a string').check(z.regex(/^[\w-]{1,64}$/, 'is not the id of a report'));
+const reportId = () => z.string('must be a string').check(z.regex(/^[\w-]{1,64}$/, 'must be the id of a report'));
 
 export const reportInput = () => z.strictObject({});
 

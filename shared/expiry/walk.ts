@@ -1,5 +1,5 @@
 import type { Call } from '../aws/call.ts';
-import { HoldfastError, invalidRequest } from '../errors.ts';
+import { HoldfastError, invalidRequest, unknownCursor } from '../errors.ts';
 import type { ExpiredRow } from '../expired/rows.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { CHECKPOINT, type Checkpoint, LATEST, parseCheckpoint, partKey, reportKey } from './checkpoint.ts';
@@ -42,14 +42,20 @@ export async function openReport(
 ): Promise<OpenReport> {
   const place = cursor === undefined ? undefined : decodePlace(cursor);
   if (place && reportId !== undefined && place.reportId !== reportId)
-    throw invalidRequest([{ path: 'cursor', message: 'is one of another report' }]);
+    throw invalidRequest([{ path: 'cursor', message: 'belongs to another report: leave it out' }]);
   const store = reportStore(s3, places.bucket);
   const wanted = place?.reportId ?? reportId;
   const checkpoint = await find(store, wanted, call);
   if (!checkpoint)
-    throw new HoldfastError('NotFound', wanted === undefined ? 'there is no report yet' : 'there is no such report', {
-      reportId: wanted ?? null,
-    });
+    throw new HoldfastError(
+      'NotFound',
+      wanted === undefined
+        ? 'there is no report yet: create a report'
+        : 'there is no such report: leave out reportId for the last report',
+      {
+        reportId: wanted ?? null,
+      },
+    );
   const at = place?.at ?? [0, 0, 0, 0];
   const start = encodePlace({ reportId: checkpoint.reportId, at });
   return { checkpoint, start, rows: (during) => walk(store, { checkpoint, from: at }, during) };
@@ -76,7 +82,10 @@ async function* walk(
       for (let part = 0; part < parts; part++) {
         if (isBefore(s, r, part)) continue;
         const stored = await store.get(partKey(reportId, segment, [fence, part]), call);
-        if (!stored) throw new HoldfastError('NotFound', 'the rows of this report have ended', { reportId });
+        if (!stored)
+          throw new HoldfastError('NotFound', 'the rows of this report were deleted: read the last report', {
+            reportId,
+          });
         const lines = stored.text.split('\n').filter(Boolean);
         const resumed = s === fromSegment && r === fromRun && part === fromPart;
         for (let line = resumed ? fromLine : 0; line < lines.length; line++)
@@ -92,6 +101,6 @@ const encodePlace = ({ reportId, at }: Place) => encodeCursor([reportId, ...at].
 
 function decodePlace(cursor: string): Place {
   const [, reportId, ...numbers] = PLACE.exec(decodeCursor(cursor)) ?? [];
-  if (reportId === undefined) throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+  if (reportId === undefined) throw unknownCursor();
   return { reportId, at: numbers.map(Number) as Place['at'] };
 }

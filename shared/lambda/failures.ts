@@ -6,7 +6,7 @@ export function failures(): Middleware {
   return {
     onError: (request) => {
       if (request.error instanceof HoldfastError) return;
-      request.error = new HoldfastError('Unavailable', 'unexpected failure: the log has the reason under the traceId', {
+      request.error = new HoldfastError('Unavailable', 'the call failed unexpectedly: search the log for the traceId', {
         retryAfterMs: 1000,
         cause: request.error,
       });

@@ -38,7 +38,7 @@ function decoded(body: string, maxBytes: number): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.from(body, 'base64'));
   } catch {
-    throw invalidRequest([{ path: 'body', message: 'is not JSON that can be read' }]);
+    throw invalidRequest([{ path: 'body', message: 'must be valid JSON' }]);
   }
 }
 
@@ -47,7 +47,7 @@ function query(raw: string, maxBytes: number): Record<string, string> {
   if (raw.length > maxBytes) throw tooManyBytes(maxBytes);
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(wellFormed(raw))) {
-    if (fields.has(name)) throw invalidRequest([{ path: name.slice(0, 100), message: 'is given twice' }]);
+    if (fields.has(name)) throw invalidRequest([{ path: name.slice(0, 100), message: 'must be given once' }]);
     fields.set(name, value);
   }
   return Object.fromEntries(fields);
@@ -59,7 +59,7 @@ function wellFormed(raw: string): string {
     decodeURIComponent(raw);
     return raw;
   } catch {
-    throw invalidRequest([{ path: 'query', message: 'is not percent-encoded UTF-8' }]);
+    throw invalidRequest([{ path: 'query', message: 'must be percent-encoded UTF-8' }]);
   }
 }
 
@@ -73,7 +73,7 @@ export function httpPrincipal(event: APIGatewayProxyEventV2): string | undefined
   if (!authorizer?.jwt) return undefined;
   const { sub } = authorizer.jwt.claims ?? {};
   if (typeof sub === 'string' && sub !== '') return sub;
-  throw forbidden('the token has no claim `sub`, which names its caller', 'the claim sub');
+  throw forbidden('the token has no claim `sub`, which must name its caller', 'the claim sub');
 }
 
 /** The claim and scope that tokens of a deployment need. */
@@ -117,11 +117,14 @@ export function assertToken(
   if (authorization.by !== 'jwt') return;
   if (namespace !== undefined && !authorization.namespaces.includes(namespace))
     throw forbidden(
-      `the token does not name the namespace in its claim \`${namespaceClaim}\``,
+      `the claim \`${namespaceClaim}\` of the token must name the namespace`,
       `the namespace ${namespace} in the claim ${namespaceClaim}`,
     );
   if (namespace === undefined && !authorization.scopes.includes(adminScope))
-    throw forbidden('the token is not for the whole deployment', `the scope ${adminScope}`);
+    throw forbidden(
+      'the token is not for the whole deployment: use the routes of a namespace',
+      `the scope ${adminScope}`,
+    );
 }
 
 const forbidden = (detail: string, missing: string) => new HoldfastError('Forbidden', detail, { missing });

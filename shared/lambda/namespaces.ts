@@ -50,15 +50,8 @@ export function namespaceOfAlias(alias: string | undefined, ofDeployment: boolea
   if (alias === undefined) return undefined;
   const isVersion = /^\d+$/.test(alias);
   if (!ofDeployment && /^[a-z0-9][a-z0-9-]{0,31}$/.test(alias) && !isVersion) return alias;
-  const detail =
-    alias === API_ALIAS
-      ? `the alias ${API_ALIAS} takes requests of the API alone`
-      : `the alias ${alias} is no namespace`;
-  throw new HoldfastError(
-    'Forbidden',
-    ofDeployment ? 'the function accepts no alias: invoke the function itself' : detail,
-    {
-      missing: ofDeployment ? 'the function without an alias' : 'the alias of a namespace',
-    },
-  );
+  const needed = ofDeployment ? 'the function without an alias' : 'the alias of a namespace';
+  throw new HoldfastError('Forbidden', `the function does not accept the alias ${alias}: invoke ${needed}`, {
+    missing: needed,
+  });
 }

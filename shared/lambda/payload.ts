@@ -17,7 +17,7 @@ export function parseJson(text: string, where: string, maxBytes: number): unknow
   try {
     return JSON.parse(text);
   } catch {
-    throw invalidRequest([{ path: where, message: 'is not JSON that can be read' }]);
+    throw invalidRequest([{ path: where, message: 'must be valid JSON' }]);
   }
 }
 
@@ -68,7 +68,7 @@ export function boundPayload(payload: unknown, maxBytes: number): void {
 const textBytes = (text: string, max: number) => (text.length > max ? text.length : Buffer.byteLength(text));
 
 export const tooManyBytes = (limitBytes: number) =>
-  new HoldfastError('PayloadTooLarge', `the request is over ${limitBytes} bytes`, { limitBytes });
+  new HoldfastError('PayloadTooLarge', `the request has more than ${limitBytes} bytes`, { limitBytes });
 
 const tooManyValues = () =>
-  new HoldfastError('PayloadTooLarge', `the request holds over ${MAX_VALUES} values`, { limitValues: MAX_VALUES });
+  new HoldfastError('PayloadTooLarge', `the request has more than ${MAX_VALUES} values`, { limitValues: MAX_VALUES });

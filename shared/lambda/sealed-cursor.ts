@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { requiredString } from '../aws/variables.ts';
-import { invalidRequest } from '../errors.ts';
+import { unknownCursor } from '../errors.ts';
 import type { Cursors } from '../namespace.ts';
 
 const CIPHER = 'aes-256-gcm';
@@ -40,7 +40,7 @@ function open(sealed: string, list: string): string {
     decipher.setAuthTag(tag);
     return Buffer.concat([decipher.update(text), decipher.final()]).toString('base64url');
   } catch {
-    throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+    throw unknownCursor();
   }
 }
 

@@ -78,8 +78,8 @@ function rowOf(item: Item, now: number, { fenceRetentionSeconds }: Margins): Exp
   const expired = wasReleased ? (ttl.atMs ?? releasedAt + fenceRetentionSeconds * 1000) : (expiresAt ?? wholeSeconds);
   const who = holder ?? NAMELESS;
   const what = wasReleased
-    ? `${who} gave it back, and it is past its retention`
-    : `${expiredBy(who, item.ended_execution !== undefined)}, and nobody took it over`;
+    ? `${who} released it, and it is past its retention`
+    : `${expiredBy(who, item.ended_execution !== undefined)}, and no other caller took it over`;
   return {
     kind: wasReleased ? 'releasedLease' : 'abandonedLease',
     key: { key: item.key?.S ?? '' },

@@ -17,6 +17,6 @@ export async function handOffToLine(dependencies: LeaseDependencies, record: Lea
     await handOff(dependencies, { record, ending: isLeased(record) ? 'expired' : 'free' }, call);
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
-    logLine('WARN', { message: 'the line of a lease is left to the schedule', cause: error.message });
+    logLine('WARN', { message: 'the hand-off of a lease failed: the schedule repeats it', cause: error.message });
   }
 }

@@ -142,6 +142,6 @@ const malformed = (item: Item): string | undefined =>
 
 /** No condition here ever holds on such a record, so a call that kept trying would try until its time is up. */
 export function unusable({ key, malformed }: LeaseRecord): HoldfastError {
-  const detail = `another client wrote a record that cannot be leased: ${malformed} has a type of its own`;
+  const detail = `a third-party client wrote a record that is no valid lease: an operator must correct the type of ${malformed}`;
   return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000 });
 }

@@ -91,5 +91,9 @@ export const isLate = ({ acquiredAt }: Pick<LeaseRecord, 'acquiredAt'>, now: num
 export function risingFence({ key, fence }: LeaseRecord, now: number): number {
   const next = nextFence(fence, now);
   if (Number.isSafeInteger(next)) return next;
-  throw new HoldfastError('Unavailable', `no fence can rise above the one on record, ${fence}`, { key });
+  throw new HoldfastError(
+    'Unavailable',
+    `no fence can be higher than ${fence}, the fence on record: an operator must correct the record`,
+    { key },
+  );
 }

@@ -84,7 +84,7 @@ export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number)
   // A record without an expiry does not say when it comes free. A free one was taken in between, and may be free again.
   const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
   const by = `the lease is held by ${holder ?? NAMELESS}`;
-  const detail = isLeased(record) ? by : 'the lease was held until a moment ago, and may be free by now';
+  const detail = isLeased(record) ? by : 'the lease was held a moment ago, and may be free now: send the call again';
   return new HoldfastError('LeaseHeld', detail, {
     key,
     holder,
@@ -104,6 +104,6 @@ export function leaseLost(
   const detail =
     reason === 'cancelled'
       ? 'an operator cancelled the waiter, or the caller withdrew it'
-      : `the lease is no longer yours: ${reason}`;
+      : `the lease is no longer yours (${reason}): stop the work under the lease`;
   return new HoldfastError('LeaseLost', detail, { key, reason, holder });
 }

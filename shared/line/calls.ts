@@ -21,6 +21,7 @@ export interface AcquireInput {
   target?: string | undefined;
   graceSeconds?: number | undefined;
   taskToken?: string | undefined;
+  callbackId?: string | undefined;
   parkSeconds?: number | undefined;
   /** The next three ask for a permit. */
   limit?: number | undefined;
@@ -140,7 +141,7 @@ export interface Broken {
 }
 
 /** The name in messages for a holder that the record does not name. */
-export const NAMELESS = 'a client that leaves no name';
+export const NAMELESS = 'a client without a name';
 
 const instant = (epochMs: number): string => new Date(epochMs).toISOString();
 

@@ -80,7 +80,7 @@ export async function cancelByTicket<Rec>(
     if (delivery === 'unanswered')
       throw new HoldfastError(
         'Unavailable',
-        'no response from Step Functions: the task may still wait. Send the same call again',
+        'Step Functions did not respond, and the task may still wait: send the call again',
         {
           retryAfterMs: 1000,
         },

@@ -1,4 +1,4 @@
-import { invalidRequest } from '../errors.ts';
+import { unknownCursor } from '../errors.ts';
 
 /** Where a listing goes on: opaque to callers, and no secret. It is plain text, because JSON needs six bytes for some characters. */
 export const encodeCursor = (key: string): string => Buffer.from(key).toString('base64url');
@@ -11,6 +11,6 @@ export function decodeCursor(cursor: string, maxBytes = MAX_KEY_BYTES): string {
   const bytes = Buffer.from(cursor, 'base64url');
   const key = bytes.toString();
   const known = key !== '' && bytes.length <= maxBytes && encodeCursor(key) === cursor;
-  if (!known) throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+  if (!known) throw unknownCursor();
   return key;
 }

@@ -157,7 +157,8 @@ function keyIn(cursor: string): string {
   return key;
 }
 
-const otherSort = () => invalidRequest([{ path: 'cursor', message: 'belongs to a list with another sort' }]);
+const otherSort = () =>
+  invalidRequest([{ path: 'cursor', message: 'belongs to a list with another sort: send that sort, or no cursor' }]);
 
 const newPage = () => new Page<ListedKey>((row) => ({ ...row, data: null }));
 

@@ -34,7 +34,7 @@ interface Guess<Input> {
 /**
  * Passes each request to the code of a lease, or to the code of a pool if that is `likely`. If that code meets a record of the other kind, passes the
  * request to the code of that kind.
- * @throws HoldfastError Unavailable if callers keep changing the kind of the key: use one key as a lease or as a pool; OutcomeUnknown if a write without an answer may have landed before the key changed its kind
+ * @throws HoldfastError Unavailable if callers keep changing the kind of the key; OutcomeUnknown if a write without an answer may have landed before the key changed its kind
  */
 export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
   dependencies: LeaseDependencies,

@@ -69,7 +69,9 @@ async function readBatch(
     const left = output.UnprocessedKeys?.[table];
     if (!left?.Keys?.length) return items;
     if (retries === MAX_RETRIES)
-      throw new HoldfastError('Throttled', `table ${table} throttles requests`, { retryAfterMs: 1000 });
+      throw new HoldfastError('Throttled', `table ${table} throttles requests: send the call again later`, {
+        retryAfterMs: 1000,
+      });
     wanted = left;
     const pause = FIRST_PAUSE_MS * 2 ** retries * (0.5 + ids.random() / 2);
     await clock.sleep(Math.min(pause, call.timeLeftMs()), call.signal);

@@ -56,7 +56,7 @@ export async function transactOnce(
   if (kindOf(rows.meta)) return { won: false, repeated: true, rows };
   throw new HoldfastError(
     'Unavailable',
-    'an earlier call with this requestId has not taken effect, or what it made was removed since',
+    'an earlier call with this requestId had no effect yet, or its record was removed: send the call again later, or with another requestId',
     { retryAfterMs: 1000 },
   );
 }

@@ -20,7 +20,7 @@ const alias = () =>
       name(MAX_ALIAS_BYTES).check(
         z.refine(
           (text) => parseAlias(text) !== undefined,
-          'must be name or name:branch, no part empty, no other colon',
+          'must be name or name:branch, without empty parts and further colons',
         ),
       ),
       z.transform((text) => parseAlias(text) ?? { name: text, branch: '' }),

@@ -23,20 +23,20 @@ function isStorable(value: number): boolean {
 
 /** Parsing JSON rounds larger whole numbers, so nobody knows which one the caller sent. */
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
-const ROUNDED = 'must not hold a whole number beyond 2^53 - 1, which JSON rounds';
+const ROUNDED = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds';
 
 function mapFault(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return 'must be a JSON object';
   let level: unknown[] = [value];
   while (level.length > 0) {
     if (level.some((item) => typeof item === 'number' && !isStorable(item)))
-      return 'must not hold a number beyond the range of DynamoDB';
+      return 'must not contain a number beyond the range of DynamoDB';
     if (level.some(isRounded)) return `${ROUNDED}: send it as a string`;
     const containers = level.filter((item) => typeof item === 'object' && item !== null) as object[];
     const names = containers.flatMap((container) => (Array.isArray(container) ? [] : Object.keys(container)));
-    if (names.includes('')) return 'must not hold an empty name';
+    if (names.includes('')) return 'must not contain an empty name';
     // Versions of the SDK assign it while they read an item, and fail: they could not read that item any more.
-    if (names.includes('__proto__')) return 'must not hold the name __proto__';
+    if (names.includes('__proto__')) return 'must not contain the name __proto__';
     const texts = [...names, ...level.filter((item) => typeof item === 'string')];
     if (!texts.every((item) => item.isWellFormed())) return 'must be well-formed Unicode';
     level = containers.flatMap((container) => Object.values(container));

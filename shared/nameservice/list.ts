@@ -3,7 +3,7 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { send } from '../aws/send.ts';
-import { invalidRequest } from '../errors.ts';
+import { unknownCursor } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { decodeCursor, encodeCursor } from '../listings/cursor.ts';
 import { Page } from '../listings/pages.ts';
@@ -111,5 +111,5 @@ function decode(cursor: string, kinds: readonly Kind[], prefix = ''): Position {
   const after = position.slice(position.indexOf(MARK) + 1);
   if (kind && after === '') return { kind };
   if (kind && after.startsWith(prefix) && Buffer.byteLength(after) <= 1024) return { kind, after };
-  throw invalidRequest([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+  throw unknownCursor();
 }

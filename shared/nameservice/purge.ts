@@ -69,7 +69,7 @@ async function existing({ dependencies, alias, call }: AliasWrite): Promise<Rows
 const branchesOf = ({ meta }: Rows): number => Number(meta?.branches?.N ?? 0);
 
 function hasBranches(alias: Alias, count: number, actual: PurgeConflict | null): HoldfastError {
-  const detail = `${count} branches of Fluree began at the alias: drop the branches first, with Fluree`;
+  const detail = `${count} Fluree branches began at the alias: drop the branches with Fluree first`;
   return new HoldfastError('Conflict', detail, { alias: aliasText(alias), actual });
 }
 

@@ -46,7 +46,7 @@ const seenRecord = () =>
   ).check(
     z.refine(({ kind, commit }) => (kind === 'ledger') === (commit !== undefined), {
       path: ['commit'],
-      error: 'must be given for a ledger, and for no graph source',
+      error: 'must be given for a ledger, and not for a graph source',
     }),
   );
 export type SeenRecord = z.infer<ReturnType<typeof seenRecord>>;

@@ -27,7 +27,10 @@ export function published<Current>(
 
 /** @param actual null if there is nothing to compare with */
 export function conflict(alias: Alias, what: string, actual: unknown): HoldfastError {
-  return new HoldfastError('Conflict', `the ${what} is not as expected`, { alias: aliasText(alias), actual });
+  return new HoldfastError('Conflict', `the ${what} is not as expected: compare it with actual, and decide again`, {
+    alias: aliasText(alias),
+    actual,
+  });
 }
 
 /**
@@ -47,7 +50,7 @@ const unknown = (verdict: HoldfastError, operation: Operation): HoldfastError =>
 /** @param found the kind of the record under the alias instead */
 export function notFound(alias: Alias, wanted: Kind | 'record', found?: Kind): HoldfastError {
   const label = { ledger: 'ledger', graph_source: 'graph source', record: 'record' } as const;
-  const instead = found ? `; the alias is that of a ${label[found]}` : '';
+  const instead = found ? `: the alias names a ${label[found]}` : '';
   return new HoldfastError('NotFound', `there is no such ${label[wanted]}${instead}`, {
     alias: aliasText(alias),
     ...(found && { kind: found }),
@@ -69,8 +72,8 @@ export function missing(
 /** @param found undefined if the items under the alias make no record */
 export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastError {
   const detail = found
-    ? `the alias is that of a ${found === 'ledger' ? 'ledger' : 'graph source'}`
-    : 'items stand under the alias that make no record known here: a purge that was cut short left them, or a newer client wrote them';
+    ? `the alias already names a ${found === 'ledger' ? 'ledger' : 'graph source'}`
+    : 'items under the alias form no known record, after an interrupted purge or by a newer client: purge the alias, or deploy a newer version';
   return new HoldfastError('AlreadyExists', detail, { alias: aliasText(alias), ...(found && { kind: found }) });
 }
 
@@ -81,7 +84,7 @@ export function alreadyExists(alias: Alias, found: Kind | undefined): HoldfastEr
 export function refuseLaterLayout(items: (Item | undefined)[], operation: Operation, unanswered = false): void {
   const later = items.find((item) => Number(item?.schema?.N) > Number(SCHEMA.N));
   if (!later) return;
-  const detail = `another client wrote the item '${later.sk?.S}' of the alias with schema ${later.schema?.N}. This version of Holdfast writes schema ${SCHEMA.N} alone`;
+  const detail = `a newer client wrote the item '${later.sk?.S}' of the alias with schema ${later.schema?.N}, and this version of Holdfast writes only schema ${SCHEMA.N}: deploy a newer version`;
   const verdict = new HoldfastError('Unavailable', detail, { retryAfterMs: 60_000 });
   throw unanswered ? outcomeUnknown(operation, verdict) : verdict;
 }

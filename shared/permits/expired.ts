@@ -86,7 +86,7 @@ function rowOf(
   now: number,
 ): ExpiredRow<'abandonedPermit'> {
   const holder = holderNamed(named);
-  const what = `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and nobody needed its place`;
+  const what = `${expiredBy(holder ?? NAMELESS, endedExecution !== undefined)}, and no other caller needed its room`;
   return {
     kind: 'abandonedPermit',
     key: { key, fence: item[`f${name}`]?.N ?? '' },

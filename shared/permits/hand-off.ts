@@ -252,7 +252,7 @@ async function leave(
 /** Leaves the line to the next call on the pool, or to the schedule. @throws what is no HoldfastError */
 function leftToSchedule(error: unknown): undefined {
   if (!(error instanceof HoldfastError)) throw error;
-  logLine('WARN', { message: 'the line of a pool is left to the schedule', cause: error.message });
+  logLine('WARN', { message: 'the hand-off of a pool failed: the schedule repeats it', cause: error.message });
 }
 
 /**

@@ -16,7 +16,13 @@ export interface PermitRequest extends Omit<NewPermit, 'ticket' | 'claimTtlMs' |
 export const otherWeight = ({ weight }: PermitRequest, own: PoolEntry): HoldfastError | undefined =>
   own.weight === weight
     ? undefined
-    : invalidRequest([{ path: 'requestId', message: 'has a permit of another weight or mode' }]);
+    : invalidRequest([
+        {
+          path: 'requestId',
+          message:
+            'has a permit of another weight or mode: send the weight and mode of that permit, or another requestId',
+        },
+      ]);
 
 /** @throws HoldfastError InvalidRequest, as `otherWeight` */
 export function refuseOtherWeight(request: PermitRequest, own: PoolEntry): void {

@@ -167,7 +167,7 @@ export function unusable(
   entry = 'an attribute',
   cause?: unknown,
 ): HoldfastError {
-  const detail = `another client wrote a record that cannot be used as a pool: ${malformed ?? entry} has a shape of its own`;
+  const detail = `a third-party client wrote a record that is no valid pool: an operator must correct ${malformed ?? entry}`;
   return new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000, ...(cause !== undefined && { cause }) });
 }
 

@@ -25,7 +25,8 @@ export async function refusedFor(
   call: Call,
 ): Promise<never> {
   if (IS_ABOUT_SIZE.test(cause.message)) {
-    const detail = 'the record of the pool is near the 400 KB that DynamoDB allows, and nothing can be added to it';
+    const detail =
+      'the record of the pool is near the DynamoDB limit of 400 KB: wait until other holders release their permits';
     throw new HoldfastError('Unavailable', detail, { key, retryAfterMs: 1000, cause });
   }
   throw unusable(await readPool(dependencies, key, call), entry, cause);

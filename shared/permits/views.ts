@@ -159,9 +159,9 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
   const holders = record.entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD);
   const [first] = holders.map(holderView);
   const room = roomAt(record, asked, clockSkewMs);
-  const most = asked.limit === null ? 'the caller wants the key alone' : `the limit is ${asked.limit}`;
+  const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${asked.limit}`;
   const isInLine = record.waiters !== undefined && room <= now;
-  const why = isInLine ? 'others are in line' : 'there is no room';
+  const why = isInLine ? 'other waiters are in line' : 'there is no room';
   const detail = `${why}: the holders weigh ${record.used}, and ${most}`;
   return new HoldfastError('LeaseHeld', detail, {
     key: record.key,
@@ -185,6 +185,6 @@ export const permitLost = (key: string, reason: LostReason | 'cancelled'): Holdf
     'LeaseLost',
     reason === 'cancelled'
       ? 'an operator cancelled the waiter, or the caller withdrew it'
-      : `the permit is no longer yours: ${reason}`,
+      : `the permit is no longer yours (${reason}): stop the work under the permit`,
     { key, reason, holder: null },
   );

@@ -74,7 +74,7 @@ describe('a store that fails', async () => {
     };
     expect(await failure(under(refused).write())).toMatchObject({
       code: 'Unavailable',
-      message: 'table t cannot be used (ECONNREFUSED)',
+      message: 'table t cannot be used (ECONNREFUSED): send the call again later',
     });
   });
 
@@ -82,7 +82,7 @@ describe('a store that fails', async () => {
     const { write } = under('none');
     expect(await failure(write({}, call({ signal: AbortSignal.abort() })))).toMatchObject({
       code: 'Unavailable',
-      message: expect.stringContaining('the time of this invocation is nearly up'),
+      message: expect.stringContaining('no time is left in this invocation, and nothing was written'),
     });
   });
 
@@ -105,7 +105,7 @@ describe('a store that fails', async () => {
     );
     expect(await failure(late)).toMatchObject({
       code: 'Unavailable',
-      message: expect.stringContaining('the time of this invocation is nearly up'),
+      message: expect.stringContaining('no time is left in this invocation, and nothing was written'),
     });
     expect(sent).toEqual([]);
   });
@@ -114,7 +114,7 @@ describe('a store that fails', async () => {
     expect(await under('none').look()).toBeUndefined();
     expect(await failure(under({ name: 'Unknown', status: 403 }).look())).toMatchObject({
       code: 'Unavailable',
-      message: `access to bucket ${bucket} is denied`,
+      message: `access to bucket ${bucket} is denied: check the IAM permissions`,
     });
     expect((await failure(under('error500').look())).code).toBe('Unavailable');
   });
@@ -123,7 +123,7 @@ describe('a store that fails', async () => {
     const command = new ListObjectsV2Command({ Bucket: 'no-such-bucket' });
     expect(await failure(send(testS3(), { command, operation: reading('bucket b') }, call()))).toMatchObject({
       code: 'Unavailable',
-      message: 'bucket b does not exist in this region',
+      message: 'bucket b does not exist in this region: check the name and the region',
     });
   });
 });

@@ -30,9 +30,9 @@ function descendantsOf(id: number): number[] {
 
 const argumentsOf = (id: number): string => readFileSync(`/proc/${id}/cmdline`, 'utf8').replaceAll('\0', ' ');
 
-/** The guard of a wrapper: the child of it, or of the job of its shell. */
-const guardOf = (wrapper: number): number | undefined =>
-  descendantsOf(wrapper).find((id) => argumentsOf(id).startsWith('holdfast guard'));
+/** The guard of a supervisor: the child of it, or of the job of its shell. */
+const guardOf = (supervisor: number): number | undefined =>
+  descendantsOf(supervisor).find((id) => argumentsOf(id).startsWith('holdfast guard'));
 
 /** In a mount namespace of its own, a test may have a root folder of its own. */
 const maySetUpRoot = (() => {
@@ -134,18 +134,18 @@ const secrets = { SECRET: VALUE, 'spring.datasource.password': VALUE, 'Connectio
 const SAYS = `console.log(process.env['spring.datasource.password'] + process.env['ConnectionStrings:Db']); setInterval(() => {}, 1000);`;
 
 describe.concurrent('the command lines of all processes of a run', () => {
-  it('have no variable of the environment, and only those of the wrapper and the command have the arguments', async () => {
+  it('have no variable of the environment, and only those of the supervisor and the command have the arguments', async () => {
     const { child, stdout, exited } = cli.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
       env: { ...env, ...secrets },
     });
     await until(stdout).toBe(`${VALUE}${VALUE}\n`);
-    const wrapper = child.pid ?? 0;
-    const all = [wrapper, ...descendantsOf(wrapper)];
-    const guard = guardOf(wrapper) ?? 0;
+    const supervisor = child.pid ?? 0;
+    const all = [supervisor, ...descendantsOf(supervisor)];
+    const guard = guardOf(supervisor) ?? 0;
     const [command = 0] = descendantsOf(guard);
-    expect(all).toEqual([wrapper, guard, command]);
+    expect(all).toEqual([supervisor, guard, command]);
     expect(all.filter((id) => argumentsOf(id).includes(VALUE))).toEqual([]);
-    expect(all.filter((id) => argumentsOf(id).includes(ARGUMENT))).toEqual([wrapper, command]);
+    expect(all.filter((id) => argumentsOf(id).includes(ARGUMENT))).toEqual([supervisor, command]);
     child.kill('SIGTERM');
     await exited;
   });
@@ -205,7 +205,7 @@ describe.concurrent('the guard', () => {
     await until(() => living(guard)).toBe(false);
   });
 
-  it('ends with a wrapper that is killed while it waits', async () => {
+  it('ends with a supervisor that is killed while it waits', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key);
     const { child, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
@@ -216,7 +216,7 @@ describe.concurrent('the guard', () => {
     await until(() => living(guard)).toBe(false);
   });
 
-  it('is missed at once if it is killed: the command ends, and the wrapper exits with 137', async () => {
+  it('is missed at once if it is killed: the command ends, and the supervisor exits with 137', async () => {
     const key = freshKey();
     const { child, exited, stdout } = cli.start(
       ['run', key, '--', 'sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'],

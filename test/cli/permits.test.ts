@@ -81,7 +81,7 @@ describe.concurrent('holdfast run --also', () => {
     expect((await pool(key)).used).toBe(0);
   });
 
-  it('Stopped and continued after the end of its permits, the wrapper exits with 76', async () => {
+  it('Stopped and continued after the end of its permits, the supervisor exits with 76', async () => {
     const working = job(freshKey(), '--limit', '2', '--also', `${freshKey()}=5`, '--ttl', '3');
     await working.begun();
     working.child.kill('SIGSTOP');

@@ -111,7 +111,7 @@ describe.concurrent('holdfast run exits', () => {
     aFew<[string[], string]>(2, [
       [['--', 'true'], 'KEY -- COMMAND ... is missing'],
       [['k', 'true'], 'put -- before the command: -- true'],
-      [['k', '--'], 'there is no command behind --'],
+      [['k', '--'], 'there is no command after --'],
       [
         ['k', '--ttl', '1', '--', 'true'],
         "--ttl must be a duration from 2 to 86400 seconds, such as 90, 60s, 15m or 1h, not '1'",
@@ -149,9 +149,13 @@ describe.concurrent('holdfast run passes on', () => {
     async (signal) => {
       const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
       const script = `trap 'echo leader; exit 5' ${signal.slice(3)}; "$0" -e "$1" & while :; do wait; done`;
-      const { child: wrapper, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script, process.execPath, child]);
+      const {
+        child: supervisor,
+        exited,
+        stdout,
+      } = start([freshKey(), '--', 'sh', '-c', script, process.execPath, child]);
       await until(stdout).toBe('on\n');
-      wrapper.kill(signal);
+      supervisor.kill(signal);
       expect(await exited).toMatchObject({ code: 5, stdout: 'on\nleader\nchild\n', stderr: '' });
     },
   );
@@ -221,7 +225,7 @@ describe.concurrent('holdfast run waits', () => {
   );
 });
 
-describe.concurrent('where the wrapper is', () => {
+describe.concurrent('where the supervisor is', () => {
   it('killed, the command is gone at once, with all of its group', async () => {
     const { child, stdout } = start([freshKey(), '--', 'sh', '-c', 'trap "" TERM INT; sleep 60 & echo $$ $!; wait']);
     await until(stdout).toMatch(/^\d+ \d+\n/);
@@ -230,7 +234,7 @@ describe.concurrent('where the wrapper is', () => {
     for (const pid of pids) await until(() => living(pid)).toBe(false);
   });
 
-  it('stopped, the command is ended without it, and the wrapper says why when it wakes', async () => {
+  it('stopped, the command is ended without it, and the supervisor says why when it wakes', async () => {
     const script = 'trap "" TERM INT; sleep 60 & echo $$ $!; wait';
     const { child, exited, stdout } = start([freshKey(), '--ttl', '3', '--', 'sh', '-c', script]);
     await until(stdout).toMatch(/^\d+ \d+\n/);

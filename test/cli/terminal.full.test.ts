@@ -83,7 +83,7 @@ describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
     await shows(/^then c\r$/m);
   });
 
-  it('Ctrl-Z stops the command and the wrapper, and fg goes on with both', async () => {
+  it('Ctrl-Z stops the command and the supervisor, and fg goes on with both', async () => {
     const { type, press, shows } = openTerminal();
     type(run(shell, 'echo on >&2; read x; echo "got $x"; exit 6'));
     await shows(/^on\r$/m);
@@ -113,7 +113,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
     await shows(/^code 8\r$/m);
   });
 
-  it('what was stopped ends with a wrapper that is killed', async () => {
+  it('what was stopped ends with a supervisor that is killed', async () => {
     const { type, press, shows } = openTerminal();
     type(run(shell, 'echo "on $$." >&2; while :; do sleep 0.1; done'));
     const [, id] = await shows(/^on (\d+)\.\r$/m);

@@ -104,6 +104,12 @@ describe('every verb', () => {
     for (const option of ['--version', '-v']) expect((await run(option)).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
+  it('lists the options of deploy in docs/deploy.md as in the help', async () => {
+    const help = helpOf('deploy', VERBS.deploy as never);
+    const options = help.split('\n').filter((line) => line.startsWith('      --'));
+    expect(await readFile('docs/deploy.md', 'utf8')).toContain(`\`\`\`\n${options.join('\n')}\n\`\`\``);
+  });
+
   it('is in one file, which says whose the packages are that are in it', async () => {
     const notices = (await readFile(cli.file, 'utf8')).split('\n').filter((line) => line.startsWith('// '));
     expect(notices).toEqual([
@@ -223,7 +229,7 @@ describe('a script', () => {
     await holdfast.breakLease({ key: 'script/2', fence });
     expect((await run('heartbeat', file)).code).toBe(76);
     const { code, stdout } = await run('release', file);
-    expect([code, stdout]).toEqual([76, 'script/2 was not held any more (broken)\n']);
+    expect([code, stdout]).toEqual([76, 'script/2 was no longer held (broken)\n']);
   });
 
   it('keeps the file of a lease whose release fails, so that a second release succeeds', async () => {

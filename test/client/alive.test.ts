@@ -5,13 +5,13 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { startApi } from '../support/stack/api.ts';
-import { leaseWorld } from '../support/worlds/leases.ts';
+import { onceWorld } from '../support/worlds/once.ts';
 
-let world: Awaited<ReturnType<typeof leaseWorld>>;
+let world: Awaited<ReturnType<typeof onceWorld>>;
 let api: Awaited<ReturnType<typeof startApi>>;
 
 beforeAll(async () => {
-  world = await leaseWorld({ clock: systemClock });
+  world = await onceWorld({ clock: systemClock });
   api = await startApi(world.handlers);
 });
 afterAll(() => api.stop());
@@ -87,4 +87,13 @@ it('A process that holds a lease by acquire, and does nothing else, ends', async
     console.log('held');`);
   expect(output).toBe('held');
   expect(await world.rawItem('held')).toHaveProperty('lease_version');
+});
+
+it('A process whose run waits for its signal alone stays alive until the signal aborts, and frees the slot', async () => {
+  const output = await outputOf(`
+    const options = { ttlSeconds: 60, maxHoldMs: 1500 };
+    const error = await holdfast.once('waits', options, (run) => untilAborted(run.signal)).catch((reason) => reason);
+    console.log(error.code, error.reason);`);
+  expect(output).toBe('LeaseLost maxHold');
+  expect(await world.rawRow('waits')).not.toHaveProperty('lease_version');
 });

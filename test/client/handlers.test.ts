@@ -287,7 +287,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
         code: 'LeaseHeld',
         key: 'nightly',
         holder: null,
-        message: 'too little time to acquire nightly: 2999 ms',
+        message: 'too little time for nightly: 2999 ms',
       },
     });
     expect(

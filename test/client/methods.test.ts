@@ -42,6 +42,8 @@ it('every call of the contract has a method, and none goes elsewhere', async () 
         'acquire',
         'withLease',
         'withLeases',
+        'once',
+        'beginRun',
         'lead',
         'call',
         'leases',

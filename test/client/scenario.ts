@@ -107,6 +107,28 @@ export async function scenario({
     await one.release();
   });
 
+  begin('work runs once for a slot, its result is for all, and an operator forgets it', async () => {
+    const name = key('once');
+    const work = async (run: { slot: string; held: boolean }) => {
+      equal(await codeOf(other.once(name, { slot: 'b' }, () => 'never')), 'LeaseHeld');
+      return { slot: run.slot, held: run.held };
+    };
+    const ran = await holdfast.once(name, { slot: 'b' }, work);
+    equal([ran.outcome, ran.result, ran.by], ['ran', { slot: 'b', held: true }, 'scenario']);
+    const done = await other.once(name, { slot: 'b', waitMs: 1000 }, () => 'never');
+    equal([done.outcome, done.result, done.by, done.fence], ['done', ran.result, 'scenario', ran.fence]);
+    equal((await other.once(name, { slot: 'a' }, () => 'never')).outcome, 'superseded');
+    equal(await codeOf(other.once(name, { slot: 'b', inputHash: 'x' }, () => 'never')), 'Conflict');
+    equal(await codeOf(other.forget({ key: name, fence: 0 })), 'Conflict');
+    equal((await other.forget({ key: name, fence: ran.fence ?? 0 })).slot, 'b');
+    const failed = await other
+      .once(name, { slot: 'a' }, () => Promise.reject(new Error('boom')))
+      .catch((error) => error);
+    equal(failed.message, 'boom');
+    const again = await holdfast.once(name, { slot: 'a' }, ({ previous }) => previous?.ended);
+    equal([again.outcome, again.result], ['ran', 'released']);
+  });
+
   begin('errors have their fields', async () => {
     const error = await holdfast.acquire('', {}).catch((reason) => reason);
     equal(isHoldfastError(error, 'InvalidRequest') && error.issues[0]?.path, 'key');

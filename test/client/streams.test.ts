@@ -141,7 +141,7 @@ it('of an unknown length is held up to 16 MiB, and cancelled above', async () =>
   const { stream, state } = streamOf(1024 * MIB, MIB);
   await expect(holdfast().upload(stream)).rejects.toMatchObject({
     code: 'InvalidRequest',
-    issues: [{ path: 'sizeBytes', message: 'the stream is above 16 MiB and needs its length' }],
+    issues: [{ path: 'sizeBytes', message: 'the stream is above 16 MiB: pass its length' }],
   });
   expect(calls).toEqual([]);
   expect(state.left).toBeGreaterThan(1000 * MIB);

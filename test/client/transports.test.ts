@@ -31,14 +31,14 @@ const run = (way: Way, everything: boolean) => {
 
 it.concurrent('over HTTP, signed', async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
-  expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(13);
+  expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(14);
 });
 
 it.concurrent('over HTTP, in a namespace', async () => {
   // Of two reports of one deployment at once, the second is refused.
   const own = await startApi((await allWorlds()).handlers);
   try {
-    expect((await run({ endpoint: own.url, namespace: 'team-a' }, isFull)).length).toBe(isFull ? 13 : 8);
+    expect((await run({ endpoint: own.url, namespace: 'team-a' }, isFull)).length).toBe(isFull ? 14 : 9);
   } finally {
     await own.stop();
   }
@@ -52,7 +52,7 @@ it.concurrent('over HTTP, with a JWT', async () => {
   };
   let asked = 0;
   const token = () => `jwt-${++asked}`;
-  expect((await run({ endpoint: `${api.url}/`, token, fetch: watching }, false)).length).toBe(8);
+  expect((await run({ endpoint: `${api.url}/`, token, fetch: watching }, false)).length).toBe(9);
   expect(seen.length).toBeGreaterThan(20);
   expect(new Set(seen).size).toBe(seen.length);
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
@@ -64,7 +64,7 @@ it.concurrent('by lambda:Invoke', async () => {
   try {
     const client = new LambdaClient({ endpoint: lambda.url });
     const transport = lambdaTransport({ client, functions: 'holdfast-test-' });
-    expect((await run({ transport }, isFull)).length).toBe(isFull ? 13 : 8);
+    expect((await run({ transport }, isFull)).length).toBe(isFull ? 14 : 9);
     const none = new Holdfast({ transport: lambdaTransport({ client, functions: () => 'none' }), holder: 'x' });
     await expect(none.readLease('a')).rejects.toMatchObject({ code: 'Refused', status: 404 });
   } finally {
@@ -79,7 +79,7 @@ it.concurrent('in the same process, on its own DynamoDB client', async () => {
     leasesTable: table,
     waitersTable: dependencies.waitersTable,
   });
-  expect((await run({ transport }, false)).length).toBe(8);
+  expect((await run({ transport }, false)).length).toBe(9);
   const direct = new Holdfast({ transport, holder: 'x' });
   await expect(direct.readName('a')).rejects.toMatchObject({ code: 'Refused' });
   await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });

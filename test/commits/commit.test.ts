@@ -105,9 +105,15 @@ describe('commit, protocol dynamo', async () => {
     clear(world);
     const lost = await failure(commit({ path: 'lose', ifNoneMatch: '*', body: 'two' }));
     const told = { code: 'PreconditionFailed', context: { path: 'lose', etag: md5.one } };
-    expect(lost).toMatchObject({ ...told, message: 'there is an object at the path' });
+    expect(lost).toMatchObject({
+      ...told,
+      message: 'there is an object at the path: read the object before you commit again',
+    });
     const stale = await failure(commit({ path: 'lose', ifMatch: md5.two, body: 'three' }));
-    expect(stale).toMatchObject({ ...told, message: 'the object at the path has another ETag' });
+    expect(stale).toMatchObject({
+      ...told,
+      message: 'the object at the path has another ETag: read the object, and send its present ETag',
+    });
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
   });
 
@@ -135,7 +141,7 @@ describe('commit, protocol dynamo', async () => {
   it('says etag: null to who replaces what is not there', async () => {
     const absent = await failure(commit({ path: 'absent', ifMatch: md5.one, body: 'two' }));
     expect(absent).toMatchObject({ code: 'PreconditionFailed', context: { path: 'absent', etag: null } });
-    expect(absent.message).toBe('there is no object at the path');
+    expect(absent.message).toBe('there is no object at the path: commit with ifNoneMatch to create the object');
   });
 
   it('refuses bytes that are there already: their ETag would tell nobody who won', async () => {

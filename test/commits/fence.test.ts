@@ -16,9 +16,9 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
   });
 
   it.each([
-    ['a lower token', job(6), { token: 6, highest: 7 }, /by a newer holder/],
+    ['a lower token', job(6), { token: 6, highest: 7 }, /^a newer holder of the fence has written/],
     ['no token', undefined, { token: null, highest: 7 }, /this commit has none/],
-    ['another key', { key: 'other', token: 100 }, { token: 100, highest: 7 }, /under another fence/],
+    ['another key', { key: 'other', token: 100 }, { token: 100, highest: 7 }, /under the fence of another key/],
   ])('refuses %s, and is unchanged', async (name, fence, context, why) => {
     const path = `refuse/${name}`;
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'newest', fence: job(7) });

@@ -140,7 +140,7 @@ describe('the list of commits in flight', () => {
       const { code, context } = await failure(inFlight({ cursor }));
       expect([code, context.issues]).toEqual([
         'InvalidRequest',
-        [{ path: 'cursor', message: 'is not one that this listing gave' }],
+        [{ path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' }],
       ]);
     },
   );

@@ -118,7 +118,7 @@ describe('bad input names its field and writes nothing', () => {
   it.each<[object, string, string]>([
     [{ ...reset, ifMatch: undefined }, 'ifMatch', 'is missing'],
     [{ ...reset, ifMatch: 7 }, 'ifMatch', 'must be an ETag'],
-    [{ ...reset, ifMatch: '"' }, 'ifMatch', 'must be a strong ETag, as S3 gave it'],
+    [{ ...reset, ifMatch: '"' }, 'ifMatch', 'must be a strong ETag, as S3 returns it'],
     [{ ...reset, expectedFence: undefined }, 'expectedFence', 'is missing'],
     [{ ...reset, expectedFence: 'k' }, 'expectedFence', 'must be an object of key and token'],
     [{ ...reset, path: '/p' }, 'path', 'must not begin with a slash'],

@@ -231,7 +231,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await violations(page)).toEqual([]);
     await picture(page, 'queue');
     await page.getByRole('button', { name: 'Cancel… the wait of second' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Take this task out of the queue?' });
+    const dialog = page.getByRole('dialog', { name: 'Take this task out of the line?' });
     await dialog.getByText('second', { exact: true }).waitFor();
     await dialog.getByRole('button', { name: 'Take it out' }).click();
     await expect.poll(() => places.count()).toBe(2);

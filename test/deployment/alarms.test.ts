@@ -187,7 +187,7 @@ describe('alarms', () => {
       expect(anchor.split('-'), id).toContain(id.replace(/Alarm$/, '').toLowerCase());
       expect(text.length, id).toBeLessThanOrEqual(1024);
     }
-    expect(alarms()[0]?.AlarmDescription).toContain('What to do: docs/operations.md#');
+    expect(alarms()[0]?.AlarmDescription).toContain('What to do: docs/operations.md#faults in the source of Holdfast.');
   });
 
   it('compute only with metrics that they declare, within the limits of CloudWatch', () => {

@@ -26,7 +26,7 @@ describe('what is typed for a deployment is refused where it', () => {
     [{ parameters: ['memoryMB=512'] }, 'there is no parameter memoryMB: is memoryMb meant?'],
     [{ reset: ['memoryMB'] }, 'there is no parameter memoryMB'],
     [{ reset: ['stage'] }, 'the stage has no default'],
-    [{ reset: ['memoryMb'], parameters: ['memoryMb=512'] }, 'memoryMb is given and reset'],
+    [{ reset: ['memoryMb'], parameters: ['memoryMb=512'] }, 'memoryMb is in both --param and --reset'],
     [{ allowedChanges: ['leaseTable'] }, 'is leasesTable meant?'],
     [{ allowedChanges: ['memoryMb'] }, 'memoryMb may always change'],
     [{ allowedChanges: ['stage'] }, 'the stage of a stack can never change'],
@@ -39,7 +39,7 @@ describe('what is typed for a deployment is refused where it', () => {
     [{ tags: ['k=a*b'] }, 'a character other than letters'],
     [{ tags: ['k#=a'] }, 'a character other than letters'],
     [{ tags: ['team=a', 'team=b'] }, 'the tag team is given twice'],
-    [{ tags: ['team=a'], untag: ['team'] }, 'the tag team is given and taken off'],
+    [{ tags: ['team=a'], untag: ['team'] }, 'the tag team is in both --tag and --untag'],
     [{ roleArn: 'deployer' }, "--role-arn must be an ARN like arn:aws:iam::111122223333:role/name, not 'deployer'"],
   ])('has %j', (wrong, words) => {
     expect(() => readRequest(released, { ...EMPTY, ...wrong })).toThrow(words);
@@ -138,7 +138,7 @@ describe('the commands', () => {
   it('say who is not let in, and nothing about the version of Node', async () => {
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent("Object.defineProperty(process,'version',{value:'v20.20.0'})")}`;
     const { code, output } = await run(['lift-fences', '--table', 'a'], { AWS_REGION: 'eu-west-1', NODE_OPTIONS });
-    expect(output).toMatch(/^AWS does not let you in: .*\n$/);
+    expect(output).toMatch(/^AWS refuses these credentials: .*\n$/);
     expect(code).toBe(64);
     expect(asked.splice(0)).toEqual(['/']);
   });

@@ -158,7 +158,7 @@ describe('what a failed creation left', () => {
     [{ given: { memoryMb: '1' } }, 'memoryMb must be'],
     [{ given: { leasesTable: 'of-nobody' } }, 'there is no table of-nobody'],
     [{ given: { codeBucket: 'of-nobody' } }, 'there is no bucket of-nobody for the code'],
-    [{ untag: ['team'] }, "no tag 'team' to take off"],
+    [{ untag: ['team'] }, "no tag 'team': leave out --untag team"],
   ])('stays where the deployment is refused: %j', async (order, words) => {
     await expect(run(order)).rejects.toThrow(words);
     expect(stack()).toBe(shell);
@@ -305,7 +305,7 @@ describe('the changes of CloudFormation', () => {
     ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
     ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
     ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
-    ['UPDATE_IN_PROGRESS', 'it can be deployed once it is complete'],
+    ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
   ])('are refused on a stack that is %s, with the next step', async (status, words) => {
     await run();
     Object.assign(stack() ?? {}, { status });

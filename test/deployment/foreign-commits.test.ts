@@ -53,7 +53,7 @@ const putRecord = (path: string, { secondsLeft = 3600, ...more }: Record<string,
 describe('a deployment of commitProtocol=native', () => {
   it('is refused while the record of another client stands in the commits table, on a running stack and on a new one', async () => {
     await putRecord('log/7.json');
-    const words = /commitProtocol=native: another client commits by records, and one of log\/7\.json stands in table/;
+    const words = /commitProtocol=native: another client commits by records, and a record of log\/7\.json is in table/;
     await expect(deployed({ commitsTable, commitProtocol: 'native' })).rejects.toThrow(words);
     expect(double.stacks.size).toBe(0);
     expect(await deployed({ commitsTable })).toBe('dynamo');

@@ -49,7 +49,8 @@ describe('the command that lifts fences', () => {
     const { table, rawItem } = await quietTable();
     const before = await rawItem('job');
     const { code, output } = await lift(table, { aheadMs: 7_200_000, options: ['--yes'] });
-    const [, here = '', there = ''] = /clock of this machine says (\S+), and that of AWS (\S+): set/.exec(output) ?? [];
+    const [, here = '', there = ''] =
+      /clock of this machine is at (\S+), and the clock of AWS at (\S+): set/.exec(output) ?? [];
     expect(Math.round((Date.parse(here) - Date.parse(there)) / 60_000), output).toBe(120);
     expect(code).toBe(64);
     expect(await rawItem('job')).toEqual(before);

@@ -57,7 +57,7 @@ describe('an abandoned permit', () => {
         holder: 'dead',
         expiredAt: new Date(expiredAt).toISOString(),
         ageSeconds: 0,
-        reason: 'dead let it expire without giving it back, and nobody needed its place',
+        reason: 'dead let it expire without a release, and no other caller needed its room',
         neverDeletable: false,
         ttlFault: null,
         identity: {
@@ -483,12 +483,12 @@ describe('what an execution held that ended, after its grace', () => {
     const { expiry, cleanNow } = await reportsOver({ clock, dependencies });
     clock.advance(60_000 + SKEW_MS + 1);
     await expiry.report();
-    const told = 'the execution of wf ended without giving it back, and its grace is over';
+    const told = 'the execution of wf ended without a release, and its grace is over';
     expect((await expiry.rows({ kind: 'abandonedLease' })).map(({ reason }) => reason)).toEqual([
-      `${told}, and nobody took it over`,
+      `${told}, and no other caller took it over`,
     ]);
     expect((await expiry.rows({ kind: 'abandonedPermit' })).map(({ reason }) => reason)).toEqual([
-      `${told}, and nobody needed its place`,
+      `${told}, and no other caller needed its room`,
     ]);
     clock.advance(HOUR);
     expect((await cleanNow()).deleted.by).toMatchObject({ abandonedLease: 1, abandonedPermit: 1 });

@@ -42,7 +42,7 @@ describe('a request', () => {
       expect(await throughHttp(handlers.release, httpEvent('POST', { body, base64 }))).toMatchObject({
         status: 413,
         outcome: 'PayloadTooLarge',
-        body: { limitBytes: MAX_BYTES, detail: 'the request is over 65536 bytes' },
+        body: { limitBytes: MAX_BYTES, detail: 'the request has more than 65536 bytes' },
       });
   });
 

@@ -16,7 +16,7 @@ function onTheSecond(): number {
 }
 
 describe('records of the Rust crate', () => {
-  it('are respected: held by a client that leaves no name', async () => {
+  it('are respected: held by a client without a name', async () => {
     const now = onTheSecond();
     await rust.tryAcquire('rust-held', 60);
     const { code, context } = await failure(acquire({ key: 'rust-held' }));

@@ -219,7 +219,7 @@ describe('the tables in which a pass looks up an execution', () => {
     const grant = await foreign.acquire({ key: 'k', execution });
     await expect(foreign.executionEnded(execution)).rejects.toMatchObject({
       code: 'Unavailable',
-      message: `table ${table} has no index by-execution: leases and permits of executions that end stay until they expire`,
+      message: `table ${table} has no index by-execution, so leases and permits stay until they expire after their executions end: create the index`,
     });
     const { task } = await foreign.park({ key: 'k' });
     await foreign.release(grant);
@@ -231,7 +231,7 @@ describe('the tables in which a pass looks up an execution', () => {
     requests.faultsOf.Query = [{ name: 'ValidationException', status: 400 }];
     expect(await failure(executionEnded(steps.newExecution()))).toMatchObject({
       code: 'Unavailable',
-      message: `table ${dependencies.waitersTable} has no index by-execution: leases and permits of executions that end stay until they expire`,
+      message: `table ${dependencies.waitersTable} has no index by-execution, so leases and permits stay until they expire after their executions end: create the index`,
       context: { retryAfterMs: 1000 },
     });
   });

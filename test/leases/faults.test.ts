@@ -190,7 +190,7 @@ describe('a DynamoDB that is not there', () => {
   it('refuses connections: Unavailable', async () => {
     const answer = await acquireAt(`http://127.0.0.1:${await freePort()}`, 10_000);
     expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503, headers: { 'retry-after': '1' } });
-    expect(answer.body.detail).toBe(`table ${world.table} cannot be used (ECONNREFUSED)`);
+    expect(answer.body.detail).toBe(`table ${world.table} cannot be used (ECONNREFUSED): send the call again later`);
   });
 
   it('takes the request and never answers: OutcomeUnknown before the time of the Lambda is up', async () => {
@@ -265,7 +265,7 @@ describe('a DynamoDB that is not there', () => {
   it('lacks the table: Unavailable, by name', async () => {
     const answer = await acquireAt(process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '', 10_000, { table: 'no-such-table' });
     expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503 });
-    expect(answer.body.detail).toBe('table no-such-table does not exist in this region');
+    expect(answer.body.detail).toBe('table no-such-table does not exist in this region: check the name and the region');
   });
 
   it('has a table of another shape: Unavailable', async () => {

@@ -76,7 +76,7 @@ describe('heartbeat', () => {
       requests.sent.length = 0;
       const { code, context, message } = await failure(heartbeat({ key, leaseId }));
       expect(code).toBe('LeaseLost');
-      expect(message).toContain(`no longer yours: ${context.reason}`);
+      expect(message).toContain(`no longer yours (${context.reason}): stop the work`);
       expect(requests.sent).toEqual(['UpdateItem']);
       return context;
     };

@@ -196,7 +196,9 @@ describe('the list', async () => {
     async (cursor) => {
       const { code, context } = await failure(read({ cursor }));
       expect(code).toBe('InvalidRequest');
-      expect(context.issues).toEqual([{ path: 'cursor', message: 'is not one that this listing gave' }]);
+      expect(context.issues).toEqual([
+        { path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' },
+      ]);
     },
   );
 });

@@ -54,7 +54,7 @@ it('runs DynamoDB Local by Docker where that is there, and answers', async () =>
   // The command is there, and the daemon does not run.
   const PATH_WITHOUT_DAEMON = await pathWith(1, 'docker');
   await expect(dynamodbCommand(wanted, { PATH: PATH_WITHOUT_DAEMON, DYNAMODB_EMULATOR: 'docker' })).rejects.toThrow(
-    'DYNAMODB_EMULATOR is docker, and this machine does not have it',
+    'DYNAMODB_EMULATOR is docker, and this machine does not have that emulator',
   );
 });
 
@@ -97,7 +97,7 @@ it.each([
     await writeFile(join(PATH, 'java'), `#!/bin/sh\necho 'openjdk version "${version}"' >&2\n`, { mode: 0o755 });
     const asked = dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' });
     // Maven fails here, so a Java that is new enough ends in that failure.
-    await expect(asked).rejects.toThrow(isUsed ? /could not be fetched/ : /this machine does not have it/);
+    await expect(asked).rejects.toThrow(isUsed ? /could not be fetched/ : /this machine does not have that emulator/);
   }),
 );
 

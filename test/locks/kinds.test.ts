@@ -424,7 +424,7 @@ describe('the names of keys', () => {
       );
       for (const asked of [{}, { limit: 2 }]) {
         const { code, message } = await failure(acquire({ key, ...asked }));
-        expect([code, message]).toEqual(['Unavailable', expect.stringContaining(`: ${name} has a shape of its own`)]);
+        expect([code, message]).toEqual(['Unavailable', expect.stringContaining(`: an operator must correct ${name}`)]);
       }
     },
   );

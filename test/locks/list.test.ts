@@ -54,7 +54,9 @@ describe('the cursor of a list', () => {
       for (const other of sorts.filter((one) => one !== of)) {
         const { nextCursor } = await list({ ...of, limit: 1 });
         const refused = await failure(list({ ...other, cursor: nextCursor }));
-        expect(refused.context.issues).toEqual([{ path: 'cursor', message: 'belongs to a list with another sort' }]);
+        expect(refused.context.issues).toEqual([
+          { path: 'cursor', message: 'belongs to a list with another sort: send that sort, or no cursor' },
+        ]);
       }
   });
 

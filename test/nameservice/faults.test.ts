@@ -595,7 +595,7 @@ describe('a transaction in the way', () => {
     inTheWay('TransactWriteItems', 1, () => cancelled('ValidationError', 'None'));
     const { code, message, context } = await failure(init('invalid'));
     expect([code, context.retryAfterMs]).toEqual(['Unavailable', 1000]);
-    expect(message).toMatch(/cannot be used \(ValidationError\)$/);
+    expect(message).toMatch(/cannot be used \(ValidationError\): send the call again later$/);
     delete world.intercepted.by;
   });
 

@@ -162,8 +162,8 @@ describe('bad input is named, and nothing is written', () => {
   });
 
   it('and what is wrong with it is said', async () => {
-    const range = 'must not hold a number beyond the range of DynamoDB';
-    const rounded = 'must not hold a whole number beyond 2^53 - 1, which JSON rounds: send it as a string';
+    const range = 'must not contain a number beyond the range of DynamoDB';
+    const rounded = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds: send it as a string';
     const extra = (value: object) => ({ op: 'pushStatus', ...withField(VALID.pushStatus ?? {}, 'next.extra', value) });
     const config = (value: unknown) => ({ op: 'publishGraphSource', ...VALID.publishGraphSource, config: value });
     const cases: [object, string, string][] = [

@@ -179,7 +179,7 @@ describe('a repair', () => {
     const before = await items();
     expect(await failure(repair(purge))).toMatchObject({
       code: 'Conflict',
-      message: '2 branches of Fluree began at the alias: drop the branches first, with Fluree',
+      message: '2 Fluree branches began at the alias: drop the branches with Fluree first',
       context: { actual: { ...purge.expected, retracted: true } },
     });
     expect(await items()).toEqual(before);

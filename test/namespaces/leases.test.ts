@@ -119,7 +119,10 @@ describe('a list of a namespace', () => {
     for (const cursor of cursors) {
       expect(cursor).toEqual(expect.any(String));
       const { status, body } = await page(a, { cursor });
-      expect([status, body.issues]).toEqual([400, [{ path: 'cursor', message: 'is not one that this listing gave' }]]);
+      expect([status, body.issues]).toEqual([
+        400,
+        [{ path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' }],
+      ]);
     }
     expect((await page(a, { cursor: own?.body.nextCursor })).status).toBe(200);
   });

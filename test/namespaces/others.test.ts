@@ -116,7 +116,7 @@ describe('an alias of a namespace', () => {
   });
 
   it('is refused where it has no name, as without a namespace', async () => {
-    const fault = { path: 'alias', message: 'must be name or name:branch, no part empty, no other colon' };
+    const fault = { path: 'alias', message: 'must be name or name:branch, without empty parts and further colons' };
     for (const alias of ['', ':main', 'a:b:c', ':']) {
       expect((await a.post('nameservice/publish', { op: 'initLedger', alias })).body.issues, alias).toContainEqual(
         fault,
@@ -261,6 +261,9 @@ it('a cursor of one list of a namespace is refused by every other list of the na
     expect(others).toEqual(expect.any(String));
     if (own) expect((await a.get(list, { cursor: own })).status).toBe(200);
     const { status, body } = await a.get(list, { cursor: others });
-    expect([status, body.issues]).toEqual([400, [{ path: 'cursor', message: 'is not one that this listing gave' }]]);
+    expect([status, body.issues]).toEqual([
+      400,
+      [{ path: 'cursor', message: 'is not a cursor of this listing: list again without a cursor' }],
+    ]);
   }
 });

@@ -311,7 +311,7 @@ describe('a write of the line that is lost', () => {
     await release(first);
     requests.sent.length = 0;
     const { code, message } = await failure(acquire({ key, holder: 'c', limit: 1 }));
-    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(': fence has a shape of its own')]);
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(': an operator must correct fence')]);
     expect([task.state, sent('UpdateItem')]).toEqual(['waiting', 2]);
   });
 
@@ -564,6 +564,6 @@ it('a task that was told, and whose ticket stays, is left to the schedule, with 
   vi.resetModules();
   expect([answer, task.state]).toMatchObject([{ released: true }, 'succeeded']);
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 'WARN', message: 'the line of a pool is left to the schedule', cause: expect.any(String) },
+    { level: 'WARN', message: 'the hand-off of a pool failed: the schedule repeats it', cause: expect.any(String) },
   ]);
 });

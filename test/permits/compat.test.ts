@@ -108,7 +108,11 @@ describe('what another client writes into a record', () => {
       const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
       await setRaw(key, name, { S: 'x' });
       const { code, message, context } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 5 }));
-      expect([code, context.key, message]).toEqual(['Unavailable', key, expect.stringContaining(`: ${name} has`)]);
+      expect([code, context.key, message]).toEqual([
+        'Unavailable',
+        key,
+        expect.stringContaining(`: an operator must correct ${name}`),
+      ]);
       expect(await release({ key, leaseId })).toMatchObject({ released: true });
       expect(await acquire({ key, holder: 'c', limit: 1 })).toMatchObject({ used: 1 });
     },
@@ -125,7 +129,11 @@ describe('what another client writes into a record', () => {
     await setRaw(what, attribute, value);
     const before = await rawItem(what);
     const { code, message, context, cause } = await failure(release(granted));
-    expect([code, context.key, message]).toEqual(['Unavailable', what, expect.stringContaining(`: ${attribute} has`)]);
+    expect([code, context.key, message]).toEqual([
+      'Unavailable',
+      what,
+      expect.stringContaining(`: an operator must correct ${attribute}`),
+    ]);
     expect(cause).toMatchObject({ name: 'ValidationException' });
     const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
     expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
@@ -139,7 +147,7 @@ describe('what another client writes into a record', () => {
     await setRaw('ttl', own, { M: { ...(await rawItem('ttl'))?.[own]?.M, t: { S: 'long' } } });
     clock.advance(1000);
     const { code, message } = await failure(heartbeat(granted));
-    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(`: ${own} has`)]);
+    expect([code, message]).toEqual(['Unavailable', expect.stringContaining(`: an operator must correct ${own}`)]);
     expect(await heartbeat({ ...granted, ttlSeconds: 90 })).toMatchObject({ remainingMs: 90_000 });
   });
 
@@ -149,7 +157,11 @@ describe('what another client writes into a record', () => {
     const attribute = `h${leaseId.split('.')[1]}`;
     await putRaw({ key: { S: 'own' }, [attribute]: { S: 'mine' } });
     const { code, message, context } = await failure(acquire(asked));
-    expect([code, context.key, message]).toEqual(['Unavailable', 'own', expect.stringContaining(`: ${attribute} has`)]);
+    expect([code, context.key, message]).toEqual([
+      'Unavailable',
+      'own',
+      expect.stringContaining(`: an operator must correct ${attribute}`),
+    ]);
     expect(await acquire({ ...asked, holder: 'b' })).toMatchObject({ used: 1 });
   });
 });

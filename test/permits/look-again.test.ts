@@ -117,7 +117,10 @@ describe('a call that meets a line and does not wait', () => {
     await park({ ...terms, holder: 'heavy', weight: 2 });
     requests.sent.length = 0;
     const { code, message } = await failure(acquire({ ...terms, holder: 'light' }));
-    expect([code, message]).toEqual(['LeaseHeld', 'others are in line: the holders weigh 2, and the limit is 3']);
+    expect([code, message]).toEqual([
+      'LeaseHeld',
+      'other waiters are in line: the holders weigh 2, and the limit is 3',
+    ]);
     expect(requests.sent).toEqual(['UpdateItem', 'Query']);
   });
 

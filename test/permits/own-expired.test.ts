@@ -122,7 +122,7 @@ it('a request that asks again without waiting has the permit that its earlier ti
   expect(world.sent('UpdateItem')).toBe(3); // its try, the grant, its claim
   expect(await rows(key)).toHaveLength(1);
   const { message } = await failure(acquire({ key, holder: 'third', limit: 3 }));
-  expect(message).toBe('others are in line: the holders weigh 2, and the limit is 3');
+  expect(message).toBe('other waiters are in line: the holders weigh 2, and the limit is 3');
 });
 
 it('a call in line keeps its ticket if its grant window is over before the write that grants is answered', async () => {

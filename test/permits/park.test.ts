@@ -59,7 +59,7 @@ describe('acquire with a task token', () => {
     const late = await park({ key, holder: 'late', mode: 'shared' });
     expect(await failure(acquire({ key, holder: 'q', mode: 'shared' }))).toMatchObject({
       code: 'LeaseHeld',
-      message: 'others are in line: the holders weigh 1, and the limit is 200',
+      message: 'other waiters are in line: the holders weigh 1, and the limit is 200',
     });
     expect([writer.parked, late.parked]).toEqual([true, true]);
     expect([writer.task.state, late.task.state]).toEqual(['waiting', 'waiting']);

@@ -74,7 +74,15 @@ describe('acquire', () => {
     for (const other of [{ limit: 4 }, { limit: 4, weight: 3 }, { mode: 'exclusive' as const }])
       expect(await failure(acquire({ key, holder: 'a', requestId: 'r', ...other }))).toMatchObject({
         code: 'InvalidRequest',
-        context: { issues: [{ path: 'requestId', message: 'has a permit of another weight or mode' }] },
+        context: {
+          issues: [
+            {
+              path: 'requestId',
+              message:
+                'has a permit of another weight or mode: send the weight and mode of that permit, or another requestId',
+            },
+          ],
+        },
       });
     const again = await acquire({ key, holder: 'a', limit: 8, weight: 2, requestId: 'r' });
     expect(again).toMatchObject({ leaseId: first.leaseId, repeated: true, weight: 2 });
@@ -134,7 +142,7 @@ describe('acquire', () => {
       { holder: 'w', mode: 'exclusive' },
     ]);
     expect((await failure(acquire({ key: 'rw', holder: 'w2', mode: 'exclusive' }))).message).toBe(
-      'there is no room: the holders weigh 1000000, and the caller wants the key alone',
+      'there is no room: the holders weigh 1000000, and the call needs the key alone',
     );
     expect((await read('rw')).limit).toBe(200);
   });

@@ -33,6 +33,8 @@ describe('the definitions', () => {
       [
         'AcquireFunctionArn',
         'ReleaseFunctionArn',
+        'OnceBeginFunctionArn',
+        'OnceCompleteFunctionArn',
         'WorkFunctionArn',
         'ExclusiveStateMachineArn',
         'TargetStateMachineArn',

@@ -241,7 +241,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'a handler answers while its request is withdrawn',
-    changes: [change('await once(by, { ms: left() - ANSWER_MS }, over).catch(() => {});', 'void over;')],
+    changes: [change('await inTime(by, { ms: left() - ANSWER_MS }, over).catch(() => {});', 'void over;')],
     test: { file: 'test/client/handlers.test.ts', name: 'gives up an acquire without an answer' },
   },
   {
@@ -253,5 +253,25 @@ export const ATTACKS: Mutation[] = [
     name: 'the client lets Node keep a copy of what it uploads',
     changes: [change(", redirect: 'error', window: null }", ' }')],
     test: { file: 'test/client/streams.test.ts', name: 'is not held in memory' },
+  },
+  {
+    name: 'a worker that has lost its run stores its result',
+    changes: [change('if (!lost)\n      end = async', 'if (lost !== null)\n      end = async')],
+    test: { file: 'test/client/once.test.ts', name: 'aborts the signal and stores nothing if the run is lost' },
+  },
+  {
+    name: 'work that fails keeps its slot',
+    changes: [change('await begun.release();\n        throw error;', 'throw error;')],
+    test: { file: 'test/client/once.test.ts', name: 'frees the slot if the work throws' },
+  },
+  {
+    name: 'the client leaves a doubtful run behind',
+    changes: [change('? doubt && once.takeBack({ ...request, requestId })', '? undefined')],
+    test: { file: 'test/client/once.test.ts', name: 'takes back a run whose answers were all lost' },
+  },
+  {
+    name: 'two fires of a node-cron task have one slot',
+    changes: [change('{ ...options, slot, ttlSeconds }', '{ ...options, ttlSeconds }')],
+    test: { file: 'test/client/node-cron.test.ts', name: 'names the key by the task and the slot' },
   },
 ];

@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
+import { CALLBACKS } from './callbacks.ts';
 import { EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
@@ -1038,6 +1039,7 @@ export const MUTATIONS: Mutation[] = [
   ...ATTACKS,
   ...EXECUTIONS,
   ...BREAKS,
+  ...CALLBACKS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [change('Math.max(by.wall() - wall, by.monotonic() - monotonic);', 'by.monotonic() - monotonic;')],
@@ -1115,7 +1117,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'an aborted wait of the client keeps what it brings',
     changes: [
       change('if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
-      change('(signal?.aborted ? lease.release() : resolve(lease))', 'resolve(lease)'),
+      change("(signal?.aborted && 'release' in got ? got.release() : resolve(got))", 'resolve(got)'),
     ],
     test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
   },

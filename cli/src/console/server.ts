@@ -52,11 +52,11 @@ async function answer(options: ConsoleOptions, request: IncomingMessage, respons
   }
   const operation = operationAt(method, path);
   if (!operation || (method !== 'GET' && !WRITES.includes(operation)))
-    return reply(response, 404, { message: `${method} ${path} is no call that this page needs` });
+    return reply(response, 404, { message: `${method} ${path} is not a call of this page` });
   if (method !== 'GET' && !options.write)
     return reply(response, 403, { message: 'holdfast console only reads unless it is started with --write' });
   const payload = method === 'GET' ? Object.fromEntries(new URLSearchParams(query)) : await bodyOf(request);
-  if (payload === undefined) return reply(response, 400, { message: 'the body is no JSON object, or too large' });
+  if (payload === undefined) return reply(response, 400, { message: 'the body is not a JSON object, or is too large' });
   await passOn({ operation, payload, options }, response);
 }
 

@@ -22,6 +22,7 @@ export const breakVerb: Verb = {
   takesKey: true,
   options: {
     fence: { value: 'N', help: 'the fence of the lease or the permit, as queue shows it' },
+    once: { help: 'end the run of a slot, as status --kind once shows it' },
     now: { help: 'give the key to the next caller at once, even if the holder still works' },
   },
   notes: `The holder stops at its next heartbeat, and then releases the lease. The next caller gets the key then, or when the
@@ -34,8 +35,9 @@ broken: the command prints who holds the lease, and the command that ends the le
     if (fence === undefined)
       throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
     const wait = !args.is('now') && { wait: true };
+    const kind = args.is('once') && { kind: 'once' as const };
     try {
-      const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait });
+      const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait, ...kind });
       if (output.isJson) output.json(answer);
       else for (const line of brokenLines(answer)) output.line(line);
       return 0;
@@ -84,7 +86,10 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
 /** The holders of the key by a new read, which has every field. If the read fails, the lease that the error names. */
 async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
   try {
-    const read = await connect({}).readKey(args.word(0), {}, { timeoutMs: LOOK_MS });
+    const service = connect({});
+    const [key, limits] = [args.word(0), { timeoutMs: LOOK_MS }];
+    if (args.is('once')) return await service.readOnce(key, limits);
+    const read = await service.readKey(key, {}, limits);
     return read.kind === 'pool' ? read.holders : read;
   } catch (reason) {
     if (!isHoldfastError(reason) && !(reason instanceof Failure)) throw reason;
@@ -103,7 +108,8 @@ function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, 
     const value = args.text(name);
     return value === undefined ? '' : ` --${name} ${quoted(value)}`;
   });
-  const given = `--fence ${fence}${args.is('now') ? ' --now' : ''}${options.join('')}`;
+  const switches = ['once', 'now'].map((name) => (args.is(name) ? ` --${name}` : ''));
+  const given = `--fence ${fence}${switches.join('')}${options.join('')}`;
   const holding = `${held}, with the fence ${fence}`;
   // A key that cannot be shown as it is cannot be copied either.
   if (shown(key) !== key) return [holding];

@@ -56,12 +56,17 @@ export const heldExitCode = (args: Arguments): number | undefined =>
 
 /**
  * The line that a refused acquire prints, and its exit code.
+ * @param how `held` is the exit code; `isOnce` for a key of `once`
  * @throws Failure if the key is used as the other kind; `error` if it is not LeaseHeld
  */
-export async function refusal(service: Service, error: unknown, held: number): Promise<{ line: string; code: number }> {
+export async function refusal(
+  service: Service,
+  error: unknown,
+  { held, isOnce = false }: { held: number; isOnce?: boolean },
+): Promise<{ line: string; code: number }> {
   if (isHoldfastError(error, 'WrongKind')) throw misuse(wrongKindText(error));
   if (!isHoldfastError(error, 'LeaseHeld')) throw error;
-  return { line: await holdingLine(service, error), code: held };
+  return { line: await holdingLine(service, error, isOnce), code: held };
 }
 
 /** The kind of the key, its holders, and what to pass. */
@@ -85,23 +90,25 @@ export function noteLimit(output: Output, { key, limitChanged }: Pick<Lease, 'ke
 }
 
 /** Says who holds a lease or permits, since when and until when, as far as the caller may read it. */
-async function holdingLine(service: Service, known: ErrorFields['LeaseHeld']): Promise<string> {
+async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], isOnce: boolean): Promise<string> {
   const { key, used } = known;
   // LeaseHeld has all fields of a pool.
   if (used !== undefined) {
     const until = known.expiresAt ? ` until ${known.expiresAt}` : '';
     return `${key} is held by ${known.holder ?? 'another caller'}${until}, in use: ${usedText({ ...known, used })}`;
   }
-  const read = await service.readKey(key, {}, { timeoutMs: 2000 }).catch((error) => {
+  const limits = { timeoutMs: 2000 };
+  const reading = isOnce ? service.readOnce(key, limits) : service.readKey(key, {}, limits);
+  const read = await reading.catch((error: unknown) => {
     if (isHoldfastError(error)) return undefined;
     throw error;
   });
-  const lease = read?.kind === 'lease' && read.state === 'held' ? read : undefined;
+  const lease = read && 'state' in read && read.state === 'held' ? read : undefined;
   const { holder, expiresAt } = lease ?? known;
   const since = lease?.acquiredAt ? ` since ${lease.acquiredAt}` : '';
   const left = lease ? ` (${untilText(lease.remainingMs)})` : '';
   const until = expiresAt ? ` until ${expiresAt}${left}` : '';
   // The lease has no holder now, but the next waiter is granted first.
-  const line = !holder && read?.waiting ? `, ${read.waiting} in line` : '';
+  const line = !holder && read && 'waiting' in read && read.waiting ? `, ${read.waiting} in line` : '';
   return `${key} is held by ${holder ?? 'another caller'}${since}${until}${line}`;
 }

@@ -35,7 +35,7 @@ export const acquire: Verb = {
       file.remove();
       waiting.end();
       if (signals.exitCode !== undefined) return signals.exitCode;
-      const { line, code } = await refusal(service, error, heldExit);
+      const { line, code } = await refusal(service, error, { held: heldExit });
       output.note(line);
       return code;
     }
@@ -95,6 +95,6 @@ async function giveBack({ arguments: args, output, connect, settings }: Call): P
   const answer = await connect().call('release', { key, leaseId });
   unlinkSync(path);
   if (output.isJson) output.json(answer);
-  else output.line(answer.released ? `${key} is released` : `${key} was not held any more (${answer.reason})`);
+  else output.line(answer.released ? `${key} is released` : `${key} was no longer held (${answer.reason})`);
   return answer.released ? 0 : EXIT.lost;
 }

@@ -1,7 +1,8 @@
 import type { Arguments } from '../arguments.ts';
 import { EXIT } from '../exit-codes.ts';
 import { Failure, misuse } from '../failure.ts';
-import { acquireWithAlso, alsoEntries, type CommandLease } from '../run/also.ts';
+import { alsoEntries, type CommandLease } from '../run/also.ts';
+import { type Claim, claim, doneText, SLOT_OPTIONS, slotOf } from '../run/claim.ts';
 import { Command } from '../run/command.ts';
 import { discard, startGuard, terminalShell } from '../run/guard/start.ts';
 import { assertExecutable } from '../run/lookup.ts';
@@ -30,10 +31,14 @@ export const run: Verb = {
       help: 'hold a permit of this key too, such as the total of all tenants; may be repeated',
       multiple: true,
     },
+    ...SLOT_OPTIONS,
     'fence-env': { value: 'NAME', help: 'an additional environment variable for the fence' },
   },
   notes: `The environment of the command has HOLDFAST_KEY, HOLDFAST_FENCE and HOLDFAST_HOLDER; with --namespace also
-HOLDFAST_NAMESPACE, and with --also HOLDFAST_FENCES, the fence of each key as JSON.
+HOLDFAST_NAMESPACE, with --also HOLDFAST_FENCES, the fence of each key as JSON, and with a slot HOLDFAST_SLOT.
+
+With --once-per or --slot, the exit code is also 0 if the slot is done already. If the command fails, the slot is free
+for another machine.
 
 The exit code is that of the command (128 plus the number of a signal), or 64 misuse, 69 no answer,
 75 held by another caller, 76 lease lost, 77 not allowed, 126 not executable, 127 not found.`,
@@ -48,6 +53,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   const options = acquireOptions(args);
   const graceMs = graceSeconds(args, options.ttlSeconds) * 1000;
   const also = alsoEntries(args);
+  const slot = slotOf(args);
   const heldExit = heldExitCode(args) ?? EXIT.held;
   const fenceName = args.text('fence-env');
   if (fenceName !== undefined && !/^[A-Za-z_]\w*$/.test(fenceName))
@@ -55,42 +61,51 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
   assertExecutable(args.command[0] ?? '', process.env.PATH);
   const signals = new Signals();
   const waiting = output.progress;
-  let lease: CommandLease | undefined;
+  let claimed: Claim | undefined;
   const service = connect({
     onEvent: (event) => event.type === 'waiting' && waiting.waitingFor(event),
     // A heartbeat without an answer is printed only if the lease is lost by it.
-    onRetry: (why) => lease ?? output.note(why),
+    onRetry: (why) => claimed ?? output.note(why),
   });
-  // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the wrapper.
+  // The guard starts while the lease is acquired. At a terminal, a guard would take the terminal away from the supervisor.
   const guard = terminalShell() ? undefined : startGuard();
   try {
-    lease = await acquireWithAlso(service, { key, ...options, signal: signals.waiting }, also);
+    const got = await claim(service, { options: { key, ...options, signal: signals.waiting }, also, slot }, output);
+    if ('outcome' in got) {
+      if (guard) discard(guard);
+      waiting.end();
+      output.note(doneText(key, got));
+      return 0;
+    }
+    claimed = got;
   } catch (error) {
     if (guard) discard(guard);
     if (signals.exitCode !== undefined) return signals.exitCode;
-    const { line, code } = await refusal(service, error, heldExit);
+    const { line, code } = await refusal(service, error, { held: heldExit, isOnce: slot !== undefined });
     waiting.end();
     output.note(line);
     return code;
   } finally {
     waiting.end();
   }
+  const { lease } = claimed;
   for (const one of lease.all) noteLimit(output, one);
 
   const mayGoOn = () => lease.held;
-  const env = environment(lease, settings().namespace, fenceName);
+  const env = environment(claimed, settings().namespace, fenceName);
+  let exitCode: number | undefined;
   try {
     const command = new Command(args.command, { env, remainingMs: lease.remainingMs, mayGoOn, guard });
     signals.forwardTo(command, mayGoOn);
-    return await supervise(lease, command, {
+    exitCode = await supervise(lease, command, {
       graceMs,
       onLost: (reason) =>
         output.note(`the lease of ${lostKey(lease) ?? key} is lost (${reason}): the command is ended`),
     });
   } finally {
-    // An expired lease needs no release. If the service did not answer before, it would not answer now.
-    if (lease.all.some(({ remainingMs }) => remainingMs > 0)) await lease.release();
+    exitCode = await claimed.end(exitCode);
   }
+  return exitCode as number;
 }
 
 const lostKey = ({ all }: CommandLease): string | undefined => all.find(({ lost }) => lost)?.key;
@@ -102,7 +117,7 @@ function graceSeconds(args: Arguments, ttlSeconds: number): number {
 
 /** The environment of the command. The lease id is not in it, because any process that the command starts could pass the proof on. */
 function environment(
-  { key, fence, holder, all }: CommandLease,
+  { lease: { key, fence, holder, all }, slot }: Claim,
   namespace: string | undefined,
   fenceName: string | undefined,
 ): NodeJS.ProcessEnv {
@@ -114,6 +129,7 @@ function environment(
     // An outer run may have set the variable for its own keys.
     HOLDFAST_FENCES:
       all.length > 1 ? JSON.stringify(Object.fromEntries(all.map((one) => [one.key, one.fence]))) : undefined,
+    HOLDFAST_SLOT: slot,
     // Without the namespace, `holdfast commit --fenced` would name the fence of another lease.
     ...(namespace !== undefined && { HOLDFAST_NAMESPACE: namespace }),
     ...(fenceName && { [fenceName]: String(fence) }),

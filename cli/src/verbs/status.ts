@@ -7,12 +7,13 @@ import { exitCodeOf, messageOf, misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Call, Verb } from '../verb.ts';
+import { listOnce } from './once.ts';
 import { agoText, endText, nameOf, stateText, usedText } from './words.ts';
 
 type Row = components['schemas']['ListedKey'];
 
 const STATES = ['active', 'held', 'expired', 'released', 'free'] as const;
-const KINDS = ['lease', 'pool'] as const;
+const KINDS = ['lease', 'pool', 'once'] as const;
 const SORTS = ['key', 'expiry', 'held', 'waiting'] as const;
 type Sort = (typeof SORTS)[number];
 
@@ -27,7 +28,7 @@ export const status: Verb = {
   options: {
     all: { help: 'all keys, released keys too' },
     state: { value: 'STATE', help: 'only keys in this state (active)', choices: STATES },
-    kind: { value: 'KIND', help: 'only keys of this kind', choices: KINDS },
+    kind: { value: 'KIND', help: 'only keys of this kind; of once with the last slot, and who did it', choices: KINDS },
     holder: { value: 'NAME', help: 'only keys of this holder' },
     sort: { value: 'BY', help: 'the order: by key, first to end, longest held, or longest line', choices: SORTS },
     limit: { value: 'N', help: 'only the first N keys' },
@@ -40,6 +41,10 @@ holdfast queue KEY shows all permits.`,
   example: 'holdfast status jobs/ --sort held --limit 20',
   async run(call) {
     const { arguments: args, output, connect } = call;
+    if (args.text('kind') === 'once') {
+      await listOnce(call);
+      return 0;
+    }
     const listing = listingOf(args);
     const pauseMs = (args.number('interval', { least: 0.1, most: 3600 }) ?? 2) * 1000;
     if (args.is('watch')) return watch(call, listing, pauseMs);

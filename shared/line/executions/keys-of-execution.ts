@@ -68,7 +68,7 @@ async function ofExecution({ dynamodb }: LeaseDependencies, { table, execution }
     if ('error' in tried) {
       if (tried.error.name !== 'ValidationException')
         throw toHoldfastError(tried.error, reading(`table ${table}`), tried.unanswered);
-      const detail = `table ${table} has no index ${INDEX}: leases and permits of executions that end stay until they expire`;
+      const detail = `table ${table} has no index ${INDEX}, so leases and permits stay until they expire after their executions end: create the index`;
       throw new HoldfastError('Unavailable', detail, { retryAfterMs: 1000, cause: tried.error });
     }
     items.push(...(tried.output.Items ?? []));

@@ -88,7 +88,7 @@ function tooManyWait({ ids }: LeaseDependencies, held: HoldfastError): HoldfastE
   const { code, message, context, retryAfterMs = 0 } = held;
   const [least, most] = ASK_AGAIN_MS;
   const soon = Math.round(least + (most - least) * ids.random());
-  return new HoldfastError(code, `${message}, and too many calls wait for leases`, {
+  return new HoldfastError(code, `${message}, and too many calls wait for leases: send the call again later`, {
     ...context,
     retryAfterMs: Math.min(retryAfterMs, soon),
   });

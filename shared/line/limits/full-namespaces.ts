@@ -55,10 +55,14 @@ export async function refuseWhereFull(dependencies: LeaseDependencies, key: stri
   // A count from the future, by a clock that was wrong, is no count either.
   if (!record.full.has(namespace) || Math.abs(now - record.countedAt) >= VALID_MS) return;
   const { waitersPerNamespace: limit } = dependencies.quotas ?? DEFAULT_QUOTAS;
-  throw new HoldfastError('QueueFull', `at least ${limit} tasks and callers of the namespace wait`, {
-    ...{ key: key, quota: 'maxWaitersPerNamespace', limit },
-    retryAfterMs: ASK_EVERY_MS,
-  });
+  throw new HoldfastError(
+    'QueueFull',
+    `at least ${limit} tasks and callers of the namespace wait: send the call again later`,
+    {
+      ...{ key: key, quota: 'maxWaitersPerNamespace', limit },
+      retryAfterMs: ASK_EVERY_MS,
+    },
+  );
 }
 
 async function ask({ dynamodb, table }: LeaseDependencies, call: Call): Promise<Omit<Known, 'askedAt'>> {

@@ -3,10 +3,10 @@ import type { LambdaHandler } from '../../../local/lambda.ts';
 import { stepFunctionsClient } from '../../../shared/aws/step-functions.ts';
 import { type Clock, systemClock } from '../../../shared/surroundings/clock.ts';
 import { definition, oneTask, type StatesWorld } from '../emulators/states.ts';
-import { leaseWorld } from '../worlds/leases.ts';
+import { onceWorld } from '../worlds/once.ts';
 import { lambdaContext } from './adapters.ts';
 
-export const EXAMPLES = ['retry', 'parked', 'call-exclusive'] as const;
+export const EXAMPLES = ['retry', 'parked', 'call-exclusive', 'once'] as const;
 
 export const example = (name: (typeof EXAMPLES)[number], values: Record<string, string>) =>
   definition(`examples/step-functions/${name}.asl.json`, values);
@@ -31,8 +31,9 @@ export async function exclusionWorld(
   let aheadMs = 0;
   const clock: Clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   const stepFunctions = async () => stepFunctionsClient({ endpoint: states.endpoint });
-  const leases = await leaseWorld({ clock, stepFunctions });
+  const leases = await onceWorld({ clock, stepFunctions });
   const { acquire: acquireLease, release, executionEnded, repairQueues, readLeases } = leases.handlers;
+  const { onceBegin, onceComplete } = leases.handlers;
   /** The target that each execution named. */
   const targets = new Map<string, string>();
   /** All calls of acquire, and the request ids of them. */
@@ -69,13 +70,15 @@ export async function exclusionWorld(
       running.push({ input: input as Work['input'], finish, fail });
     }).finally(() => atWork--);
   };
-  const states = await startStates({ acquire, release, executionEnded, work });
+  const states = await startStates({ acquire, release, executionEnded, onceBegin, onceComplete, work });
   const machine = (name: string) => `arn:aws:states:us-east-1:${account}:stateMachine:${name}`;
   const lambda = (name: string) => `arn:aws:lambda:us-east-1:${account}:function:${name}`;
   const exclusive = machine('holdfast-test-exclusive');
   const values = {
     AcquireFunctionArn: lambda('acquire'),
     ReleaseFunctionArn: lambda('release'),
+    OnceBeginFunctionArn: lambda('onceBegin'),
+    OnceCompleteFunctionArn: lambda('onceComplete'),
     WorkFunctionArn: lambda('work'),
     ExclusiveStateMachineArn: exclusive,
     TargetStateMachineArn: machine('target'),
@@ -134,6 +137,8 @@ export async function exclusionWorld(
     waiting,
     lease,
     state,
+    readOnce: leases.readOnce,
+    breakRun: leases.breakRun,
     /** The pool of that name. */
     pool,
   };

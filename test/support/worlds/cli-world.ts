@@ -4,13 +4,13 @@ import type { LambdaHandler } from '../../../local/lambda.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { builtCli } from '../programs/cli.ts';
 import { startApi } from '../stack/api.ts';
-import { leaseWorld } from './leases.ts';
+import { onceWorld } from './once.ts';
 
-/** The world of one test file: the built command, leases on the clock of this machine, and another caller of them. */
+/** The world of one test file: the built command, leases and slots on the clock of this machine, and another caller of them. */
 export async function cliWorld() {
   /** The keys of the calls that waited as long as a call may, and were refused. */
   const waitedInVain: string[] = [];
-  const { handlers } = await leaseWorld({ clock: systemClock });
+  const { handlers } = await onceWorld({ clock: systemClock });
   const acquire: LambdaHandler = async (event, context) => {
     const answer = await handlers.acquire(event, context);
     const { key, waitSeconds } = JSON.parse((event as { body: string }).body);

@@ -2,9 +2,9 @@ import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { commitWorld } from './commits.ts';
 import { expiryWorld } from './expiry.ts';
-import { leaseWorld } from './leases.ts';
+
 import { nameserviceWorld } from './nameservice.ts';
-import { onceHandlers } from './once.ts';
+import { onceHandlers, onceWorld } from './once.ts';
 
 /**
  * Every function, on the clock of this machine, over tables and a bucket of their own.
@@ -14,7 +14,7 @@ import { onceHandlers } from './once.ts';
 export async function allWorlds(reportClock = systemClock, overrides: Partial<LeaseDependencies> = {}) {
   const clock = systemClock;
   const [leases, commits, names] = await Promise.all([
-    leaseWorld({ clock, ...overrides }),
+    onceWorld({ clock, ...overrides }),
     commitWorld({ clock }),
     nameserviceWorld({ clock }),
   ]);

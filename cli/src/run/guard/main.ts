@@ -5,10 +5,10 @@ import { isStopped, ownGroup } from '../processes.ts';
 import { type FromGuard, lineOf, readMessages, type ToGuard } from './messages.ts';
 
 /**
- * The guard of a command: a program in the process group of the command, which is also its parent. It ends the group when the wrapper has
- * ended in any way, and when the time of the lease is over, for a wrapper that is stopped. It outlives all signals to the group but SIGKILL.
+ * The guard of a command: a program in the process group of the command, which is also its parent. It ends the group when the supervisor has
+ * ended in any way, and when the time of the lease is over, for a supervisor that is stopped. It outlives all signals to the group but SIGKILL.
  *
- * Its arguments and its environment are none of the command's: it gets these over descriptor 3, whose other end the wrapper holds alone.
+ * Its arguments and its environment are none of the command's: it gets these over descriptor 3, whose other end the supervisor holds alone.
  */
 const SIGNALS = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const;
 const STOPS = ['SIGTSTP', 'SIGTTIN', 'SIGTTOU'] as const;
@@ -22,13 +22,13 @@ const STOP_LOOKS = 250;
 
 const { pid: guard, ppid: parent } = process;
 const group = ownGroup();
-const wrapper = new Socket({ fd: 3 });
+const supervisor = new Socket({ fd: 3 });
 let command: ChildProcess | undefined;
 let deadline = Number.POSITIVE_INFINITY;
 let timer: NodeJS.Timeout | undefined;
 let stopTimer: NodeJS.Timeout | undefined;
 
-const tell = (message: FromGuard) => wrapper.write(lineOf(message));
+const tell = (message: FromGuard) => supervisor.write(lineOf(message));
 
 /** Ends the whole group, this process included. */
 const kill = () => process.kill(-group, 'SIGKILL');
@@ -69,5 +69,5 @@ for (const signal of SIGNALS) process.on(signal, () => {});
 for (const signal of STOPS) process.on(signal, () => group === parent && followStop());
 // Without a group of its own, the guard would end others.
 if (group !== guard && group !== parent) process.exit(1);
-wrapper.on('error', kill).on('close', kill);
-readMessages(wrapper, receive);
+supervisor.on('error', kill).on('close', kill);
+readMessages(supervisor, receive);

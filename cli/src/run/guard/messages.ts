@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** What the wrapper tells the guard, as JSON on a line each. */
+/** What the supervisor tells the guard, as JSON on a line each. */
 export type ToGuard =
   /** The group must have ended by then, on the shared clock. */
   | ['until', number]
@@ -9,7 +9,7 @@ export type ToGuard =
   /** Nothing but the guard is left of the group. */
   | ['end'];
 
-/** What the guard tells the wrapper. */
+/** What the guard tells the supervisor. */
 export type FromGuard =
   | ['started', group: number, guard: number]
   /** The command could not be started. */

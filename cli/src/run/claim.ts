@@ -1,0 +1,108 @@
+import type { AcquireOptions } from '../../../client/src/acquire.ts';
+import { isHoldfastError } from '../../../client/src/errors.ts';
+import type { Begun, BegunRun, SlotOptions } from '../../../client/src/once.ts';
+import type { LeaseEntry } from '../../../client/src/several.ts';
+import type { Arguments } from '../arguments.ts';
+import { EXIT } from '../exit-codes.ts';
+import { misuse } from '../failure.ts';
+import type { Output } from '../output.ts';
+import type { Service } from '../service.ts';
+import type { Options } from '../syntax.ts';
+import { agoText, nameOf } from '../verbs/words.ts';
+import { acquireWithAlso, type CommandLease } from './also.ts';
+
+/** The options of `run` for a slot. */
+export const SLOT_OPTIONS: Options = {
+  'once-per': { value: 'DURATION', help: 'run the command once in each period, such as 1d or 1h, in UTC' },
+  slot: { value: 'TEXT', help: 'run the command once for this slot, such as a date; an earlier slot is skipped' },
+  keep: { value: 'DURATION', help: 'with --once-per or --slot: how long the slot stays done (1d, or two periods)' },
+};
+
+/** Which slot a command works for. */
+type Slot = SlotOptions & { keepSeconds: number | undefined };
+
+const MOST_SECONDS = 366 * 86_400;
+const POOL_OPTIONS = ['limit', 'weight', 'shared', 'exclusive', 'also'];
+
+/** @returns undefined without `--once-per` and `--slot` @throws Failure that names the wrong option */
+export function slotOf(args: Arguments): Slot | undefined {
+  const seconds = args.seconds('once-per', { least: 1, most: MOST_SECONDS, whole: true });
+  const slot = args.text('slot');
+  const keepSeconds = args.seconds('keep', { least: 2, most: 2 * MOST_SECONDS, whole: true });
+  if (seconds !== undefined && slot !== undefined) throw misuse('--once-per and --slot exclude each other');
+  if (seconds === undefined && slot === undefined) {
+    if (keepSeconds !== undefined) throw misuse('--keep needs --once-per or --slot');
+    return undefined;
+  }
+  const name = slot === undefined ? '--once-per' : '--slot';
+  for (const option of POOL_OPTIONS)
+    if (args.is(option) || args.all(option).length > 0) throw misuse(`${name} and --${option} exclude each other`);
+  return { ...(slot === undefined ? { per: `${seconds}s` } : { slot }), keepSeconds };
+}
+
+/** What a command runs under. */
+export interface Claim {
+  lease: CommandLease;
+  /** The slot, if the command runs once. */
+  slot?: string;
+  /** Ends the lease. @param exitCode that of the command; undefined if the command could not be started @returns the exit code of `run` */
+  end(exitCode?: number): Promise<number | undefined>;
+}
+
+interface Asked {
+  options: AcquireOptions & { key: string };
+  also: LeaseEntry[];
+  slot: Slot | undefined;
+}
+
+/**
+ * Acquires the lease of a command, or begins its slot.
+ * @returns the answer, if the slot is done
+ * @throws HoldfastError as `acquire` and `onceBegin`
+ */
+export async function claim(
+  service: Service,
+  { options, also, slot }: Asked,
+  output: Output,
+): Promise<Claim | Exclude<Begun, BegunRun>> {
+  if (slot === undefined) {
+    const lease = await acquireWithAlso(service, options, also);
+    const end = async (exitCode?: number) => {
+      // An expired lease needs no release. If the service did not answer before, it would not answer now.
+      if (lease.all.some(({ remainingMs }) => remainingMs > 0)) await lease.release();
+      return exitCode;
+    };
+    return { lease, end };
+  }
+  const { key, ttlSeconds, waitMs, holder, data, signal } = options;
+  const asked = { ttlSeconds, waitMs, holder, signal, ...(data !== undefined && { data }), ...slot };
+  const begun = await service.begin(key, asked);
+  if (begun.outcome !== 'run') return begun;
+  const { run } = begun;
+  const lease = Object.assign(run, { all: [run] });
+  const end = async (exitCode?: number) => {
+    if (exitCode === 0) return (await isStored(begun, output)) ? 0 : EXIT.lost;
+    if (run.remainingMs > 0) await begun.release();
+    return exitCode;
+  };
+  return { lease, slot: run.slot, end };
+}
+
+/** @throws HoldfastError if no answer says whether the slot is done */
+async function isStored(begun: BegunRun, output: Output): Promise<boolean> {
+  try {
+    await begun.complete(undefined);
+    return true;
+  } catch (error) {
+    if (!isHoldfastError(error, 'LeaseLost')) throw error;
+    output.note(`the lease of ${begun.run.key} is lost (${error.reason}): its slot is not done by this command`);
+    return false;
+  }
+}
+
+/** Who did the slot, and when. */
+export function doneText(key: string, done: Exclude<Begun, BegunRun>): string {
+  const by = `by ${nameOf(done.by ?? 'another caller')} at ${done.at} (${agoText(done.at)} ago)`;
+  if (done.outcome === 'superseded') return `${key} is done for the later slot ${done.doneSlot}, ${by}`;
+  return `${key} is done for ${done.slot}, ${by}`;
+}

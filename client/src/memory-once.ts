@@ -1,0 +1,161 @@
+import type { components } from './contract.ts';
+import { HoldfastError } from './index.ts';
+import { type AcquireRequest, MemoryKey } from './memory-key.ts';
+import type { Surroundings } from './surroundings.ts';
+import type { AnswerOf, RequestOf } from './transport.ts';
+
+type Schemas = components['schemas'];
+type BeginRequest = RequestOf<'onceBegin'>;
+
+interface Done {
+  slot: string;
+  by: string;
+  at: number;
+  fence: number;
+  leaseId: string;
+  result: unknown;
+  inputHash: string | undefined;
+  keepUntil: number;
+}
+
+interface Run {
+  request: BeginRequest;
+  slot: string;
+  fence: number;
+}
+
+const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 };
+const DAY_SECONDS = 86_400;
+
+/** The lease ids of runs begin so. */
+export const ONCE_IDS = 'o.';
+
+/** How often a call that waits looks again, in milliseconds. */
+const LOOK_MS = 100;
+
+const instant = (ms: number): string => new Date(ms).toISOString();
+
+const secondsOf = (per = '0s'): number => Number(per.slice(0, -1)) * (UNIT_SECONDS[per.slice(-1)] ?? 0);
+
+function slotOf({ slot, per }: BeginRequest, now: number): string {
+  const seconds = secondsOf(per);
+  if (seconds === 0) return slot ?? '-';
+  const start = instant(Math.floor(now / 1000 / seconds) * seconds * 1000);
+  return seconds % DAY_SECONDS === 0 ? start.slice(0, 10) : start.replace('.000Z', 'Z');
+}
+
+const keepMsOf = ({ keepSeconds, per, ttlSeconds = 60 }: BeginRequest): number =>
+  1000 * (keepSeconds ?? Math.max(DAY_SECONDS, ttlSeconds, 2 * secondsOf(per)));
+
+/** One key of `once` of the service in memory: a lease, and the last slot that was done. Exported for `MemoryService` alone. */
+export class MemoryOnce {
+  readonly key: string;
+  /** The grants. */
+  readonly lock: MemoryKey;
+  readonly #by: Surroundings;
+  /** The last run, and how to find the run of a lease id. */
+  readonly #runs = new Map<string, Run>();
+  #last: Run | undefined;
+  #done: Done | undefined;
+
+  constructor(key: string, by: Surroundings) {
+    this.key = key;
+    this.lock = new MemoryKey(key, by, ONCE_IDS);
+    this.#by = by;
+  }
+
+  /** @throws HoldfastError LeaseHeld, LeaseLost, Conflict */
+  async begin(request: BeginRequest, signal: AbortSignal): Promise<AnswerOf<'onceBegin'>> {
+    const until = this.#by.wall() + (request.waitSeconds ?? 0) * 1000;
+    const since = this.#by.wall();
+    const own = { requestId: this.#by.uuid(), ...request, slot: slotOf(request, since) };
+    for (;;) {
+      try {
+        return this.#begin(own, this.#by.wall() - since);
+      } catch (error) {
+        if ((error as HoldfastError).code !== 'LeaseHeld' || this.#by.wall() >= until || signal.aborted) throw error;
+      }
+      await new Promise<void>((resolve) => this.#by.after(LOOK_MS, resolve, true));
+    }
+  }
+
+  #begin(request: BeginRequest & { slot: string }, waitedMs: number): AnswerOf<'onceBegin'> {
+    const { slot, inputHash, per, keepSeconds, waitSeconds, ...asked } = request;
+    const { key } = this;
+    const done = this.#remembered;
+    const isOwn = this.#last?.request.requestId === request.requestId && this.#last?.fence !== this.#done?.fence;
+    if (done && !isOwn && done.slot >= slot) {
+      const { by: doneBy, fence } = done;
+      const by = { doneBy, doneAt: instant(done.at), fence };
+      if (done.slot > slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
+      if (inputHash !== undefined && inputHash !== done.inputHash)
+        throw this.#conflict('is done with another input', { field: 'inputHash' });
+      return { outcome: 'done', key, slot, result: done.result, ...by };
+    }
+    const { limitChanged, ...grant } = this.lock.acquire(asked as AcquireRequest);
+    const run = this.#runs.get(grant.leaseId) ?? { request, slot, fence: grant.fence };
+    this.#runs.set(grant.leaseId, run);
+    this.#last = run;
+    const previous = grant.previous?.fence === this.#done?.fence ? null : grant.previous;
+    return { outcome: 'run', ...grant, previous, slot: run.slot, waitedMs };
+  }
+
+  complete({ leaseId, result = null }: RequestOf<'onceComplete'>): AnswerOf<'onceComplete'> {
+    const { key } = this;
+    if (this.#done?.leaseId === leaseId) return this.#completed(this.#done, true);
+    const released = this.lock.release(leaseId);
+    const run = this.#runs.get(leaseId);
+    if (!released.released || !run || this.#last !== run)
+      return { key, completed: false, reason: released.released ? 'unknown' : released.reason };
+    const { request, slot, fence } = run;
+    const at = this.#by.wall();
+    const { holder: by, inputHash } = request;
+    this.#done = { slot, by, at, fence, leaseId, result, inputHash, keepUntil: at + keepMsOf(request) };
+    return this.#completed(this.#done, false);
+  }
+
+  /** @throws HoldfastError NotFound, Conflict, LeaseHeld */
+  forget({ fence }: RequestOf<'onceForget'>): AnswerOf<'onceForget'> {
+    const { key } = this;
+    if (!this.#last) throw this.#problem('NotFound', 404, `no caller has begun a slot of ${key}`);
+    if (this.#last.fence !== fence) throw this.#conflict('has another fence');
+    const { state, holder, expiresAt, remainingMs: retryAfterMs } = this.lock.row();
+    if (state === 'held')
+      throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, { holder, fence, expiresAt, retryAfterMs });
+    const slot = this.#done?.slot ?? null;
+    this.#done = undefined;
+    return { key, forgotten: true, fence, slot };
+  }
+
+  view(): Schemas['OnceKey'] {
+    const { kind, holders, used, limit, waiting, inGrace, brokenAt, brokenBy, ...lease } = this.lock.row();
+    const done = this.#remembered;
+    return {
+      ...lease,
+      kind: 'once',
+      slot: this.#last?.slot ?? null,
+      done: done
+        ? { slot: done.slot, by: done.by, at: instant(done.at), fence: done.fence, keptUntil: instant(done.keepUntil) }
+        : null,
+      result: done?.result ?? null,
+    };
+  }
+
+  get #remembered(): Done | undefined {
+    return this.#done && this.#done.keepUntil >= this.#by.wall() ? this.#done : undefined;
+  }
+
+  #completed({ slot, at, fence }: Done, repeated: boolean): AnswerOf<'onceComplete'> {
+    return { key: this.key, completed: true, repeated, slot, doneAt: instant(at), fence };
+  }
+
+  #conflict(why: string, fields: object = {}): HoldfastError {
+    const { kind, holders, used, limit, waiting, ...actual } = this.lock.row();
+    return this.#problem('Conflict', 409, `${this.key} ${why}`, { ...fields, actual });
+  }
+
+  #problem(code: string, status: number, detail: string, fields: object = {}): HoldfastError {
+    const problem = { type: `urn:holdfast:error:${code}`, title: code, status, code, detail, traceId: this.#by.uuid() };
+    return new HoldfastError(Object.assign({ key: this.key }, fields, problem));
+  }
+}

@@ -1,0 +1,49 @@
+import { type Holdfast, isHoldfastError, type OnceOptions, stayAlive } from './index.ts';
+import type { BegunRun } from './once.ts';
+
+/** The `RunCoordinator` of node-cron 4.6, so that users need no types of node-cron here. */
+export interface NodeCronCoordinator {
+  shouldRun(key: string, ttlMs: number): Promise<boolean>;
+  onComplete(key: string): Promise<void>;
+}
+
+/** What node-cron calls a fire: the name of the task, and the time for which it fires. */
+const FIRE = /^(.*):(\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z)$/s;
+
+/** The shortest ttl of the service, in seconds. */
+const LEAST_TTL_SECONDS = 2;
+
+/**
+ * Lets one of several processes run each fire of a node-cron task. The key is the name of the task and the slot is the time of the fire, so clocks that
+ * differ change nothing. A fire is skipped while a run of the task still works anywhere, and no later process repeats a fire whose run died.
+ * @throws Error from `shouldRun` if the service does not answer, which node-cron logs, and skips the fire
+ * @example
+ * setRunCoordinator(nodeCronCoordinator(holdfast));
+ * schedule('0 2 * * *', backup, { name: 'backup', distributed: true });
+ */
+export function nodeCronCoordinator(
+  holdfast: Holdfast,
+  options: Pick<OnceOptions, 'keepSeconds' | 'timeoutMs' | 'holder'> = {},
+): NodeCronCoordinator {
+  const running = new Map<string, { run: BegunRun; stop(): void }>();
+  return {
+    async shouldRun(key, ttlMs) {
+      const [, name = key, slot] = FIRE.exec(key) ?? [];
+      const ttlSeconds = Math.max(LEAST_TTL_SECONDS, Math.ceil(ttlMs / 1000));
+      try {
+        const begun = await holdfast.beginRun(name, { ...options, slot, ttlSeconds });
+        if (begun.outcome === 'run') running.set(key, { run: begun, stop: stayAlive(holdfast.surroundings) });
+        return begun.outcome === 'run';
+      } catch (error) {
+        if (isHoldfastError(error, 'LeaseHeld')) return false;
+        throw error;
+      }
+    },
+    async onComplete(key) {
+      const own = running.get(key);
+      running.delete(key);
+      own?.stop();
+      await own?.run.complete(undefined);
+    },
+  };
+}

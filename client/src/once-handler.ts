@@ -1,0 +1,88 @@
+import {
+  ANSWER_MS,
+  type ByEvent,
+  byEvent,
+  type HandlerLeaseOptions,
+  type LambdaContext,
+  refuseDurable,
+  take,
+} from './handler-lease.ts';
+import type { Holdfast, OnceOptions, OnceRun } from './index.ts';
+import type { Begun } from './once.ts';
+
+/** How `onceHandler` asks for a slot: the options of `once`, without the options that the wrapper computes from the invocation. */
+export type OnceHandlerOptions<Event, Key extends string | undefined> = Omit<
+  OnceOptions,
+  'signal' | 'maxHoldMs' | 'waitUntil' | 'releaseTimeoutMs' | 'execution' | 'inputHash'
+> &
+  Pick<HandlerLeaseOptions<Event, Key>, 'execution'> & {
+    holdfast: Holdfast;
+    /** The key, such as the id of the message. If a function returns `undefined` for an event, the handler runs without `once`. */
+    key: ByEvent<Event, Key>;
+    /** The length of the slots, such as `1d`. Without `per` and `slot`, a key is done once, until `keepSeconds` are over. */
+    per?: string | undefined;
+    /** The name of the slot. */
+    slot?: ByEvent<Event> | undefined;
+    /** A text that differs if the input differs. If the key is done with another input, the wrapper throws Conflict. */
+    inputHash?: ByEvent<Event> | undefined;
+    /** Whether to store the result of the handler for later deliveries; the default is true. Whoever may begin can read the result. */
+    result?: boolean | undefined;
+  };
+
+/** The run that a handler gets. Undefined is possible only if `key` may return undefined. */
+export type RunOf<Key> = undefined extends Key ? OnceRun | undefined : OnceRun;
+
+/**
+ * Runs a Lambda handler once for a key and a slot. A later delivery gets the stored result, as JSON has it, and `undefined` if no result was stored or
+ * a later slot is done. If the handler throws, the next delivery runs it again.
+ *
+ * A result above 4 KiB of JSON is not stored, with a warning on stderr. A second before the invocation ends, `run.signal` aborts. If the handler then
+ * ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
+ * @throws the errors of the handler; HoldfastError LeaseHeld if another invocation works, so that the event is delivered again; LeaseLost; the errors of
+ * `once`; TypeError in a durable function
+ * @example
+ * export const handler = onceHandler({ holdfast, key: ({ id }: OrderEvent) => `order/${id}` })(
+ *   async (event, context: Context, run) => charge(event, { signal: run.signal, fence: run.fence }),
+ * );
+ */
+export const onceHandler =
+  <Event, Key extends string | undefined = string>({
+    holdfast,
+    result: stores = true,
+    slot,
+    inputHash,
+    ...options
+  }: OnceHandlerOptions<Event, Key>) =>
+  <Own extends Event, Context extends LambdaContext, Result>(
+    handler: (event: Own, context: Context, run: RunOf<Key>) => Result | Promise<Result>,
+  ) =>
+  async (event: Own, context: Context): Promise<Result | undefined> => {
+    refuseDurable(context);
+    const key = byEvent(options.key, event);
+    if (key === undefined) return handler(event, context, undefined as RunOf<Key>);
+    const own = { ...options, holdfast, slot: byEvent(slot, event), inputHash: byEvent(inputHash, event) };
+    const held = await take<Begun>(own, { key, event, context }, 'beginRun');
+    const begun = held.lease;
+    if (begun.outcome !== 'run') {
+      held.stop();
+      return (begun.result ?? undefined) as Result | undefined;
+    }
+    try {
+      const result = await handler(event, context, begun.run as RunOf<Key>);
+      const leftMs = context.getRemainingTimeInMillis() - ANSWER_MS;
+      const isStored = await begun.complete(
+        stores ? result : undefined,
+        Math.max(ANSWER_MS, Math.min(COMPLETE_MS, leftMs)),
+      );
+      if (stores && result !== undefined && !isStored)
+        console.warn(`the result for ${key} is not stored: ${NOT_STORED}`);
+      return result;
+    } finally {
+      await held.end();
+    }
+  };
+
+/** How long to try to store a result if there is time, in milliseconds. */
+const COMPLETE_MS = 30_000;
+
+const NOT_STORED = 'JSON has no form of it, or one above 4 KiB';

@@ -1,0 +1,180 @@
+import { type LockOptions, obtain } from './acquire.ts';
+import { type Core, insist } from './attempt.ts';
+import { isHoldfastError, type LossReason, leaseLost } from './errors.ts';
+import { giveBack, RELEASE_MS } from './give-back.ts';
+import type { Lease } from './lease.ts';
+import { stayAlive } from './surroundings.ts';
+import type { AnswerOf, RequestOf } from './transport.ts';
+
+/** Which slot is meant: of a period, by a name, or if both are left out the only slot of the key. */
+export type SlotOptions =
+  | {
+      /** The length of the slots, such as `1d`, `1h` or `15m`. The service's clock decides which slot it is. */
+      per?: string | undefined;
+      slot?: undefined;
+    }
+  | {
+      /** The name of the slot, such as `2026-11-26`. Slots compare as text: after a later slot is done, an earlier slot is `superseded`. */
+      slot?: string | undefined;
+      per?: undefined;
+    };
+
+/** The options of every slot. */
+export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'graceSeconds'> {
+  /** How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer. */
+  keepSeconds?: number | undefined;
+  /** A text that differs if the input of the work differs. If the slot is done with another input, the call fails with Conflict. */
+  inputHash?: string | undefined;
+}
+
+/** What the work of a slot gets: the lease without its release, and the slot. */
+export type OnceRun = Omit<Lease, 'release' | 'limitChanged' | typeof Symbol.asyncDispose> & {
+  /** The slot, to name what you write. */
+  readonly slot: string;
+};
+
+/** Who did a slot, and when. `at` is ISO 8601. */
+interface DoneBy {
+  slot: string;
+  by: string | null;
+  at: string;
+  fence: number | null;
+}
+
+/** What became of a slot. `result` is what the work returned. After `done` it went through JSON, and is null if no result was stored. */
+export type OnceAnswer<Result> =
+  | {
+      outcome: 'ran';
+      slot: string;
+      result: Result;
+      fence: number;
+      by: string;
+      /** False if the slot is done without a result, because JSON has no form of the result, or one above 4 KiB. */
+      stored: boolean;
+    }
+  | (DoneBy & { outcome: 'done'; result: Result | null })
+  /** A later slot is done, so nothing works for this one any more. `by`, `at` and `fence` are those of the later slot. */
+  | (DoneBy & { outcome: 'superseded'; doneSlot: string; result?: undefined });
+
+/** A slot that was asked for: the answer, or a run, which must be ended by `complete` or `fail`. */
+export type Begun = Exclude<OnceAnswer<unknown>, { outcome: 'ran' }> | BegunRun;
+
+export interface BegunRun {
+  outcome: 'run';
+  run: Lease & OnceRun;
+  /**
+   * Stores the result, and ends the run.
+   * @param timeoutMs how long to retry, in milliseconds
+   * @returns whether the result was stored with the slot
+   * @throws HoldfastError LeaseLost if the run was lost; Unreachable and OutcomeUnknown if the slot may or may not be done
+   */
+  complete(result: unknown, timeoutMs?: number): Promise<boolean>;
+  /** Frees the slot for the next caller, unless the run has ended. Never rejects. */
+  release(timeoutMs?: number): Promise<boolean>;
+}
+
+/** The most bytes of JSON that a slot keeps. */
+const MOST_BYTES = 4096;
+
+/** How long to try to store a result, in milliseconds. */
+const COMPLETE_MS = 30_000;
+
+type Options = OnceOptions & SlotOptions & { linked?: AbortSignal | undefined };
+
+/** Begins the work of a slot, or gets its result. @throws HoldfastError as `Holdfast.once` */
+export async function begin(core: Core, key: string, holder: string, options: Options): Promise<Begun> {
+  let end = (grant: Grant, timeoutMs: number) => giveBack(core, grant, timeoutMs);
+  const got = await obtain(core, key, holder, {
+    ...options,
+    once: { end: (...how) => end(...how), takeBack: (request) => takeBack(core, request, options.releaseTimeoutMs) },
+  });
+  if (!('release' in got)) {
+    const { doneBy: by, doneAt: at, fence, slot } = got;
+    const done = { slot, by, at, fence };
+    if (got.outcome === 'done') return { outcome: 'done', result: got.result, ...done };
+    return { outcome: 'superseded', doneSlot: got.doneSlot, ...done };
+  }
+  const lease = got as Lease & OnceRun;
+  const complete = async (result: unknown, timeoutMs = COMPLETE_MS): Promise<boolean> => {
+    const { lost } = lease;
+    let answer: Stored | undefined;
+    if (!lost)
+      end = async (grant, ms) => {
+        answer = await store(core, { ...grant, ...storable(result) }, ms);
+        core.emit({ type: 'released', key, confirmed: answer.completed });
+        return answer.completed;
+      };
+    await lease.release(timeoutMs);
+    if (answer?.completed) return answer.hasResult;
+    throw lost ?? leaseLost(key, answer?.reason ?? 'released');
+  };
+  // After `complete`, this is its own release, which has thrown already.
+  const release = (timeoutMs?: number) => lease.release(timeoutMs).catch(() => false);
+  return { outcome: 'run', run: lease, complete, release };
+}
+
+/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws */
+export async function runOnce<T>(
+  core: Core,
+  begun: Begun,
+  work: (run: OnceRun) => T | Promise<T>,
+): Promise<OnceAnswer<T>> {
+  if (begun.outcome !== 'run') return begun as OnceAnswer<T>;
+  const { run } = begun;
+  const stop = stayAlive(core.by);
+  try {
+    const result = await Promise.resolve(run)
+      .then(work)
+      .catch(async (error: unknown) => {
+        await begun.release();
+        throw error;
+      });
+    const stored = await begun.complete(result);
+    return { outcome: 'ran', slot: run.slot, result, stored, fence: run.fence, by: run.holder };
+  } finally {
+    stop();
+  }
+}
+
+interface Grant {
+  key: string;
+  leaseId: string;
+}
+
+/** The result as a field of the call. Without the field, the slot is done without a result. */
+function storable(result: unknown): { result?: unknown } {
+  try {
+    const text = JSON.stringify(result) as string | undefined;
+    if (text !== undefined && new TextEncoder().encode(text).length <= MOST_BYTES) return { result };
+  } catch {
+    // A cycle, or a BigInt: the work is done all the same.
+  }
+  return {};
+}
+
+type Stored = AnswerOf<'onceComplete'> & { hasResult: boolean; reason?: LossReason };
+
+/** Completes, without the result if the service refuses the result. */
+async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: number): Promise<Stored> {
+  const hasResult = 'result' in sent;
+  try {
+    return { ...(await insist(core, 'onceComplete', sent, { timeoutMs })), hasResult };
+  } catch (error) {
+    if (!hasResult || !isHoldfastError(error, 'InvalidRequest')) throw error;
+    const { result, ...bare } = sent;
+    return store(core, bare, timeoutMs);
+  }
+}
+
+/** Ends a grant whose answer was lost: a repeat of its request receives the grant. */
+async function takeBack(core: Core, request: RequestOf<'onceBegin'>, timeoutMs = RELEASE_MS): Promise<void> {
+  const { key } = request;
+  try {
+    const answer = await insist(core, 'onceBegin', request, { timeoutMs, ms: timeoutMs / 2 });
+    if ('leaseId' in answer) await giveBack(core, { key, leaseId: answer.leaseId }, timeoutMs);
+  } catch (error) {
+    // Then another caller works, or the grant has ended.
+    if (isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'LeaseLost')) return;
+    core.emit({ type: 'released', key, confirmed: false, error });
+  }
+}

@@ -1,0 +1,213 @@
+import { describe, expect, it } from 'vitest';
+import type { components } from '../../client/src/index.ts';
+import { cuttable } from '../support/faults/cuttable.ts';
+import { living } from '../support/programs/cli.ts';
+import { until } from '../support/time/until.ts';
+import { cliWorld } from '../support/worlds/cli-world.ts';
+
+const { api, cli, holdfast } = await cliWorld();
+
+let keys = 0;
+const freshKey = () => `once/${++keys}`;
+const start = (args: string[], env: Record<string, string> = {}) =>
+  cli.start(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url, ...env } });
+const run = (...args: string[]) => start(args).exited;
+const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: api.url } });
+
+/** What every reader sees of a key, with the result. */
+const read = async (key: string) => (await holdfast.readOnce({ key })) as components['schemas']['OnceKey'];
+
+describe.concurrent('holdfast run --once-per exits', () => {
+  it('with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
+    const key = freshKey();
+    const script = 'echo "$HOLDFAST_KEY $HOLDFAST_SLOT $HOLDFAST_FENCE"';
+    const first = await run('--once-per', '1d', key, '--holder', 'host-1', '--', 'sh', '-c', script);
+    const { done, fence, state } = await read(key);
+    expect([first.code, first.stderr, first.stdout]).toEqual([0, '', `${key} ${done?.slot} ${fence}\n`]);
+    expect([state, done?.slot, done?.by]).toEqual(['released', new Date().toISOString().slice(0, 10), 'host-1']);
+    const second = await run('--once-per', '1d', key, '--holder', 'host-2', '--', 'sh', '-c', script);
+    expect([second.code, second.stdout]).toEqual([0, '']);
+    expect(second.stderr).toMatch(
+      new RegExp(`^holdfast: ${key} is done for ${done?.slot}, by host-1 at ${done?.at} \\(\\d+s ago\\)\n$`),
+    );
+    expect(await run('--once-per', '24h', '--quiet', key, '--', 'false')).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot', async () => {
+    const key = freshKey();
+    const first = start(['--slot', 'b', key, '--holder', 'host-1', '--', 'sh', '-c', 'echo on; sleep 60 & wait']);
+    await until(first.stdout).toBe('on\n');
+    const held = await run('--slot', 'b', key, '--', 'echo', 'never');
+    expect([held.code, held.stdout]).toEqual([75, '']);
+    expect(held.stderr).toMatch(
+      new RegExp(`^holdfast: ${key} is held by host-1 since \\S+ until \\S+ \\(in \\w+\\)\n$`),
+    );
+    expect(await run('--slot', 'b', '--held-exit-code', '9', '-q', key, '--', 'true')).toMatchObject({ code: 9 });
+    first.child.kill('SIGTERM');
+    expect(await first.exited).toMatchObject({ code: 143 });
+    const waiting = start(['--slot', 'b', key, '--holder', 'host-3', '--', 'sh', '-c', 'echo on; sleep 1']);
+    await until(waiting.stdout).toBe('on\n');
+    const third = await run('--slot', 'b', '--wait', '30', key, '--', 'echo', 'never');
+    expect([third.code, third.stdout]).toEqual([0, '']);
+    expect(third.stderr).toContain('is done for b, by host-3');
+  });
+
+  it('with the code of a command that fails, after which the slot is free for another machine', async () => {
+    const key = freshKey();
+    expect((await run('--slot', '2026-11-26', key, '--', 'sh', '-c', 'exit 7')).code).toBe(7);
+    expect(await read(key)).toMatchObject({ state: 'released', slot: '2026-11-26', done: null });
+    expect(await run('--slot', '2026-11-26', key, '--', 'echo', 'ran')).toMatchObject({ code: 0, stdout: 'ran\n' });
+  });
+
+  it('with 0 and a line, and runs nothing, for a slot before the slot that is done', async () => {
+    const key = freshKey();
+    await holdfast.once(key, { slot: '2026-11-26' }, () => {});
+    const { code, stdout, stderr } = await run('--slot', '2026-11-25', key, '--', 'echo', 'never');
+    expect([code, stdout]).toEqual([0, '']);
+    expect(stderr).toContain(`${key} is done for the later slot 2026-11-26, by the other at `);
+  });
+
+  it('with 76 after it has ended a command whose lease was broken, and stores nothing', async () => {
+    const key = freshKey();
+    const script = 'trap "exit 0" TERM; echo on; sleep 60 & wait';
+    const running = start(['--slot', 'a', '--ttl', '6', key, '--', 'sh', '-c', script]);
+    await until(running.stdout).toBe('on\n');
+    const { fence } = await read(key);
+    expect((await call('break', key, '--once', '--now', '--fence', String(fence))).code).toBe(0);
+    expect(await running.exited).toMatchObject({ code: 76 });
+    expect(running.stderr()).toContain(`the lease of ${key} is lost (broken): the command is ended`);
+    expect((await read(key)).done).toBeNull();
+  });
+
+  it('with 76 where the network is cut, after the command has ended before its lease, and a successor does the slot', async () => {
+    const key = freshKey();
+    const proxy = await cuttable(api.url);
+    const script = 'trap "" TERM; echo on; while :; do sleep 1; done';
+    const zombie = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script], {
+      HOLDFAST_ENDPOINT: proxy.url,
+    });
+    await until(zombie.stdout).toBe('on\n');
+    proxy.cut('hangs');
+    const successor = start(['--slot', 'a', '--wait', '60', '--holder', 'next', key, '--', 'echo', 'ran']);
+    expect((await zombie.exited).code).toBe(76);
+    expect(await successor.exited).toMatchObject({ code: 0, stdout: 'ran\n' });
+    expect((await read(key)).done).toMatchObject({ slot: 'a', by: 'next' });
+    await proxy.stop();
+  });
+
+  it('with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
+    const key = freshKey();
+    const proxy = await cuttable(api.url);
+    const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
+    const cut = start(args, { HOLDFAST_ENDPOINT: proxy.url });
+    await until(cut.stdout).toBe('on\n');
+    proxy.cut('breaks');
+    expect(await cut.exited).toMatchObject({ code: 69, stderr: expect.stringContaining('[Unreachable]') });
+    expect(await read(key)).toMatchObject({ state: 'held', done: null });
+    await proxy.stop();
+  });
+
+  it('with SIGKILL, together with its command, and the next caller does the slot when the lease ends', async () => {
+    const key = freshKey();
+    const script = 'echo $$; sleep 60 & wait';
+    const killed = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script]);
+    await until(() => killed.stdout().endsWith('\n')).toBe(true);
+    const pid = Number(killed.stdout());
+    killed.child.kill('SIGKILL');
+    expect(await killed.exited).toMatchObject({ signal: 'SIGKILL' });
+    await until(() => living(pid)).toBe(false);
+    const next = await run('--slot', 'a', '--wait', '60', key, '--', 'echo', 'ran');
+    expect(next).toMatchObject({ code: 0, stdout: 'ran\n' });
+  });
+
+  it.each([
+    [['--once-per', '1d', '--slot', 'a'], '--once-per and --slot exclude each other'],
+    [['--once-per', '1d', '--limit', '5'], '--once-per and --limit exclude each other'],
+    [['--slot', 'a', '--also', 'total=5'], '--slot and --also exclude each other'],
+    [['--once-per', '0.5s'], '--once-per must be a duration from 1 to 31622400 seconds, such as'],
+    [['--keep', '1d'], '--keep needs --once-per or --slot'],
+    [['--once-per', '1d', '--keep', '1h'], 'keepSeconds: must be at least 172800'],
+  ])('with 64 for %j', async (options, message) => {
+    const { code, stderr } = await run(...options, freshKey(), '--', 'true');
+    expect(code).toBe(64);
+    expect(stderr).toContain(message);
+  });
+});
+
+describe('holdfast status --kind once', () => {
+  it('shows who works, the last slot, who did it and when, and never the result', async () => {
+    await holdfast.once('list/done', { slot: '2026-11-26' }, () => 'a secret result');
+    const lease = await holdfast.onceBegin({ key: 'list/held', holder: 'host-1', slot: '2026-11-26', ttlSeconds: 600 });
+    const { code, stdout } = await call('status', 'list/', '--kind', 'once');
+    const [head, done, held] = stdout.split('\n').map((line) => line.split(/ {2,}/));
+    expect(code).toBe(0);
+    expect(head).toEqual(['KEY', 'STATE', 'HOLDER', 'FENCE', 'ENDS', 'DONE', 'BY', 'AGO']);
+    expect(done?.slice(0, 3)).toEqual(['list/done', 'released', '-']);
+    expect(done?.slice(4)).toEqual(['-', '2026-11-26', 'the other', expect.stringMatching(/^\d+s$/)]);
+    expect(held?.slice(0, 4)).toEqual(['list/held', 'held', 'host-1', String('fence' in lease && lease.fence)]);
+    expect(held?.slice(5)).toEqual(['-', '-', '-']);
+    expect(stdout).not.toContain('secret');
+    const json = await call('status', 'list/', '--kind', 'once', '--json');
+    const rows = json.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(rows.map(({ key }) => key).sort()).toEqual(['list/done', 'list/held']);
+    expect(rows.find(({ key }) => key === 'list/done')).toMatchObject({ kind: 'once', done: { by: 'the other' } });
+    expect(json.stdout).not.toContain('secret');
+    const limited = await call('status', 'list/', '--kind', 'once', '--limit', '1');
+    expect([limited.stdout.trim().split('\n').length, limited.stderr]).toEqual([
+      ...[2, 'holdfast: more keys match than the first 1\n'],
+    ]);
+    expect(await call('status', '--kind', 'once', '--watch')).toMatchObject({
+      ...{ code: 64, stderr: expect.stringContaining('--kind once and --watch exclude each other') },
+    });
+  });
+});
+
+describe('holdfast break --once', () => {
+  it('prints who works and the command that ends the run, and leaves the lease of the same key alone', async () => {
+    const key = 'break/a';
+    await using lease = await holdfast.acquire(key);
+    const run = await holdfast.onceBegin({ key, holder: 'host-1', ttlSeconds: 600 });
+    const fence = 'leaseId' in run ? run.fence : 0;
+    const { code, stderr } = await call('break', key, '--once');
+    expect(code).toBe(64);
+    expect(stderr).toContain(`${key} is held by host-1 since `);
+    expect(stderr).toContain(`to end it: holdfast break ${key} --fence ${fence} --once`);
+    expect((await call('break', key, '--once', '--now', '--fence', String(fence))).code).toBe(0);
+    expect((await read(key)).state).toBe('released');
+    expect(lease.held).toBe(true);
+    expect(await holdfast.readLease(key)).toMatchObject({ state: 'held', holder: 'the other' });
+  });
+});
+
+describe('holdfast forget', () => {
+  it('lets the next caller work again, and refuses a key that nothing was done for, and a slot that is worked for', async () => {
+    await holdfast.once('forget/a', { slot: '2026-11-26' }, () => 1);
+    expect(await call('forget', 'forget/a')).toMatchObject({
+      ...{ code: 0, stdout: 'forget/a is forgotten for 2026-11-26: the next caller works again\n' },
+    });
+    expect(await call('forget', 'forget/a')).toMatchObject({ code: 0, stdout: 'no slot of forget/a was done\n' });
+    expect(await run('--slot', '2026-11-26', 'forget/a', '--', 'echo', 'ran')).toMatchObject({ stdout: 'ran\n' });
+    const none = await call('forget', 'forget/none');
+    expect([none.code, none.stderr]).toEqual([1, 'holdfast: no caller has begun a slot of forget/none\n']);
+    await holdfast.onceBegin({ key: 'forget/held', holder: 'host-1', ttlSeconds: 600 });
+    expect((await call('forget', 'forget/held')).code).toBe(75);
+  });
+
+  it('refuses a fence that is not the fence of the key any more, and prints the answer of the service with --json', async () => {
+    const { fence } = await holdfast.once('forget/b', { slot: 'a' }, () => 1);
+    const wrong = await call('forget', 'forget/b', '--fence', '1');
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('[Conflict')]);
+    const { stdout } = await call('forget', 'forget/b', '--fence', String(fence), '--json');
+    expect(JSON.parse(stdout)).toEqual({ key: 'forget/b', forgotten: true, fence, slot: 'a' });
+  });
+
+  it('has the keys of once in its completion, with the slot that is done', async () => {
+    await holdfast.once('complete/a', { slot: '2026-11-26' }, () => 1);
+    await (await holdfast.acquire('complete/lease')).release();
+    const { stdout } = await call('completion', 'words', '--', 'forget', 'complete/');
+    expect(stdout).toBe('complete/a\tdone for 2026-11-26\n');
+  });
+});

@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import cron, { type RunCoordinator } from 'node-cron';
+import { afterAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../client/src/index.ts';
+import { nodeCronCoordinator } from '../../client/src/node-cron.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { startApi } from '../support/stack/api.ts';
+import { isFull } from '../support/time/rounds.ts';
+import { onceWorld } from '../support/worlds/once.ts';
+
+const world = await onceWorld({ clock: systemClock });
+const api = await startApi(world.handlers);
+afterAll(() => api.stop());
+
+const sourceOf = (file: string) => pathToFileURL(join(import.meta.dirname, '../../client/src', file)).href;
+const TASKS = 10;
+const SECONDS = isFull ? 100 : 5;
+
+/** A process whose clock is ahead, with node-cron tasks that fire each second and print what they run for. */
+function startProcess(aheadMs: number) {
+  const source = `
+    const Real = Date;
+    globalThis.Date = class extends Real {
+      constructor(...given) { given.length > 0 ? super(...given) : super(Real.now() + ${aheadMs}); }
+      static now() { return Real.now() + ${aheadMs}; }
+    };
+    const { default: cron } = await import('node-cron');
+    const { Holdfast } = await import('${sourceOf('index.ts')}');
+    const { nodeCronCoordinator } = await import('${sourceOf('node-cron.ts')}');
+    const holdfast = new Holdfast({ endpoint: '${api.url}', holder: 'ahead by ${aheadMs}' });
+    cron.setRunCoordinator(nodeCronCoordinator(holdfast));
+    for (let task = 0; task < ${TASKS}; task++)
+      cron.schedule('* * * * * *', ({ date }) => console.log('ran task-' + task + ' ' + date.toISOString()), {
+        name: 'task-' + task, distributed: true, missedExecutionTolerance: 60_000, suppressMissedWarning: true,
+      });
+    console.log('ready ' + Date.now());
+    process.stdin.on('end', () => process.exit()).resume();`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', source], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  let printed = '';
+  child.stdout.on('data', (chunk) => {
+    printed += chunk;
+  });
+  const exited = new Promise((resolve) => child.once('close', resolve));
+  const stop = () => {
+    child.stdin.end();
+    return exited;
+  };
+  return { lines: () => printed.split('\n').slice(0, -1), stop };
+}
+
+describe('nodeCronCoordinator', () => {
+  it('runs each fire of three processes whose clocks are 400 ms apart exactly once', async () => {
+    const processes = [0, 400, 800].map(startProcess);
+    const readyAt = (lines: string[]) => Number(lines.find((line) => line.startsWith('ready'))?.slice('ready '.length));
+    await expect.poll(() => processes.every(({ lines }) => readyAt(lines()) > 0)).toBe(true);
+    // The slots that all processes fire from the first to the last moment.
+    const from = Math.ceil(Math.max(...processes.map(({ lines }) => readyAt(lines()))) / 1000) * 1000 + 1000;
+    const slots = Array.from({ length: SECONDS }, (_, at) => new Date(from + at * 1000).toISOString());
+    const fires = slots.flatMap((slot) => Array.from({ length: TASKS }, (_, task) => `ran task-${task} ${slot}`));
+    const runs = () => processes.flatMap(({ lines }) => lines()).filter((line) => fires.includes(line));
+    await expect.poll(() => new Set(runs()).size, { interval: 200 }).toBe(fires.length);
+    // Late fires of the same slots would come now.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    expect(runs().length).toBe(fires.length);
+    await Promise.all(processes.map(({ stop }) => stop()));
+    expect(fires.length).toBeGreaterThanOrEqual(isFull ? 1000 : 50);
+  });
+
+  const holdfast = new Holdfast({ endpoint: api.url, holder: 'test' });
+  const coordinator: RunCoordinator = nodeCronCoordinator(holdfast, { timeoutMs: 0 });
+  const other = nodeCronCoordinator(new Holdfast({ endpoint: api.url, holder: 'other' }));
+  const fire = (name: string, second: number) => `${name}:2026-11-26T02:00:0${second}.000Z`;
+
+  it('names the key by the task and the slot by the time of the fire, and keeps no result', async () => {
+    expect(await coordinator.shouldRun(fire('a:b', 1), 30_000)).toBe(true);
+    expect(await holdfast.readOnce({ key: 'a:b' })).toMatchObject({ state: 'held', ttlSeconds: 30 });
+    await coordinator.onComplete?.(fire('a:b', 1));
+    expect(await holdfast.readOnce({ key: 'a:b' })).toMatchObject({
+      ...{ state: 'released', result: null, done: { slot: '2026-11-26T02:00:01.000Z', by: 'test' } },
+    });
+    expect(await other.shouldRun(fire('a:b', 1), 30_000)).toBe(false);
+    expect(await other.shouldRun(fire('a:b', 0), 30_000)).toBe(false);
+    expect(await other.shouldRun(fire('a:b', 2), 30_000)).toBe(true);
+  });
+
+  it('skips a fire while an earlier run of the task still works', async () => {
+    expect(await coordinator.shouldRun(fire('slow', 1), 30_000)).toBe(true);
+    expect(await other.shouldRun(fire('slow', 2), 30_000)).toBe(false);
+    await coordinator.onComplete?.(fire('slow', 1));
+    expect(await other.shouldRun(fire('slow', 3), 30_000)).toBe(true);
+  });
+
+  it('lets node-cron skip the fire with an error if the service does not answer', async () => {
+    const unreachable = new Holdfast({ endpoint: 'http://127.0.0.1:1', holder: 'test' });
+    const reasons: unknown[] = [];
+    const task = cron.schedule('* * * * * *', () => void reasons.push('ran'), {
+      ...{ name: 'cut', distributed: true, logger: { info() {}, warn() {}, debug() {}, error() {} } },
+      runCoordinator: nodeCronCoordinator(unreachable, { timeoutMs: 0 }),
+    });
+    task.on('execution:skipped', ({ reason }) => void reasons.push(reason));
+    await expect.poll(() => reasons[0]).toBe('coordinator-error');
+    await task.destroy();
+    expect(reasons).not.toContain('ran');
+  });
+});

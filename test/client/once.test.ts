@@ -1,0 +1,232 @@
+import { describe, expect, it } from 'vitest';
+import { Holdfast, type HoldfastEvent, type Transport, unreachable } from '../../client/src/index.ts';
+import { ManualClock, MemoryService } from '../../client/src/testing.ts';
+import { undocumented } from '../../contract/conformance.ts';
+
+/** The client loads it at the first slot, and the clock of a test does not wait for that. */
+await import('../../client/src/once.ts');
+
+/** What happens to a request: it never arrives, its answer is lost, or a function of the test runs before it arrives. */
+type Fault = 'refused' | 'answer lost' | (() => unknown) | undefined;
+
+/** A service in memory whose answers are compared with the contract, and clients of it by name, on one clock. */
+function setting() {
+  const clock = new ManualClock();
+  const service = new MemoryService({ surroundings: clock });
+  const sent: { operation: string; payload: Record<string, unknown> }[] = [];
+  const events: HoldfastEvent[] = [];
+  const faults = { of: (_operation: string, _at: number): Fault => undefined };
+  const transport: Transport = async (operation, payload, ...rest) => {
+    const fault = faults.of(operation, sent.filter((one) => one.operation === operation).length);
+    sent.push({ operation, payload: payload as Record<string, unknown> });
+    if (fault === 'refused') throw unreachable('refused');
+    if (typeof fault === 'function') await fault();
+    const body = await service.transport(operation, payload, ...rest);
+    expect(undocumented(operation, { body })).toBeUndefined();
+    if (fault === 'answer lost') throw unreachable('lost');
+    return body;
+  };
+  const client = (holder: string) =>
+    new Holdfast({ transport, surroundings: clock, holder, onEvent: (event) => events.push(event) });
+  return { clock, service, sent, events, faults, client, one: client('one'), other: client('other') };
+}
+
+const errorOf = (act: Promise<unknown>) =>
+  act.then(
+    (value) => ({ value }),
+    (error: unknown) => error,
+  );
+
+const operations = ({ sent }: ReturnType<typeof setting>) => sent.map(({ operation }) => operation);
+
+describe('once', () => {
+  it('runs the work for the first caller, and answers a second caller with its result, by two calls and one call', async () => {
+    const world = setting();
+    const first = await world.one.once('backup', { per: '1d' }, ({ slot, fence }) => ({ slot, fence }));
+    expect(first).toEqual({
+      ...{ outcome: 'ran', slot: '2026-01-01', result: { slot: '2026-01-01', fence: 1 } },
+      ...{ fence: 1, by: 'one', stored: true },
+    });
+    const at = new Date(world.clock.wallMs).toISOString();
+    const second = await world.other.once('backup', { per: '1d' }, () => 'never');
+    expect(second).toEqual({ outcome: 'done', slot: '2026-01-01', result: first.result, fence: 1, by: 'one', at });
+    expect(operations(world)).toEqual(['onceBegin', 'onceComplete', 'onceBegin']);
+    expect(world.clock.timers).toEqual([]);
+  });
+
+  it('runs the work again in the next period', async () => {
+    const { clock, one, other } = setting();
+    await one.once('backup', { per: '1d' }, () => 1);
+    await clock.advance(86_400_000);
+    expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
+  });
+
+  it('answers an earlier slot with superseded, and runs nothing', async () => {
+    const { one, other } = setting();
+    await one.once('backup', { slot: '2026-01-02' }, () => 1);
+    const answer = await other.once('backup', { slot: '2026-01-01' }, () => 'never');
+    expect(answer).toMatchObject({ outcome: 'superseded', slot: '2026-01-01', by: 'one', fence: 1 });
+    expect(answer.result).toBeUndefined();
+  });
+
+  it('frees the slot if the work throws, and throws the error of the work', async () => {
+    const world = setting();
+    const boom = new Error('boom');
+    expect(
+      await errorOf(
+        world.one.once('backup', {}, () => {
+          throw boom;
+        }),
+      ),
+    ).toBe(boom);
+    expect(operations(world)).toEqual(['onceBegin', 'release']);
+    const answer = await world.other.once('backup', {}, ({ previous }) => previous);
+    expect(answer).toMatchObject({ outcome: 'ran', result: { holder: 'one', ended: 'released' }, by: 'other' });
+  });
+
+  it('throws LeaseHeld while another caller works, and waits for its result with waitMs', async () => {
+    const { clock, one, other } = setting();
+    const running = one.once('backup', {}, () => new Promise((resolve) => clock.after(3000, () => resolve('hello'))));
+    await clock.advance(0);
+    expect(await errorOf(other.once('backup', {}, () => 'never'))).toMatchObject({ code: 'LeaseHeld', holder: 'one' });
+    const waiting = other.once('backup', { waitMs: 10_000 }, () => 'never');
+    await clock.advance(3500);
+    expect(await running).toMatchObject({ outcome: 'ran', result: 'hello' });
+    expect(await waiting).toMatchObject({ outcome: 'done', result: 'hello', by: 'one' });
+  });
+
+  it('throws Conflict if the slot is done with another input', async () => {
+    const { one, other } = setting();
+    await one.once('payment/7', { inputHash: 'a' }, () => 'paid');
+    expect(await other.once('payment/7', { inputHash: 'a' }, () => 'never')).toMatchObject({ result: 'paid' });
+    expect(await errorOf(other.once('payment/7', { inputHash: 'b' }, () => 'never'))).toMatchObject({
+      code: 'Conflict',
+    });
+  });
+
+  it('keeps the run by heartbeats while the work goes on', async () => {
+    const world = setting();
+    const { clock, one } = world;
+    const running = one.once('backup', { ttlSeconds: 10 }, async (run) => {
+      await new Promise<void>((resolve) => void clock.after(60_000, resolve));
+      return run.held;
+    });
+    await clock.advance(60_000);
+    expect(await running).toMatchObject({ outcome: 'ran', result: true });
+    expect(operations(world).filter((operation) => operation === 'heartbeat').length).toBeGreaterThan(15);
+  });
+
+  it('aborts the signal and stores nothing if the run is lost, and does not overwrite the result of the successor', async () => {
+    const world = setting();
+    const { clock, one, other, faults } = world;
+    faults.of = (operation) => (operation === 'heartbeat' ? 'refused' : undefined);
+    let resume = () => {};
+    let aborted = 0;
+    const zombie = errorOf(
+      one.once('backup', { ttlSeconds: 5 }, async (run) => {
+        run.signal.addEventListener('abort', () => aborted++);
+        await new Promise<void>((resolve) => {
+          resume = resolve;
+        });
+        return 'of the zombie';
+      }),
+    );
+    await clock.advance(6000);
+    expect(aborted).toBe(1);
+    expect(await other.once('backup', {}, () => 'of the successor')).toMatchObject({ outcome: 'ran' });
+    resume();
+    await clock.advance(0);
+    expect(await zombie).toMatchObject({ code: 'LeaseLost', reason: 'deadline' });
+    expect(operations(world).filter((operation) => operation === 'onceComplete').length).toBe(1);
+    expect(await other.readOnce({ key: 'backup' })).toMatchObject({ result: 'of the successor' });
+  });
+
+  it('throws LeaseLost with the reason if the service refuses the result because another caller has taken the slot', async () => {
+    const { clock, service, one, other, faults } = setting();
+    // The process is paused between the end of its work and the arrival of its result.
+    faults.of = (operation) => {
+      if (operation !== 'onceComplete') return undefined;
+      clock.block(5000);
+      return () => service.transport('onceBegin', { key: 'backup', holder: 'other' }, new AbortController().signal);
+    };
+    const late = await errorOf(one.once('backup', { ttlSeconds: 2 }, () => 'late'));
+    expect(late).toMatchObject({ code: 'LeaseLost', reason: 'taken' });
+    expect(await other.readOnce({ key: 'backup' })).toMatchObject({ state: 'held', holder: 'other', done: null });
+  });
+
+  it('stores the result once if the answer of the first try is lost', async () => {
+    const world = setting();
+    world.faults.of = (_operation, at) => (at === 0 ? 'answer lost' : undefined);
+    const running = world.one.once('backup', {}, () => 'hello');
+    await world.clock.advance(10_000);
+    expect(await running).toMatchObject({ outcome: 'ran', result: 'hello', stored: true });
+    const ids = world.sent.filter(({ operation }) => operation === 'onceBegin').map(({ payload }) => payload.requestId);
+    expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
+  });
+
+  it('throws the error of the call if the service never answers whether it stored the result, and does not release', async () => {
+    const world = setting();
+    world.faults.of = (operation) => (operation === 'onceComplete' ? 'answer lost' : undefined);
+    const running = errorOf(world.one.once('backup', {}, () => 'hello'));
+    await world.clock.advance(60_000);
+    expect(await running).toMatchObject({ code: 'Unreachable' });
+    expect(operations(world)).not.toContain('release');
+    world.faults.of = () => undefined;
+    expect(await world.other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: 'hello' });
+  });
+
+  it('takes back a run whose answers were all lost', async () => {
+    const world = setting();
+    world.faults.of = (operation, at) => (operation === 'onceBegin' && at < 2 ? 'answer lost' : undefined);
+    const failed = errorOf(world.one.once('backup', { timeoutMs: 0 }, () => 'never'));
+    await world.clock.advance(1000);
+    expect(await failed).toMatchObject({ code: 'Unreachable' });
+    await world.clock.advance(5000);
+    expect(operations(world)).toEqual(['onceBegin', 'onceBegin', 'onceBegin', 'release']);
+    expect(await world.other.once('backup', {}, () => 'ran')).toMatchObject({ outcome: 'ran' });
+  });
+
+  it('releases a run that arrives after its caller has aborted', async () => {
+    const world = setting();
+    const { clock, one, other } = world;
+    const running = one.once('backup', {}, () => new Promise(() => {})).catch(() => {});
+    await clock.advance(0);
+    const controller = new AbortController();
+    const waiting = errorOf(other.once('backup', { waitMs: 60_000, signal: controller.signal }, () => 'never'));
+    await clock.advance(2000);
+    controller.abort(new Error('enough'));
+    expect(await waiting).toMatchObject({ message: 'enough' });
+    const { fence } = (await other.readOnce({ key: 'backup' })) as { fence: number };
+    await other.breakLease({ key: 'backup', fence, kind: 'once' });
+    await clock.advance(30_000);
+    expect(await other.readOnce({ key: 'backup' })).toMatchObject({ state: 'released', holder: 'other' });
+    void running;
+  });
+
+  const cycle: Record<string, unknown> = {};
+  cycle.itself = cycle;
+  it.each([
+    ['undefined', undefined],
+    ['a cycle', cycle],
+    ['a BigInt', 1n],
+    ['5,000 bytes', 'x'.repeat(5000)],
+  ])('completes the slot without a result if the result is %s', async (_, result) => {
+    const { one, other } = setting();
+    expect(await one.once('backup', {}, () => result)).toMatchObject({ outcome: 'ran', result, stored: false });
+    expect(await other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: null });
+  });
+
+  it('works again after an operator has forgotten the slot', async () => {
+    const { one, other } = setting();
+    const { fence } = (await one.once('backup', { per: '1d' }, () => 1)) as { fence: number };
+    expect(await other.forget({ key: 'backup', fence })).toMatchObject({ forgotten: true, slot: '2026-01-01' });
+    expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', result: 2 });
+  });
+
+  it('is not in the way of a lease of the same key', async () => {
+    const { one, other } = setting();
+    await one.withLease('backup', async () => {
+      expect(await other.once('backup', {}, () => 'ran')).toMatchObject({ outcome: 'ran' });
+    });
+  });
+});
