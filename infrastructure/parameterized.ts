@@ -12,6 +12,7 @@ import {
   type TemplateResource,
 } from './cloudformation.ts';
 import { functionName } from './dashboard.ts';
+import { durableFunctions } from './durable-functions.ts';
 import { exclusiveTargets } from './exclusive-targets.ts';
 import { guard } from './guard.ts';
 import { lambdaId } from './logical-ids.ts';
@@ -63,6 +64,7 @@ export function parameterized(
     Outputs: filled(outputs as unknown as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
   };
   for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
+  durableFunctions(template);
   exclusiveTargets(template);
   namespaces(template);
   platform(template);

@@ -99,7 +99,7 @@ export const obtain = (
     return () => signal?.aborted && waitUntil?.(asking);
   });
 
-/** Sends requests until the lease is granted, the wait has ended, or a retry cannot help. @throws as `acquire` */
+/** Sends requests until the grant or another answer is there, the wait has ended, or a retry cannot help. @throws as `acquire` */
 async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease | Answered> {
   const { by, emit } = core;
   const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS, once } = options;

@@ -216,7 +216,7 @@ export interface paths {
         put?: never;
         /**
          * Acquire a lease or a permit
-         * @description Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken`, a task of Step Functions waits in place of the call.
+         * @description Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/leases/acquire`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -614,11 +614,13 @@ export interface components {
              */
             weight?: number;
         };
-        /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken`, parks a task of Step Functions until the task has its grant. */
+        /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a durable function until it has its grant. */
         AcquireRequest: {
+            /** @description The id of a callback of a durable function. The call answers at once, and the callback completes with its grant as JSON, in order of the tickets. Or it fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment. */
+            callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
-            /** @description The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`. */
+            /** @description The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name. */
             execution?: string;
             /**
              * @description If false, the call polls outside the line, and competes with every other caller: for short waits among few callers. A wait in line costs six requests more, and keeps the order of arrival.
@@ -638,7 +640,7 @@ export interface components {
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description How long the task waits, in seconds. Then the task fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken`. */
+            /** @description How long the task or the callback waits, in seconds. Then it fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken` or `callbackId`. */
             parkSeconds?: number;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
             requestId?: string;
@@ -3150,7 +3152,7 @@ export interface components {
              */
             sizeBytes?: number;
         };
-        /** @description A task or a call in line. */
+        /** @description A task, a callback or a call in line. */
         Waiter: {
             /**
              * Format: date-time
@@ -3162,10 +3164,10 @@ export interface components {
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
             /**
-             * @description A parked task, or a call of `acquire` that waits.
+             * @description A parked task of Step Functions, the callback of a durable function, or a call of `acquire` that waits.
              * @enum {string}
              */
-            kind: "task" | "caller";
+            kind: "task" | "callback" | "caller";
             /**
              * Format: date-time
              * @description When the wait began. A call that keeps its position keeps this instant.
@@ -3928,7 +3930,7 @@ export interface operations {
                     "application/json": components["schemas"]["AcquiredGrant"];
                 };
             };
-            /** @description The caller has its grant, or its task is parked. */
+            /** @description The caller has its grant, or its task or callback is parked. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */

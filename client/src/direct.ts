@@ -45,7 +45,7 @@ export interface DirectOptions {
   fenceRetentionSeconds?: number | undefined;
   /**
    * Notifies tasks of Step Functions that are parked for the same keys: a release then grants the lease to the next task at once. Without this
-   * client, the schedule of the deployment grants the lease to the task within a minute. Each message to a task is sent once, so make the
+   * client, the schedule of the deployment grants the lease to the task within a minute, as it always does for a callback of a durable function. Each message to a task is sent once, so make the
    * client with `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was
    * idle may be closed.
    */
@@ -74,7 +74,7 @@ export function directTransport(options: DirectOptions): Transport {
   const calls = callsOf(dependenciesOf(options));
   return async (operation, payload, signal, ...[namespace, timeoutMs = NO_LIMIT_MS]) => {
     const call = calls[operation];
-    if (!call || 'taskToken' in payload) throw refused(operation);
+    if (!call || 'taskToken' in payload || 'callbackId' in payload) throw refused(operation);
     const names = LISTED[operation] ?? LEASE_NAMES;
     const told = <Told>(it: Told) => (namespace === undefined ? it : namesOut(it, names, namespace));
     const startedAt = systemClock.now();

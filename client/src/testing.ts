@@ -41,7 +41,7 @@ export class MemoryService {
   /** The transport for `new Holdfast({ transport })`. */
   readonly transport: Transport = async (operation, payload, signal) => {
     const call = this.#calls[operation] as ((request: unknown, signal: AbortSignal) => unknown) | undefined;
-    if (!call || 'taskToken' in payload)
+    if (!call || 'taskToken' in payload || 'callbackId' in payload)
       throw new HoldfastError({ code: 'Refused', detail: `${operation} is not a call of the service in memory` });
     // Copies, as over the wire, so that the caller and the service cannot change each other's objects.
     const answer = await call(JSON.parse(JSON.stringify(payload)), signal);

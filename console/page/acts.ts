@@ -91,10 +91,11 @@ const NOT_CANCELLED = {
 /** What becomes of the one who waits. */
 const CANCELLED = {
   task: 'The task fails with LeaseLost, and its execution continues from there.',
+  callback: 'The callback fails with LeaseLost, and its durable function continues from there.',
   caller: 'The call that waits is answered with LeaseLost.',
 };
 
-/** Asks before it takes a task or a caller out of a queue. */
+/** Asks before it takes a waiter out of a queue. */
 export function CancelDialog({ leaseKey, waiter: { kind, ticket, holder, parkedAt }, onClose, onDone }: CancelProps) {
   const { history, announce } = useContext(Page);
   const act = async () => {

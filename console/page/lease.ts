@@ -179,7 +179,7 @@ function Place({ place, waiter, at, refusal, onCancel }: PlaceProps) {
       <span class="mono"><${Who} holder=${holder} /></span>
       <span>${kind}, <${Waited} instant=${parkedAt} /></span>
       <span class="quiet">since <${At} instant=${parkedAt} /></span>
-      ${kind === 'task' && html`<${Deadline} waiter=${waiter} at=${at} />`}
+      ${kind !== 'caller' && html`<${Deadline} waiter=${waiter} at=${at} />`}
       ${execution && html`<${Execution} arn=${execution} />`}
     </div>
     <button type="button" disabled=${refusal !== undefined} onClick=${onCancel}>Cancel…<span class="unseen"> the wait of ${holder}</span></button>

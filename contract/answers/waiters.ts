@@ -5,9 +5,12 @@ import { component, instant, nullable, oneOf, text } from '../schema.ts';
 
 export const waiter = component<WaiterView>()(
   'Waiter',
-  'A task or a call in line.',
+  'A task, a callback or a call in line.',
   z.strictObject({
-    kind: oneOf(['task', 'caller'], 'A parked task, or a call of `acquire` that waits.'),
+    kind: oneOf(
+      ['task', 'callback', 'caller'],
+      'A parked task of Step Functions, the callback of a durable function, or a call of `acquire` that waits.',
+    ),
     ticket: text(MEANING.ticket),
     holder: text(MEANING.holder),
     execution: nullable(text('The ARN of the execution that would hold the lease or the permit.')),

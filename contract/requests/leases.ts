@@ -14,12 +14,12 @@ const key = () => ({ description: MEANING.key, ...bytes(1024) });
 const holder = () => ({ description: MEANING.holder, ...bytes(256) });
 const leaseId = () => ({ description: `${MEANING.leaseId} As \`acquire\` answered it.`, ...bytes(256) });
 const ticket = (description = '') => ({ description: `${MEANING.ticket}${description}`, ...bytes(256) });
-const arn = (description: string) => ({ description, ...bytes(256) });
+const arn = (description: string) => ({ description, ...bytes(320) });
 
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
   description:
-    'Acquires a lease, or with `limit` or `mode` a permit. With `taskToken`, parks a task of Step Functions until the task has its grant.',
+    'Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a durable function until it has its grant.',
   fields: {
     key: key(),
     holder: holder(),
@@ -41,7 +41,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     data: json(`${MEANING.data} Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes.`),
     execution: arn(
-      'The ARN of the execution of a Standard workflow that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`.',
+      'The ARN of the execution, of a Standard workflow or of a durable function, that will hold the lease or the permit, in the account and region of the deployment. The end of the execution frees its grant and takes the execution out of the line. Other ARNs fail with `InvalidRequest`, as do those of durable functions that the parameter `durableFunctions` does not name.',
     ),
     target: arn(
       'The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`.',
@@ -55,9 +55,14 @@ export const acquireRequest = request(acquireInput(), {
         'The token of a task of Step Functions. The call answers at once, and the task receives its grant in order of the tickets. Not with `waitSeconds`, `ticket` or `fair` false.',
       ...bytes(2048),
     },
+    callbackId: {
+      description:
+        'The id of a callback of a durable function. The call answers at once, and the callback completes with its grant as JSON, in order of the tickets. Or it fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment.',
+      ...bytes(1024),
+    },
     parkSeconds: {
       description:
-        'How long the task waits, in seconds. Then the task fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken`.',
+        'How long the task or the callback waits, in seconds. Then it fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken` or `callbackId`.',
     },
     limit: {
       description:
@@ -73,12 +78,15 @@ export const acquireRequest = request(acquireInput(), {
   },
   rules: {
     dependentRequired: {
-      parkSeconds: ['taskToken'],
       target: ['execution'],
       graceSeconds: ['execution'],
       ticket: ['requestId'],
     },
-    not: { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
+    dependentSchemas: {
+      parkSeconds: { anyOf: [{ required: ['taskToken'] }, { required: ['callbackId'] }] },
+      taskToken: { properties: { waitSeconds: { maximum: 0 } } },
+      callbackId: { properties: { waitSeconds: { maximum: 0 } }, not: { required: ['taskToken'] } },
+    },
   },
 });
 

@@ -25,11 +25,11 @@ export const LEASE_ROUTES = [
     tag: 'Leases',
     summary: 'Acquire a lease or a permit',
     description:
-      'Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken`, a task of Step Functions waits in place of the call.',
+      'Grants the lease of the key, or with `limit` or `mode` a permit of the key. If the key is held, the call waits in line for up to `waitSeconds`, and then fails with `LeaseHeld`. With `taskToken` or `callbackId`, a task of Step Functions or a durable function waits in place of the call.',
     request: acquireRequest,
     success: {
       201: {
-        description: 'The caller has its grant, or its task is parked.',
+        description: 'The caller has its grant, or its task or callback is parked.',
         answer: z.union([acquired, parked]),
       },
       200: {
@@ -40,9 +40,9 @@ export const LEASE_ROUTES = [
     errors: ['LeaseHeld', 'WrongKind', 'LeaseLost', 'QueueFull', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
-        'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task fails with this code after `parkSeconds`.',
+        'Another caller holds the lease, the holders of the pool leave no room, or other waiters are in line. The call has waited for `waitSeconds`, or for `maxWaitSeconds` of the deployment. A parked task or callback fails with this code after `parkSeconds`.',
       LeaseLost:
-        'The grant of the `requestId` was released or has another holder. An operator broke it, or cancelled the ticket. Or the request was withdrawn. A parked task fails with this code in the same cases.',
+        'The grant of the `requestId` was released or has another holder. An operator broke it, or cancelled the ticket. Or the request was withdrawn. A parked task or callback fails with this code in the same cases.',
     },
     examples: examplesOf('acquire'),
   }),

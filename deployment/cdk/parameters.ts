@@ -76,6 +76,8 @@ export interface HoldfastParameters {
   readonly namespaceExecutions?: 'auto' | 'any' | 'own';
   /** The name of the state machines whose executions may hold leases. * is a wildcard. The functions have no access to other executions. @default * */
   readonly executionStateMachines?: string;
+  /** The name of the durable functions whose callbacks may wait for leases and whose executions may hold them; * stands for others. Name no functions whose callbacks are approvals. Empty: none. */
+  readonly durableFunctions?: string;
   /** DISABLED: leases of executions that end stay until they expire. @default ENABLED */
   readonly executionEvents?: 'ENABLED' | 'DISABLED';
   /** dynamo shares the commits table with writers of object_store; native relies on S3 alone. @default dynamo */

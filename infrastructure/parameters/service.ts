@@ -52,6 +52,13 @@ export const LEASES: Group = {
     pattern: '^[a-zA-Z0-9_*-]{1,80}$',
     constraint: 'must be the name of state machines, with * for others',
   },
+  durableFunctions: {
+    default: '',
+    description:
+      'The name of the durable functions whose callbacks may wait for leases and whose executions may hold them; * stands for others. Name no functions whose callbacks are approvals. Empty: none.',
+    pattern: '^[a-zA-Z0-9_*-]{0,140}$',
+    constraint: 'must be the name of functions, with * for others, or empty',
+  },
   executionEvents: {
     default: 'ENABLED',
     description: 'DISABLED: leases of executions that end stay until they expire.',

@@ -5,6 +5,7 @@ import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { parkedBy } from '../line/parked-by.ts';
 import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
 import { tryThenWait } from '../line/try-then-wait.ts';
 import { tryOnce } from './first-try.ts';
@@ -14,7 +15,7 @@ import { endsAt } from './rules.ts';
 import { grantView, leaseHeld } from './views.ts';
 
 /** An acquire without a task to park. */
-type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'parkSeconds' | 'fair'> & { fair?: boolean };
+type PlainAcquire = Omit<AcquireInput, 'taskToken' | 'callbackId' | 'parkSeconds' | 'fair'> & { fair?: boolean };
 
 /**
  * Takes a lease with one conditional PutItem (docs/protocols/leases.md#acquire). Takes an expired one over on the first call,
@@ -44,7 +45,7 @@ export function acquireLease(dependencies: LeaseDependencies) {
 }
 
 /**
- * Takes a lease for the caller. With a `taskToken`, grants it to that task, or parks the task.
+ * Takes a lease for the caller. With a `taskToken` or a `callbackId`, grants it to that task or callback, or parks it.
  * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as `acquireLease` and line/park.ts
  */
 export function acquireOrParkLease(dependencies: LeaseDependencies) {
@@ -52,12 +53,13 @@ export function acquireOrParkLease(dependencies: LeaseDependencies) {
   return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
     const { execution, target } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
-    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
-    if (taskToken === undefined) return acquire(plain, call);
+    const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
+    const parked = parkedBy({ taskToken, callbackId });
+    if (!parked) return acquire(plain, call);
     const { waitSeconds: _, fair: __, ticket: ___, requestId = dependencies.ids.uuid(), data, ...waiter } = plain;
     // The schema has checked that data is JSON.
     const request = { ...waiter, requestId, principal: call.principal, data: data as Json | undefined };
     const [{ park }, { leaseLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
-    return park(dependencies, { lock: leaseLock(dependencies, request, call), taskToken, parkSeconds }, call);
+    return park(dependencies, { lock: leaseLock(dependencies, request, call), parked, parkSeconds }, call);
   };
 }

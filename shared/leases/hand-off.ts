@@ -4,7 +4,8 @@ import { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Ended, operatorOf } from '../line/ended.ts';
 import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
-import { canNotifyTasks, NOTIFY_MS, tellBroken } from '../line/notify.ts';
+import { canNotify } from '../line/message.ts';
+import { NOTIFY_MS, tellBroken } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
 import { grantUnchanged, lineUnchanged } from './conditions.ts';
@@ -140,7 +141,7 @@ const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executio
 async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   try {
     const line = await look(dependencies, search, call);
-    return line.oldest && isTask(line.oldest) && !(await canNotifyTasks(dependencies)) ? UNREAD : line;
+    return line.oldest && isTask(line.oldest) && !(await canNotify(dependencies, line.oldest)) ? UNREAD : line;
   } catch (error) {
     if (error instanceof HoldfastError && GIVEN_BACK.has(search.ending) && isLeased(search.record)) return UNREAD;
     throw error;

@@ -3,7 +3,8 @@ import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Ending as Ended } from '../line/ended.ts';
 import { FIRST_PAGE, type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
-import { type Delivery, failTask } from '../line/notify.ts';
+import type { Delivery } from '../line/message.ts';
+import { failTask } from '../line/notify.ts';
 import {
   deleteWaiter,
   expiredRowLimit,

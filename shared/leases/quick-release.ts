@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
 import type { ReleaseInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { canNotifyTasks } from '../line/notify.ts';
+import { canNotify } from '../line/message.ts';
 import { TRANSFER_MS } from '../line/times.ts';
 import { isTask } from '../line/waiters.ts';
 import { handOff } from './hand-off.ts';
@@ -23,7 +23,7 @@ export async function releaseInLine(
   const ticket = ticketOfLeaseId(leaseId);
   if (ticket === undefined || call.timeLeftMs() < TRANSFER_MS) return undefined;
   const line = await peek(dependencies, { key, ticket }, call).catch(ifUnread);
-  if (!line || (isTask(line.oldest) && !(await canNotifyTasks(dependencies)))) return undefined;
+  if (!line || (isTask(line.oldest) && !(await canNotify(dependencies, line.oldest)))) return undefined;
   const { won, record, unanswered, hasGoneOn } = await quickTransfer(dependencies, { key, leaseId, line }, call);
   if (hasGoneOn) return 'handedOn';
   if (!won) return unanswered ? 'unanswered' : undefined;

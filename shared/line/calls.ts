@@ -21,6 +21,7 @@ export interface AcquireInput {
   target?: string | undefined;
   graceSeconds?: number | undefined;
   taskToken?: string | undefined;
+  callbackId?: string | undefined;
   parkSeconds?: number | undefined;
   /** The next three ask for a permit. */
   limit?: number | undefined;

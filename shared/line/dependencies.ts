@@ -1,6 +1,7 @@
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SFNClient } from '@aws-sdk/client-sfn';
 import type { Call } from '../aws/call.ts';
+import type { DurableFunctions } from '../aws/durable-functions.ts';
 import type { Clock } from '../surroundings/clock.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { ExecutionRules } from './executions/allowed.ts';
@@ -26,6 +27,8 @@ export interface LeaseDependencies {
   waitersTable: string;
   /** Creates the client on first use, so that plain calls do not load it. */
   stepFunctions: () => Promise<SFNClient>;
+  /** As `stepFunctions`, for callbacks of durable functions. Absent in a process that cannot complete them. */
+  durableFunctions?: (() => Promise<DurableFunctions>) | undefined;
   /**
    * Sends the message that looks again at a key. Best effort, and absent if there is no SQS queue: the schedule repairs each line within a
    * minute.

@@ -7,7 +7,7 @@ import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 const WAITER_IDENTITY = ['deadline', 'parked_at', 'ttl'] as const;
 
 /**
- * Rows of tasks that are parked for a lease or a permit. A row of an execution has no task token. A task token is a secret: the filter asks whether there is one, and the scan never reads it.
+ * Rows of tasks that are parked for a lease or a permit. A row of an execution has neither a task token nor a callback id. Both are secrets: the filter asks whether there is one, and the scan never reads it.
  */
 export const WAITERS = tableSource<'waiter'>({
   place: ({ waitersTable }) => waitersTable,
@@ -15,7 +15,7 @@ export const WAITERS = tableSource<'waiter'>({
   key: ['key', 'ticket'],
   attributes: [...WAITER_IDENTITY, 'holder', 'weight'],
   filter: (now, { clockSkewMs }) =>
-    aliased('attribute_type(#task_token, :string) AND #deadline < :cut', {
+    aliased('(attribute_type(#task_token, :string) OR attribute_type(#callback_id, :string)) AND #deadline < :cut', {
       ':string': text('S'),
       ':cut': integer(now - clockSkewMs),
     }),

@@ -1,7 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { canNotifyTasks, type Delivery, failTask } from './notify.ts';
+import { canNotify, type Delivery } from './message.ts';
+import { failTask } from './notify.ts';
 import { deleteWaiter, isOverdue, isTask, type Waiter, type WaitingCall, type WaitingTask } from './waiters.ts';
 import { deleteOver } from './waiting-calls.ts';
 
@@ -83,7 +84,7 @@ async function judgeTask(
   const mayWait = grant === 'none' || grant === 'lapsed';
   if (mayWait && !isOverdue(waiter, dependencies.clock.now())) return 'waits';
   if (grant === 'other' || line.budget.over-- <= 0) return 'passed';
-  if (!(await canNotifyTasks(dependencies))) return 'passed';
+  if (!(await canNotify(dependencies, waiter))) return 'passed';
   const outcome = await send(dependencies, { waiter, line, grant }, call);
   if (outcome === 'overtaken') return 'undecided';
   if (outcome === 'unanswered') return 'passed';

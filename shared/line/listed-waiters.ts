@@ -2,10 +2,10 @@ import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import { expiredRowLimit, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
 
-/** The fields of a waiter that every caller may see. The task token and the request id are not among them. */
+/** The fields of a waiter that every caller may see. Task token, callback id and request id are not among them. */
 export interface WaiterView {
-  /** A parked task, or a call of acquire that waits. */
-  kind: 'task' | 'caller';
+  /** A parked task, the callback of a durable function, or a call of acquire that waits. */
+  kind: 'task' | 'callback' | 'caller';
   ticket: string;
   holder: string;
   execution: string | null;
@@ -18,8 +18,11 @@ export interface WaiterView {
 /** A read of one key must not cost more with each waiter that joins. So a read counts up to this many waiters. */
 const MAX_COUNTED = 100;
 
-/** The attributes that a list reads, without the task token. Only rows of callers have `keep_until`, so that attribute tells tasks and callers apart. */
-const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, cancelled_at';
+/**
+ * The attributes that a list reads, without the task token. Only rows of callers have `keep_until`, and only those of callbacks `callback_id`. DynamoDB
+ * cannot say whether an attribute exists without returning it, so this reads the id, and `waiterView` leaves it out.
+ */
+const LISTED = 'ticket, holder, execution, parked_at, deadline, keep_until, callback_id, cancelled_at';
 
 interface Line {
   /** The key of the line. */
@@ -87,11 +90,16 @@ async function* inLine(
   }
 }
 
+function kindOfWaiter(row: Waiter): WaiterView['kind'] {
+  if (row.callbackId !== undefined) return 'callback';
+  return isTask(row) ? 'task' : 'caller';
+}
+
 function waiterView(row: Waiter): WaiterView {
   const { ticket, holder, execution = null, parkedAt, deadline } = row;
   const [parkedIso = '', deadlineIso = ''] = [parkedAt, deadline].map((at) => new Date(at).toISOString());
   return {
-    kind: isTask(row) ? 'task' : 'caller',
+    kind: kindOfWaiter(row),
     ticket,
     holder,
     execution,

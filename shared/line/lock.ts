@@ -7,7 +7,10 @@ import type { Notified } from './notify.ts';
 import type { WaitingCall, WaitingTask } from './waiters.ts';
 
 /** The fields of a waiter's row that describe the request. `key` is the key of the line. */
-export type Asked = Omit<WaitingCall, 'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'taskToken'>;
+export type Asked = Omit<
+  WaitingCall,
+  'ticket' | 'parkedAt' | 'deadline' | 'keepUntil' | 'cancelledAt' | 'taskToken' | 'callbackId'
+>;
 
 /** The grant of a request, as the record shows it. Instants are epoch milliseconds. */
 export interface Grant {

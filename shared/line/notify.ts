@@ -1,24 +1,14 @@
-import { SendTaskFailureCommand, type SendTaskHeartbeatCommand, SendTaskSuccessCommand } from '@aws-sdk/client-sfn';
-import { isThrottlingError } from '@smithy/core/retry';
 import type { Call } from '../aws/call.ts';
-import { attempt } from '../aws/send.ts';
 import { HoldfastError } from '../errors.ts';
 import { nameWithin } from '../namespace.ts';
 import { durations } from './calls.ts';
 import type { LeaseDependencies } from './dependencies.ts';
 import type { Ended } from './ended.ts';
+import { canNotify, type Delivery, sendMessage } from './message.ts';
 import { deleteWaiter, getWaiter, isTask, parkedAtOf, type Waiter, type WaitingTask } from './waiters.ts';
 
-/**
- * The outcome of a message to a task. `gone`: the task accepts no message any more. It timed out, ended, or was notified before.
- * `unanswered`: every other failure. The message may have been delivered.
- */
-export type Delivery = 'delivered' | 'gone' | 'unanswered';
-
-/** If Step Functions throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
+/** If Step Functions or Lambda throttled a message, the task was not notified. The message is sent again after each of these pauses, in milliseconds. */
 const PAUSES_MS = [100, 200, 400];
-
-const GONE = new Set(['TaskTimedOut', 'TaskDoesNotExist', 'InvalidToken']);
 
 /** A call with less time left than this does not notify a task. */
 export const NOTIFY_MS = 500;
@@ -28,21 +18,6 @@ const MAX_SHORTFALL_MS = 500;
 
 /** Each renewal may be slow again. After this many renewals, a grant that is still short is left to the schedule. */
 const MAX_RENEWALS = 3;
-
-/**
- * True if this process has a client of Step Functions. Creates the client. A process with directTransport may have no client: such a process must not
- * grant to a task that it cannot notify.
- * @throws every error that is not a HoldfastError
- */
-export async function canNotifyTasks({ stepFunctions }: LeaseDependencies): Promise<boolean> {
-  try {
-    await stepFunctions();
-    return true;
-  } catch (error) {
-    if (error instanceof HoldfastError) return false;
-    throw error;
-  }
-}
 
 /** `overtaken`: another call has changed the grant, and no message was sent. */
 export interface Notified<Current> {
@@ -71,7 +46,7 @@ interface Delivering<Current> {
 
 /**
  * Notifies the task of its grant, in the form of an acquire answer, with the whole ttl left (docs/protocols/tasks.md#notify). The response to a write
- * may be late, so the clock is read again after each write. Sends a message again only if Step Functions has throttled it (aws/step-functions.ts).
+ * may be late, so the clock is read again after each write. Sends a message again only if it was throttled (aws/step-functions.ts).
  * Sends no message if the grant stays short of its ttl: the outcome is then `unanswered`.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown of a renewal
  */
@@ -81,7 +56,7 @@ export async function deliver<Current>(
   call: Call,
 ): Promise<Notified<Current>> {
   const { clock } = dependencies;
-  await dependencies.stepFunctions(); // making the client takes time, which must not come off the ttl
+  await canNotify(dependencies, waiter); // making the client takes time, which must not come off the ttl
   let grant = first;
   let isFresh = isOurs;
   const pauses = PAUSES_MS.values();
@@ -91,11 +66,7 @@ export async function deliver<Current>(
       const told = durations({ since: waiter.parkedAt, expiresAt: grant.expiresAt, now });
       const key = nameWithin(waiter.namespace, waiter.key);
       const output = JSON.stringify({ ...grant.output(now), ...told, key, repeated });
-      const outcome = await sendToTask(
-        dependencies,
-        new SendTaskSuccessCommand({ taskToken: waiter.taskToken, output }),
-        call,
-      );
+      const outcome = await sendMessage(dependencies, { waiter, message: { output } }, call);
       const { value: pauseMs } = outcome === 'throttled' ? pauses.next() : { value: undefined };
       if (pauseMs !== undefined && call.timeLeftMs() > pauseMs + NOTIFY_MS) {
         await clock.sleep(pauseMs);
@@ -137,9 +108,8 @@ export async function notifyFailed(
   call: Call,
 ): Promise<Delivery> {
   const key = nameWithin(waiter.namespace, waiter.key);
-  const cause = JSON.stringify({ ...error.problem(waiter.ticket), key });
-  const command = new SendTaskFailureCommand({ taskToken: waiter.taskToken, error: error.code, cause });
-  const outcome = await sendToTask(dependencies, command, call);
+  const problem = { ...error.problem(waiter.ticket), key };
+  const outcome = await sendMessage(dependencies, { waiter, message: { problem } }, call);
   return outcome === 'throttled' ? 'unanswered' : outcome;
 }
 
@@ -156,7 +126,7 @@ export async function failTask(
 
 /**
  * Fails a task whose grant must end before the task was notified.
- * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if Step Functions gave no answer: the ticket stays, or the task would never end
+ * @throws HoldfastError Throttled, OutcomeUnknown, Unavailable if the message is unanswered: the ticket stays, or the task would never end
  */
 export async function endTask(
   dependencies: LeaseDependencies,
@@ -187,7 +157,8 @@ export const tellBroken = async (
   dependencies: LeaseDependencies,
   broken: { waiter: WaitingTask; error: HoldfastError },
   call: Call,
-): Promise<Delivery> => ((await canNotifyTasks(dependencies)) ? failTask(dependencies, broken, call) : 'unanswered');
+): Promise<Delivery> =>
+  (await canNotify(dependencies, broken.waiter)) ? failTask(dependencies, broken, call) : 'unanswered';
 
 /**
  * Ends the task of a grant that an operator breaks, if its ticket is still there: that task may not have been notified
@@ -204,17 +175,4 @@ export async function endUnnotified(
   const row = await getWaiter(dependencies, ticket, call);
   if (!row || !isTask(row)) return undefined;
   return tellBroken(dependencies, { waiter: row, error }, call);
-}
-
-/** A single try, whatever client a caller of directTransport passes (aws/step-functions.ts). `throttled`: the message was not delivered. */
-export async function sendToTask(
-  { stepFunctions }: LeaseDependencies,
-  command: SendTaskSuccessCommand | SendTaskFailureCommand | SendTaskHeartbeatCommand,
-  call: Call,
-): Promise<Delivery | 'throttled'> {
-  let tries = 0;
-  const tried = await attempt(await stepFunctions(), { command, tooLate: () => tries++ > 0 }, call);
-  if ('output' in tried) return 'delivered';
-  if (GONE.has(tried.error.name)) return 'gone';
-  return isThrottlingError(tried.error as never) && !tried.unanswered ? 'throttled' : 'unanswered';
 }

@@ -9,16 +9,24 @@ import { refuseWhereFull } from './limits/full-namespaces.ts';
 import { DEFAULT_QUOTAS } from './limits/quotas.ts';
 import type { Marked, ParkingLock } from './lock.ts';
 import { failTask, NOTIFY_MS, notifyFailed } from './notify.ts';
-import { deleteWaiter, getWaiter, newTicket, putWaiter, queueFull, type WaitingTask } from './waiters.ts';
+import {
+  type Parked as ByMessage,
+  deleteWaiter,
+  getWaiter,
+  newTicket,
+  putWaiter,
+  queueFull,
+  type WaitingTask,
+} from './waiters.ts';
 
 interface Parking<Rec> {
   lock: ParkingLock<Rec>;
-  taskToken: string;
+  parked: ByMessage;
   parkSeconds: number;
 }
 
 /**
- * Parks a task for a lease or a permit (docs/protocols/tasks.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
+ * Parks a task or a callback for a lease or a permit (docs/protocols/tasks.md#park, docs/protocols/pools.md#join). Writes its row first, even if the task could be
  * granted at once: if this call is interrupted, the schedule finds the row and goes on.
  * @throws HoldfastError InvalidRequest (the request has a permit of another weight), QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
@@ -31,14 +39,14 @@ export async function park<Rec>(dependencies: LeaseDependencies, parking: Parkin
 
 async function putInLine<Rec>(
   dependencies: LeaseDependencies,
-  { lock, taskToken, parkSeconds }: Parking<Rec>,
+  { lock, parked, parkSeconds }: Parking<Rec>,
   call: Call,
 ): Promise<Parked> {
   const { asked } = lock;
   await refuseWhereFull(dependencies, asked.key, call);
   const now = dependencies.clock.now();
   const waiter: WaitingTask = {
-    ...{ ...asked, namespace: call.namespace, taskToken, ticket: newTicket(now, dependencies.ids.uuid()) },
+    ...{ ...asked, namespace: call.namespace, ...parked, ticket: newTicket(now, dependencies.ids.uuid()) },
     ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
   };
   await putWaiter(dependencies, waiter, call);

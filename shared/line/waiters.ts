@@ -38,21 +38,25 @@ interface WaiterRow {
   deadline: number;
 }
 
-export interface WaitingTask extends WaiterRow {
-  /** A secret: whoever has the token can end the task. */
-  taskToken: string;
-}
+/** A parked waiter: a task of Step Functions, or the callback of a durable function. */
+export type WaitingTask = WaiterRow & Parked;
+
+/** What names a parked waiter to AWS. Both are secrets: whoever has one can end the wait. */
+export type Parked = { taskToken: string; callbackId?: undefined } | { callbackId: string; taskToken?: undefined };
 
 /** The row of a call of acquire that waits. */
 export interface WaitingCall extends WaiterRow {
   taskToken?: undefined;
+  callbackId?: undefined;
   /** The row stays until this moment. The waiter can be served only until the deadline. */
   keepUntil: number;
   /** When its request was withdrawn. */
   cancelledAt?: number | undefined;
 }
 
-export const isTask = (waiter: Waiter): waiter is WaitingTask => waiter.taskToken !== undefined;
+/** True for both kinds of parked waiters, which receive their grants as messages. */
+export const isTask = (waiter: Waiter): waiter is WaitingTask =>
+  waiter.taskToken !== undefined || waiter.callbackId !== undefined;
 
 /** The time from the deadline to the TTL of a row. If TTL deleted the row of a task too early, the task would never end. */
 const TTL_AFTER_DEADLINE_SECONDS = 86_400;
@@ -207,9 +211,15 @@ const waiterItem = (waiter: Waiter): Item => ({
   ...(waiter.permit && waiter.permit.limit !== null && { limit: integer(waiter.permit.limit) }),
   parked_at: integer(waiter.parkedAt),
   deadline: integer(waiter.deadline),
-  ...(isTask(waiter) ? { task_token: text(waiter.taskToken) } : { keep_until: integer(waiter.keepUntil) }),
+  ...secretOf(waiter),
   ttl: integer(ttlOf(waiter)),
 });
+
+function secretOf(waiter: Waiter): Item {
+  if (!isTask(waiter)) return { keep_until: integer(waiter.keepUntil) };
+  const { taskToken, callbackId } = waiter;
+  return callbackId === undefined ? { task_token: text(taskToken) } : { callback_id: text(callbackId) };
+}
 
 /** The TTL attribute of a row, in epoch seconds. */
 export const ttlOf = (ticket: WaitingTask | Pick<WaitingCall, 'keepUntil'>): number =>
@@ -241,6 +251,8 @@ export function parseWaiter(item: Item): Waiter {
   };
   // The task token shows the kind of a row too, but lists do not read the token.
   const keepUntil = number(item, 'keep_until');
-  if (keepUntil === undefined) return { ...place, taskToken: item.task_token?.S ?? '' };
+  const callbackId = item.callback_id?.S;
+  if (keepUntil === undefined)
+    return callbackId === undefined ? { ...place, taskToken: item.task_token?.S ?? '' } : { ...place, callbackId };
   return { ...place, keepUntil, cancelledAt: number(item, 'cancelled_at') };
 }

@@ -28,7 +28,10 @@ export interface Withdrawer extends Asker {
 type Name = Pick<Waiter, 'key' | 'ticket'>;
 
 const isNotCancelled: Condition = { expression: 'attribute_not_exists(cancelled_at)' };
-const isCaller: Condition = { expression: 'attribute_not_exists(task_token)' };
+/** The row is neither of a task nor of a callback, or there is none. */
+const isCaller: Condition = {
+  expression: 'attribute_not_exists(task_token) AND attribute_not_exists(callback_id)',
+};
 
 /** The row has the same terms. A waiter for a permit is granted by the terms of its row, so a call with other terms receives a new waiter. */
 const isFor = (permit: Waiter['permit']): Condition => {
@@ -49,12 +52,12 @@ interface Left {
 }
 
 /**
- * Deletes the row of a call with a claimed grant, unless the request was withdrawn. Never deletes the row of a task.
+ * Deletes the row of a call with a claimed grant, unless the request was withdrawn. Never deletes the row of a task or of a callback.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function deleteUnlessWithdrawn(dependencies: LeaseDependencies, name: Name, call: Call): Promise<Left> {
   const { won, old } = await deleteIf(dependencies, { name, condition: all(isCaller, isNotCancelled) }, call);
-  return { cancelled: !won && old?.task_token === undefined };
+  return { cancelled: !won && (old?.task_token ?? old?.callback_id) === undefined };
 }
 
 /** Deletes a row as `deleteUnlessWithdrawn` does, by a ticket that a caller names. That ticket may belong to another caller. @throws as `deleteUnlessWithdrawn` */
@@ -122,7 +125,7 @@ export async function flagCancelled(
   { name, asker }: { name: Name; asker?: Asker },
   call: Call,
 ): Promise<Waiter | undefined> {
-  const isThere: Condition = { expression: 'attribute_exists(ticket) AND attribute_not_exists(task_token)' };
+  const isThere = all({ expression: 'attribute_exists(ticket)' }, isCaller);
   const command = new UpdateItemCommand({
     TableName: waitersTable,
     Key: { key: text(name.key), ticket: text(name.ticket) },

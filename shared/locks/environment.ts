@@ -18,6 +18,7 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
     executions: {
       ownAlone: env.NAMESPACE_EXECUTIONS === 'own',
       stateMachines: env.EXECUTION_STATE_MACHINES || '*',
+      durableFunctions: env.DURABLE_FUNCTIONS || undefined,
       service: env.SERVICE_NAME,
     },
     quotas: {
@@ -28,6 +29,7 @@ export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): Lea
     waitersTable: requiredString('WAITERS_TABLE', env),
     repairLater: repairLaterBy(env.REPAIR_QUEUE_URL),
     stepFunctions: once(async () => (await import('../aws/step-functions.ts')).stepFunctionsClient()),
+    durableFunctions: once(async () => (await import('../aws/durable-functions.ts')).durableFunctions()),
   };
 }
 

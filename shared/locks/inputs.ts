@@ -16,6 +16,10 @@ const ttlSeconds = () => whole(2, 86_400);
 const ticket = () => name(256);
 /** No Lambda function runs for longer. */
 const MAX_GRACE_SECONDS = 900;
+/** As Lambda makes them. */
+const callbackId = () =>
+  name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
+
 export const acquireInput = () =>
   z
     .strictObject({
@@ -39,6 +43,8 @@ export const acquireInput = () =>
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
+      /** The id of a callback of a durable function, which waits suspended and receives its grant as the result. */
+      callbackId: z.optional(callbackId()),
       parkSeconds: z.optional(whole(1, 604_800)),
       /** Asks for a permit. The caller gets one if all holders, with it, weigh at most so much. */
       limit: z.optional(whole(1, MOST_PERMITS)),
@@ -49,14 +55,15 @@ export const acquireInput = () =>
     })
     .check(
       z.check((ctx) => {
-        const { taskToken, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
+        const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
-        if (taskToken !== undefined && waitSeconds > 0) fault('waitSeconds', 'cannot be combined with taskToken');
-        if (taskToken !== undefined && !fair) fault('fair', 'cannot be combined with taskToken');
-        if (taskToken !== undefined && ticket !== undefined) fault('ticket', 'cannot be combined with taskToken');
+        const parked = callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
+        const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
+        for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
+          if (parked && isSet) fault(field, `cannot be combined with ${parked}`);
         if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
-        if (taskToken === undefined && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken');
+        if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
         for (const field of ['target', 'graceSeconds'] as const)
           if (ctx.value[field] !== undefined && ctx.value.execution === undefined) fault(field, 'needs an execution');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
@@ -116,16 +123,24 @@ export const repairInput = () =>
   });
 export type RepairInput = z.infer<ReturnType<typeof repairInput>>;
 
-const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED'] as const;
+/** Of Step Functions and of durable functions, of which only the former abort and only the latter stop. */
+const ENDED_STATUSES = ['SUCCEEDED', 'FAILED', 'TIMED_OUT', 'ABORTED', 'STOPPED'] as const;
+
+/** In epoch milliseconds, as an event of Step Functions has it. An event of Lambda has ISO 8601. */
+const stopDate = () =>
+  z.pipe(
+    z.transform((value: unknown) => (typeof value === 'string' ? Date.parse(value) : value)),
+    whole(0, Number.MAX_SAFE_INTEGER),
+  );
 
 export const executionEndedInput = () =>
   z.strictObject({
     execution: executionArn(),
     /** The second pass, a while after the event: calls that were under way when the execution ended have ended by now. */
     again: z._default(z.boolean('must be true or false'), false),
-    /** How it ended, and when (epoch milliseconds), if an event says so. */
+    /** How it ended, and when, if an event says so. */
     status: z.optional(oneOf(ENDED_STATUSES)),
-    stopDate: z.optional(whole(0, Number.MAX_SAFE_INTEGER)),
+    stopDate: z.optional(stopDate()),
   });
 export type ExecutionEndedInput = z.infer<ReturnType<typeof executionEndedInput>>;
 

@@ -6,6 +6,7 @@ import type { Acquired, Mode, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
+import { parkedBy } from '../line/parked-by.ts';
 import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
 import { tryThenWait } from '../line/try-then-wait.ts';
 import { tryOnce } from './first-try.ts';
@@ -78,17 +79,18 @@ export function acquirePermit(dependencies: LeaseDependencies) {
 
 interface ParkInput extends PermitInput {
   taskToken?: string | undefined;
+  callbackId?: string | undefined;
   parkSeconds?: number | undefined;
 }
 
 /**
- * Takes a permit for the caller. With a `taskToken`, grants it to that task, or parks the task.
+ * Takes a permit for the caller. With a `taskToken` or a `callbackId`, grants it to that task or callback, or parks it.
  * @throws HoldfastError InvalidRequest (line/executions/allowed.ts), and as `acquirePermit` and line/park.ts
  */
 export function acquireOrParkPermit(dependencies: LeaseDependencies) {
   const acquire = acquirePermit(dependencies);
   return async (input: ParkInput, call: Call): Promise<Acquired | Parked> => {
-    const { taskToken, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
+    const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...asked } = input;
     const { key, execution, target, requestId = dependencies.ids.uuid(), mode = 'shared' } = asked;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
     if (execution !== undefined) {
@@ -96,10 +98,11 @@ export function acquireOrParkPermit(dependencies: LeaseDependencies) {
       await noteExecution(dependencies, { key, execution }, call).catch(naming({ requestId }));
     }
     const plain = { ...asked, requestId };
-    if (taskToken === undefined) return acquire(plain, call);
+    const parked = parkedBy({ taskToken, callbackId });
+    if (!parked) return acquire(plain, call);
     const request = permitRequest({ ...plain, mode }, call);
     const [{ park }, { permitLock }] = [await import('../line/park.ts'), await import('./lock.ts')];
-    return park(dependencies, { lock: permitLock(dependencies, request, call), taskToken, parkSeconds }, call);
+    return park(dependencies, { lock: permitLock(dependencies, request, call), parked, parkSeconds }, call);
   };
 }
 

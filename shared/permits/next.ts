@@ -1,7 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type GrantOfRequest, type Judging, judge } from '../line/judge.ts';
-import { canNotifyTasks, type Delivery, failTask, type Notified } from '../line/notify.ts';
+import { canNotify, type Delivery } from '../line/message.ts';
+import { failTask, type Notified } from '../line/notify.ts';
 import { WINDOW_MS } from '../line/times.ts';
 import {
   deleteWaiter,
@@ -81,7 +82,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
       continue;
     }
     // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
-    if (isTask(waiter) && !(await canNotifyTasks(dependencies)))
+    if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
       return { ...line, others: true, next: waiter.ticket, taskWaits: true };
     if (used > permit.room || line.heads.length === BATCH)
       return {

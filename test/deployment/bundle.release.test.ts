@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import type { APIGatewayProxyStructuredResultV2 } from 'aws-lambda';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { readService } from '../../infrastructure/read.ts';
+import { newExecutionArn as arnOf } from '../../local/durable/callbacks.ts';
 import { newTable } from '../support/emulators/aws.ts';
+import { startCallbackDouble } from '../support/emulators/callbacks.ts';
 import type { OutcomeMessage } from '../support/emulators/lambda-process.ts';
 import { startStepFunctions } from '../support/emulators/step-functions.ts';
 import { httpEvent } from '../support/stack/adapters.ts';
@@ -223,6 +225,37 @@ it.concurrent('the built bundles park, wake and cancel tasks, whose tokens and g
     'executionEnded',
     'breakLease',
   ]);
+});
+
+it.concurrent('the built bundles complete callbacks and ask about their executions, and write no callback id to a log', async () => {
+  const double = await startCallbackDouble(Date.now);
+  const settings = {
+    LOG_LEVEL: 'DEBUG',
+    WAITERS_TABLE: await newTable('waiters'),
+    DURABLE_FUNCTIONS: 'work',
+    AWS_ENDPOINT_URL_LAMBDA: double.endpoint,
+  };
+  const key = `called back ${randomUUID()}`;
+  const { arn: execution } = double.callbacks.begin();
+  const [first, second] = [double.callbacks.create(execution), double.callbacks.create(execution)];
+  const written: string[] = [];
+  const acquire = await deployed('acquire', settings);
+  for (const { id: callbackId } of [first, second])
+    await acquire.task({ key, holder: 'durable', callbackId, execution, ttlSeconds: 600 });
+  const outside = await acquire.task({ key, holder: 'durable', callbackId: first.id, execution: arnOf('approvals') });
+  expect(outside).toMatchObject({ errorType: 'InvalidRequest' });
+  written.push(await acquire.stop());
+  expect(first.result).toMatchObject({ outcome: 'succeeded' });
+  double.callbacks.end(execution, 'STOPPED');
+  const ended = await deployed('executionEnded', settings);
+  const stopDate = new Date().toISOString();
+  expect(await ended.task({ execution, status: 'STOPPED', stopDate })).toMatchObject({
+    result: { tickets: 1, freed: 1 },
+  });
+  written.push(await ended.stop());
+  await double.stop();
+  expect(new Set(double.requests)).toEqual(new Set(['succeed', 'describe']));
+  for (const { id } of [first, second]) expect(written.join('\n')).not.toContain(id);
 });
 
 it.concurrent('counts outcomes under the names and dimensions that the alarms watch', async () => {

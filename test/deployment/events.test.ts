@@ -169,7 +169,7 @@ describe('the end of an execution', () => {
         Principal: { Service: 'events.amazonaws.com' },
         Action: 'sqs:SendMessage',
         Resource: queue,
-        Condition: { ArnEquals: { 'aws:SourceArn': { 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] } } },
+        Condition: { ArnEquals: { 'aws:SourceArn': [{ 'Fn::GetAtt': ['ExecutionEndedRule', 'Arn'] }] } },
       },
     ]);
     const mappings = ofType('AWS::Lambda::EventSourceMapping').map(([, { Properties }]) => Properties);

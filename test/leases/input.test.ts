@@ -10,7 +10,7 @@ const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)
 const euros = (bytes: number) => '€'.repeat(Math.floor(bytes / 3)) + 'x'.repeat(bytes % 3);
 const valid = { key: 'k', holder: 'h' };
 const EXECUTION = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
-const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow';
+const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
 
 /** Payload, and for each field at fault what is said about it. */
 const BAD: [handler: keyof typeof handlers, payload: unknown, issues: Record<string, string>][] = [

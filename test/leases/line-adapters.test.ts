@@ -163,10 +163,22 @@ describe('the functions', () => {
     await throughTask(acquire, { ...asked, key: 'event, later' });
     const { body } = await throughTask(executionEnded, { execution, status: 'ABORTED', stopDate });
     expect(body).toEqual({ execution, tickets: 0, freed: 0, graced: 1, kept: 0 });
-    for (const [field, value] of Object.entries({ status: 'RUNNING', stopDate: '2026-11-20T22:51:36Z' }))
+    for (const [field, value] of Object.entries({ status: 'RUNNING', stopDate: 'yesterday' }))
       expect((await throughTask(executionEnded, { execution, [field]: value })).body).toMatchObject({
         issues: [{ path: field }],
       });
+  });
+
+  it('executionEnded takes the time of the end in ISO 8601, as an event of Lambda has it', async () => {
+    const execution = executionOf('iso');
+    steps.executions.set(execution, 'RUNNING');
+    const asked = { holder: 'wf', execution, ttlSeconds: 600 };
+    await throughTask(acquire, { ...asked, key: 'iso, before' });
+    const stopDate = new Date(clock.now()).toISOString();
+    clock.advance(1000);
+    await throughTask(acquire, { ...asked, key: 'iso, later' });
+    const { body } = await throughTask(executionEnded, { execution, status: 'STOPPED', stopDate });
+    expect(body).toMatchObject({ freed: 1, kept: 0 });
   });
 });
 

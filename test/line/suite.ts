@@ -1,5 +1,7 @@
 import { askingAgain } from './asking-again.ts';
 import { breaks } from './breaks.ts';
+import { racesOfCallbacks } from './callback-races.ts';
+import { callbacksOfDurableFunctions } from './callbacks.ts';
 import { callers } from './callers.ts';
 import { executions } from './executions.ts';
 import { expiredRows } from './expired-rows.ts';
@@ -24,6 +26,8 @@ import type { LineWorld } from './world.ts';
 const TOPICS = [
   askingAgain,
   breaks,
+  racesOfCallbacks,
+  callbacksOfDurableFunctions,
   callers,
   executions,
   expiredRows,

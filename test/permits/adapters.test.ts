@@ -154,7 +154,7 @@ describe('bad input is refused by name, and nothing is written', () => {
     ],
     [{ limit: 2, data: 'x'.repeat(255) }, { data: 'must be at most 256 bytes of JSON with limit or mode' }],
     [{ limit: 2, taskToken: 't', waitSeconds: 1 }, { waitSeconds: 'cannot be combined with taskToken' }],
-    [{ limit: 2, parkSeconds: 60 }, { parkSeconds: 'needs a taskToken' }],
+    [{ limit: 2, parkSeconds: 60 }, { parkSeconds: 'needs a taskToken or a callbackId' }],
     [{ limit: 2, ticket: 't' }, { ticket: 'needs a requestId' }],
     [
       { mode: 'shared', execution: ABROAD },

@@ -18,20 +18,23 @@ import { type Emulator, givenOr } from '../../local/emulator.ts';
 import type { LambdaHandler } from '../../local/lambda.ts';
 import { freePort } from '../../local/ports.ts';
 import { createBuckets } from '../../local/s3.ts';
+import { durableFunctions } from '../../shared/aws/durable-functions.ts';
 import { dynamodbClient, type Item, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
+import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
 import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import type { Ids } from '../../shared/surroundings/ids.ts';
 import { unsigned } from '../../test/support/emulators/unsigned.ts';
 import { keepLimits } from '../../test/support/faults/limits.ts';
+import { DurableModel } from './durable.ts';
 import { earlierRelease, halfOf } from './release.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
-import { injectIntoDynamodb, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
+import { injectIntoDynamodb, injectIntoLambda, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
 
 /** What the functions of the service need of the thread that they run in. */
 export interface Machine {
@@ -58,6 +61,9 @@ export interface FaultyService {
   commits: string;
   bucket: string;
   stepFunctions: StepFunctionsModel;
+  durable: DurableModel;
+  /** False if functions of an earlier version run too: they take the waiter of a callback for a task without a token. */
+  servesDurableFunctions: boolean;
   /** Where messages to the repair of a key go. */
   messages: { send(message: RepairMessage): void };
   /**
@@ -114,6 +120,9 @@ export async function faultyService(): Promise<FaultyService> {
   injectIntoS3(s3Once);
   const model = new StepFunctionsModel();
   const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });
+  const durable = new DurableModel();
+  const lambda = durableFunctions({ requestHandler: durable as never, signer: unsigned });
+  injectIntoLambda(lambda.client);
   const messages: FaultyService['messages'] = { send: () => {} };
   injectIntoStepFunctions(sfn);
   const machine = () => currentThread()?.locals as Machine;
@@ -124,6 +133,8 @@ export async function faultyService(): Promise<FaultyService> {
     ids: { uuid: () => machine().ids.uuid(), random: () => machine().ids.random() },
     clockSkewMs: CLOCK_SKEW_MS,
     stepFunctions: async () => sfn,
+    durableFunctions: async () => lambda,
+    executions: { ...ANY_EXECUTION, durableFunctions: '*' },
     repairLater: async (message: RepairMessage) => messages.send(message),
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
@@ -152,9 +163,12 @@ export async function faultyService(): Promise<FaultyService> {
     commits: nameOf('commits'),
     bucket,
     stepFunctions: model,
+    durable,
+    servesDurableFunctions: released === undefined,
     messages,
     begin: async ({ quotas = DEFAULT_QUOTAS, seed } = {}) => {
       model.forget();
+      durable.forget();
       present = newHandlers(own, quotas);
       if (released && seed !== undefined) {
         const half = halfOf(Object.keys(present), seed);
@@ -200,7 +214,7 @@ async function removeObjects(s3: FaultyService['s3'], bucket: string): Promise<v
 
 type Shared = Pick<FaultyService, 'dynamodb' | 's3'> &
   Machine &
-  Pick<LeaseDependencies, 'clockSkewMs' | 'stepFunctions' | 'repairLater'> & {
+  Pick<LeaseDependencies, 'clockSkewMs' | 'stepFunctions' | 'durableFunctions' | 'executions' | 'repairLater'> & {
     quotas: Quotas;
   };
 

@@ -18,7 +18,7 @@ export interface TaskResult {
 }
 
 interface Execution {
-  status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED';
+  status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
   /** What DescribeExecution says: it lags behind. */
   shown: string;
   redriven: boolean;

@@ -28,7 +28,9 @@ interface Store {
 const DYNAMODB: Store = { timeoutMs: 2000, latencyMs: [1, 6] };
 const S3: Store = { timeoutMs: 5000, latencyMs: [3, 20] };
 
+/** Step Functions, and Lambda as far as callbacks of durable functions are concerned. */
 const STEP_FUNCTIONS: Store = { timeoutMs: 3000, latencyMs: [5, 30] };
+const LAMBDA: Store = { ...STEP_FUNCTIONS };
 
 type Send = () => Promise<object>;
 
@@ -42,6 +44,10 @@ export const injectIntoS3 = (client: S3Client): void =>
 /** The same for the model of Step Functions. */
 export const injectIntoStepFunctions = (client: SFNClient): void =>
   inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, STEP_FUNCTIONS);
+
+/** The same for the model of durable functions. */
+export const injectIntoLambda = (client: SFNClient): void =>
+  inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, LAMBDA);
 
 /** Innermost in the SDK's stack, so that each of its tries meets a fault of its own. */
 function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): void {
@@ -257,11 +263,11 @@ class Request {
   }
 
   /**
-   * A task takes one result, and nothing in the refusal of a second one tells whose the first was: that the answer is about the first
-   * delivery of a request is assumed of Step Functions (docs/safety.md). Stores may answer for either.
+   * A task or a callback takes one result, and nothing in the refusal of a second one tells whose the first was: that the answer is about the first
+   * delivery of a request is assumed of Step Functions and of Lambda (docs/safety.md). Stores may answer for either.
    */
   #duplicateAfterMs(): number {
-    return this.#store === STEP_FUNCTIONS ? STEP_FUNCTIONS.latencyMs[1] : 0;
+    return isOfMessages(this.#store) ? this.#store.latencyMs[1] : 0;
   }
 
   #latency(): number {
@@ -273,8 +279,11 @@ class Request {
   }
 }
 
+const isOfMessages = (store: Store): boolean => store === STEP_FUNCTIONS || store === LAMBDA;
+
 function throttling(store: Store): Error {
   if (store === S3) return serviceError('SlowDown', 503);
+  if (store === LAMBDA) return serviceError('TooManyRequestsException', 429);
   return serviceError(store === DYNAMODB ? 'ProvisionedThroughputExceededException' : 'ThrottlingException', 400);
 }
 

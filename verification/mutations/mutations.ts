@@ -1,6 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
+import { CALLBACKS } from './callbacks.ts';
 import { EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
@@ -1038,6 +1039,7 @@ export const MUTATIONS: Mutation[] = [
   ...ATTACKS,
   ...EXECUTIONS,
   ...BREAKS,
+  ...CALLBACKS,
   {
     name: 'the client trusts its monotonic clock alone',
     changes: [change('Math.max(by.wall() - wall, by.monotonic() - monotonic);', 'by.monotonic() - monotonic;')],

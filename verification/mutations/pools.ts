@@ -253,7 +253,7 @@ export const POOLS: Mutation[] = [
     'a message to a task that got no answer is sent again by the SDK',
     ['line', 'the schedule deletes the ticket of a task that a message has reached without an answer'],
     { file: 'shared/aws/step-functions.ts', search: 'maxAttempts: 1,', replace: 'maxAttempts: 3,' },
-    change('tooLate: () => tries++ > 0', 'tooLate: () => tries++ > 2'),
+    change('return () => tries++ > 0;', 'return () => tries++ > 2;'),
   ),
   byTest(
     'the schedule tells no task of a permit that it may not have heard of',

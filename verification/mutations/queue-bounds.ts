@@ -442,8 +442,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     name: 'a release grants a task the lease that this process cannot tell the task of',
     changes: [
       {
-        search: '!(await canNotifyTasks(dependencies)) ? UNREAD : line',
-        replace: '!(await canNotifyTasks(dependencies)) ? line : line',
+        search: '!(await canNotify(dependencies, line.oldest)) ? UNREAD : line',
+        replace: '!(await canNotify(dependencies, line.oldest)) ? line : line',
       },
     ],
     test: { file: 'test/client/direct.test.ts', name: 'gives back a lease with a task in line' },

@@ -140,7 +140,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a process without a client of Step Functions fails at an overdue task',
-    [change("if (!(await canNotifyTasks(dependencies))) return 'passed';", '')],
+    [change("if (!(await canNotify(dependencies, waiter))) return 'passed';", '')],
     ...['an overdue task does not keep the lock from a caller whose process has no client', LINE],
   ),
   shown(

@@ -92,7 +92,7 @@ function waiters({ waiters: rows = [] }: Pick<Schemas['Pool'], 'waiters'>, outpu
 
 /** Null for a caller: the deadline of the waiter is the deadline of one call, and the caller may repeat the call. */
 const givesUpText = ({ kind, deadline }: Schemas['Waiter']): string | null =>
-  kind === 'task' ? untilText(Date.parse(deadline) - Date.now()) : null;
+  kind !== 'caller' ? untilText(Date.parse(deadline) - Date.now()) : null;
 
 export const cancel: Verb = {
   summary: 'take a task or a caller out of the line of a key',

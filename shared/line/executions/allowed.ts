@@ -7,6 +7,8 @@ export interface ExecutionRules {
   ownAlone: boolean;
   /** The names of the state machines that the functions may describe. `*` stands for any text. */
   stateMachines: string;
+  /** The name of the durable functions that the functions may describe, with `*` for any text. Undefined: of none. */
+  durableFunctions?: string | undefined;
   /** The beginning of the names of the deployment's own state machines. Its wrappers may always hold leases. */
   service: string | undefined;
 }
@@ -38,13 +40,19 @@ function faultOf(
 ): string | undefined {
   if (home !== undefined && !isOf(home, arn))
     return 'must be an execution in the account and region of this deployment';
-  if (!isKnown(rules, arn)) return `must be an execution of a state machine named ${rules.stateMachines}`;
+  const what = isDurable(arn) ? 'durable function' : 'state machine';
+  if (isDurable(arn) && rules.durableFunctions === undefined)
+    return 'must be an execution of a state machine: the parameter durableFunctions of the deployment is empty';
+  if (!isKnown(rules, arn)) return `must be an execution of a ${what} named ${patternFor(rules, arn)}`;
   const isOwn =
-    namespace === undefined || (stateMachineOf(arn).startsWith(`${namespace}-`) && !isWrapper(rules, arn, undefined));
+    namespace === undefined || (nameOf(arn).startsWith(`${namespace}-`) && !isWrapper(rules, arn, undefined));
   return !rules.ownAlone || isOwn || isWrapper(rules, arn, namespace)
     ? undefined
-    : `must be an execution of a state machine whose name begins with ${namespace}-`;
+    : `must be an execution of a ${what} whose name begins with ${namespace}-`;
 }
+
+/** Whether the ARN is that of an execution of a durable function, and not of Step Functions. */
+export const isDurable = (arn: string): boolean => arn.split(':', 3)[2] === 'lambda';
 
 /** Whether this deployment may describe the execution. If it may, a refusal by Step Functions means that a permission is missing. */
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
@@ -53,24 +61,29 @@ export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call):
 /** Of an account that is not known there is none. Records of earlier versions may name ARNs that no execution has. */
 function isOf(home: string | undefined, arn: string): boolean {
   const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
-  return (
-    `${partition}:${region}:${account}` === home && kind === 'execution' && !!machine && !!name && more.length === 0
-  );
+  const isKind = kind === (isDurable(arn) ? 'function' : 'execution');
+  return `${partition}:${region}:${account}` === home && isKind && !!machine && !!name && more.length === 0;
 }
 
-const stateMachineOf = (arn: string): string => arn.split(':')[6] ?? '';
+/** The name of the state machine or of the function. */
+const nameOf = (arn: string): string => arn.split(':')[6] ?? '';
+
+const patternFor = ({ stateMachines, durableFunctions = '' }: ExecutionRules, arn: string): string =>
+  isDurable(arn) ? durableFunctions : stateMachines;
 
 /** As IAM compares names: `*` stands for any text, and everything else for itself. */
 function isKnown(rules: ExecutionRules, arn: string): boolean {
-  const name = stateMachineOf(arn);
-  const pattern = rules.stateMachines.split('*').map((text) => text.replaceAll(/[^\w]/g, '\\$&'));
+  const name = nameOf(arn);
+  const pattern = patternFor(rules, arn)
+    .split('*')
+    .map((text) => text.replaceAll(/[^\w]/g, '\\$&'));
   return new RegExp(`^${pattern.join('.*')}$`).test(name) || isWrapper(rules, arn, undefined);
 }
 
 /** @param namespace the wrapper must be that of this namespace. Undefined accepts the wrapper of any */
 function isWrapper({ service }: ExecutionRules, arn: string, namespace: string | undefined): boolean {
-  const name = stateMachineOf(arn);
-  if (service === undefined) return false;
+  const name = nameOf(arn);
+  if (service === undefined || isDurable(arn)) return false;
   if (namespace !== undefined) return name === `${service}-${namespace}-exclusive`;
   // The hyphens may be one and the same: the wrapper of no namespace is named so too.
   return name.startsWith(`${service}-`) && name.endsWith('-exclusive');

@@ -1,35 +1,19 @@
-import { DescribeExecutionCommand, type DescribeExecutionCommandOutput } from '@aws-sdk/client-sfn';
-import { isServerError, isThrottlingError, isTransientError } from '@smithy/core/retry';
+import { DescribeExecutionCommand } from '@aws-sdk/client-sfn';
 import type { Call } from '../../aws/call.ts';
-import { type Attempt, attempt, reading, type SdkError, toHoldfastError } from '../../aws/send.ts';
+import { attempt, reading, toHoldfastError } from '../../aws/send.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { ANY_EXECUTION, isDescribed } from './allowed.ts';
+import { ANY_EXECUTION, isDescribed, isDurable } from './allowed.ts';
+import { askAgain } from './ask-again.ts';
+import type { Described, ExecutionState } from './described.ts';
+import { describeDurableExecution } from './durable-execution.ts';
 
-/**
- * `missing`: it never started, or ended longer ago than Step Functions remembers. `foreign`: Step Functions says nothing about it, because it belongs
- * to another account or region, to an Express workflow, or to a state machine that the deployment may not describe. Records of earlier versions and
- * of other clients may name such executions.
- */
-export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
+export type { Described, ExecutionState } from './described.ts';
 
 /** An execution in either state may go on: Step Functions itself continues one with PENDING_REDRIVE. */
 const RUNNING = new Set(['RUNNING', 'PENDING_REDRIVE']);
 
-interface Described {
-  state: ExecutionState;
-  /** Whether the execution had ended before and was redriven. */
-  redriven: boolean;
-  /** Undefined if Step Functions says nothing about the execution. */
-  status?: string | undefined;
-  /** Epoch milliseconds. */
-  stoppedAt?: number | undefined;
-}
-
-/** DescribeExecution is sent again after each of these pauses, in milliseconds: an account may call it some fifteen times a second. */
-const PAUSES_MS = [400, 1200];
-
 /**
- * Eventually consistent: the last moments of the execution may not show yet.
+ * Describes an execution of Step Functions or of a durable function. Eventually consistent: the last moments of the execution may not show yet.
  * @throws HoldfastError Throttled, Unavailable (also if access to an execution of our own is denied: freeing the lease
  * of an execution that runs would be worse than waiting for the permission)
  */
@@ -38,8 +22,11 @@ export async function describeExecution(
   executionArn: string,
   call: Call,
 ): Promise<Described> {
-  const { executions = ANY_EXECUTION } = dependencies;
-  const tried = await ask(dependencies, executionArn, call);
+  if (isDurable(executionArn)) return describeDurableExecution(dependencies, executionArn, call);
+  const { executions = ANY_EXECUTION, stepFunctions } = dependencies;
+  const client = await stepFunctions();
+  const send = () => attempt(client, { command: new DescribeExecutionCommand({ executionArn }) }, call);
+  const tried = await askAgain(dependencies, send, call);
   if ('output' in tried) {
     const { status = '', redriveCount = 0, stopDate } = tried.output;
     const state = RUNNING.has(status) ? 'running' : 'ended';
@@ -51,26 +38,6 @@ export async function describeExecution(
   if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
   throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
 }
-
-/** A read may be sent again, unlike a message to a task, for which the client has a single try. */
-async function ask(
-  { stepFunctions, clock, ids }: LeaseDependencies,
-  executionArn: string,
-  call: Call,
-): Promise<Attempt<DescribeExecutionCommandOutput>> {
-  const client = await stepFunctions();
-  const pauses = PAUSES_MS.values();
-  for (;;) {
-    const tried = await attempt(client, { command: new DescribeExecutionCommand({ executionArn }) }, call);
-    if ('output' in tried || !mayPass(tried.error)) return tried;
-    const { value: mostMs } = pauses.next();
-    if (mostMs === undefined || call.timeLeftMs() <= mostMs) return tried;
-    await clock.sleep(Math.round(mostMs * (0.5 + ids.random() / 2)));
-  }
-}
-
-const mayPass = (error: SdkError): boolean =>
-  [isThrottlingError, isTransientError, isServerError].some((isSuch) => isSuch(error as never));
 
 /** As `describeExecution`, the state alone. */
 export const executionState = async (...asked: Parameters<typeof describeExecution>): Promise<ExecutionState> =>

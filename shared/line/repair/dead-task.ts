@@ -1,9 +1,10 @@
-import { SendTaskHeartbeatCommand } from '@aws-sdk/client-sfn';
 import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import type { Questions } from '../executions/questions.ts';
-import { sendToTask } from '../notify.ts';
-import { deleteWaiter, isTask, type Waiter } from '../waiters.ts';
+import { executionState } from '../executions/state.ts';
+import { type Delivery, sendHeartbeat } from '../message.ts';
+import { deleteWaiter, isTask, type Waiter, type WaitingTask } from '../waiters.ts';
 
 /** Most tasks that are first in line do not wait for longer. */
 const ASKED_AFTER_MS = 60_000;
@@ -23,10 +24,25 @@ export async function dropDeadTask(
 ): Promise<boolean> {
   if (!isTask(waiter) || waiter.parkedAt + ASKED_AFTER_MS > dependencies.clock.now()) return false;
   if (questions.left-- <= 0) return false;
-  const command = new SendTaskHeartbeatCommand({ taskToken: waiter.taskToken });
-  const delivery = await sendToTask(dependencies, command, call);
+  const delivery = await liveness(dependencies, waiter, call);
   if (delivery === 'throttled') questions.left = 0;
   if (delivery !== 'gone') return false;
   await deleteWaiter(dependencies, waiter, call);
   return true;
+}
+
+/** A heartbeat to a callback would begin a count that no other call continues. So of a callback, this asks about its execution. */
+async function liveness(
+  dependencies: LeaseDependencies,
+  { taskToken, execution }: WaitingTask,
+  call: Call,
+): Promise<Delivery | 'throttled'> {
+  if (taskToken !== undefined) return sendHeartbeat(dependencies, taskToken, call);
+  if (execution === undefined) return 'unanswered';
+  try {
+    return (await executionState(dependencies, execution, call)) === 'ended' ? 'gone' : 'delivered';
+  } catch (error) {
+    if (!(error instanceof HoldfastError)) throw error;
+    return error.code === 'Throttled' ? 'throttled' : 'unanswered';
+  }
 }

@@ -2,7 +2,7 @@ import { integer, text } from '../../aws/attributes.ts';
 import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Kind, kindOf } from '../kind.ts';
-import type { Delivery } from '../notify.ts';
+import type { Delivery } from '../message.ts';
 import {
   expiredRowLimit,
   isOverdue,

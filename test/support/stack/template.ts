@@ -15,6 +15,7 @@ export const configured = withParameters({
   jwtAudience: 'holdfast,operators',
   namespaces: 'team-a,,team-c',
   executionStateMachines: 'jobs-*',
+  durableFunctions: 'billing-*',
   exclusiveTargets: 'nightly-*,etl-?',
   leasesTable: 'shared-leases',
   waitersTable: 'shared-waiters',

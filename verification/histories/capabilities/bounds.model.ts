@@ -136,13 +136,16 @@ export function windowKept(history: readonly Entry[], key: string, { spreadMs }:
   return [];
 }
 
+/** As long as an ended execution may be shown as running (work.ts). */
+const STATUS_LAG_MS = 1000;
+
 /** One try of DescribeExecution may fail. */
-const ONE_FAILED_READ = /^DescribeExecution (throttled|reset|lostBefore|error500)$/;
+const ONE_FAILED_READ = /^(DescribeExecution|GetDurableExecution) (throttled|reset|lostBefore|error500)$/;
 
 /**
  * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
  * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass. So does a pass without `stopDate` by a
- * clock that is behind, if the grant is as young as the clocks may differ.
+ * clock that is behind, if the grant is as young as the clocks may differ. A pass without a status believes AWS, which shows the end a second later.
  */
 export function freedByEvent(
   history: readonly Entry[],
@@ -167,7 +170,15 @@ export function freedByEvent(
     const isRedriven = history.some(
       ({ call, input }) => call === 'executionRedriven' && input.holder === grant?.input.holder,
     );
-    if (!grant?.body?.fence || isRedriven) return [];
+    const mayLag =
+      end.input.status === undefined &&
+      history.some(
+        ({ call, input, calledAt }) =>
+          call === 'executionEnds' &&
+          input.holder === grant?.input.holder &&
+          calledAt.ms + STATUS_LAG_MS > end.calledAt.ms,
+      );
+    if (!grant?.body?.fence || isRedriven || mayLag) return [];
     const seen = history.find(
       ({ call, outcome, body, input, calledAt }) =>
         (call === 'acquire'

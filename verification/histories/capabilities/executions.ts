@@ -1,20 +1,21 @@
 import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { TaskResult } from '../step-functions.ts';
+import { DurableExecution } from './durable.ts';
+import { type Grant, type Terms, TTLS, tellOfEnd, workUnder } from './work.ts';
 
-export const TTLS = [3, 5, 12, 30];
-export const MAX_TTL_MS = 30_000;
 const MAX_TRIES = 3;
-const SECOND_PASS_MS = 90_000;
 
-/** A state machine's execution: it parks, is woken, works under its leases, gives them back; and may die at any moment. */
+/** How many of five executions that are not wrappers are those of durable functions: about a third of all executions. */
+const DURABLE_OF_FIVE = 2;
+
+/** An execution of a state machine, or of a durable function: it parks, is woken, works under its leases, gives them back; and may die at any moment. */
 export function startExecution(caller: Caller, keys: readonly string[], terms: Terms = () => ({})): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
-  caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms }).run());
+  if (caller.world.service.servesDurableFunctions && Number.parseInt(id, 36) % 5 < DURABLE_OF_FIVE)
+    caller.start(`durable ${id}`, (one) => new DurableExecution(one, keys, { id, terms }).run());
+  else caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms }).run());
 }
-
-/** What its tasks ask for besides. */
-type Terms = (one: Caller, key: string) => object;
 
 export type Heard = TaskResult | 'aborted' | 'invocation failed' | 'timed out';
 
@@ -125,30 +126,6 @@ export async function askInTheNameOfATask(caller: Caller, names: readonly string
   else if (dice < 0.5) await caller.call('release', lease);
 }
 
-interface End {
-  status: 'SUCCEEDED' | 'FAILED' | 'ABORTED';
-  /** What its event says of it. */
-  told?: { status?: string; stopDate?: number };
-}
-
-/** DescribeExecution shows it within a second; events of it come late, twice, or never. */
-export function tellOfEnd(one: Caller, arn: string, { status, told = {} }: End): void {
-  const { simulation, service } = one.world;
-  const { random } = one;
-  const show = service.stepFunctions.end(arn, status);
-  simulation.at(simulation.now + random() * 1000, show);
-  if (one.strikes('eventLost', 0.25)) return;
-  const lateMs = one.strikes('eventLate', 0.3) ? 1000 * 40 ** random() : 50 + random() * 500;
-  const events: [number, object][] = [[lateMs, {}]];
-  if (one.strikes('eventTwice', 0.2)) events.push([lateMs + random() * 20_000, {}]);
-  if (random() < 0.6) events.push([SECOND_PASS_MS + lateMs, { again: true }]);
-  for (const [afterMs, more] of events)
-    one.start('bus', async (bus) => {
-      await bus.sleep(afterMs);
-      await bus.call('executionEnded', { execution: arn, ...more, ...told });
-    });
-}
-
 /** An execution whose own steps work under the leases. */
 class Worker extends Execution {
   readonly #id: string;
@@ -170,7 +147,7 @@ class Worker extends Execution {
       if (!granted) break;
       held.push(granted);
     }
-    for (const grant of held.toReversed()) await this.#work(grant);
+    for (const grant of held.toReversed()) await workUnder(this.one, grant, () => this.isAborted);
     if (!this.isAborted) this.end(held.length === this.keys.length ? 'SUCCEEDED' : 'FAILED');
   }
 
@@ -210,31 +187,4 @@ class Worker extends Execution {
     }
     return undefined;
   }
-
-  async #work({ key, leaseId, enteredMs, waitedMs, remainingMs }: Grant): Promise<void> {
-    const { simulation } = this.one.world;
-    const { random } = this.one;
-    const lease = { key, leaseId };
-    let until = enteredMs + waitedMs + remainingMs;
-    for (let beats = Math.floor(random() * 4); beats > 0 && !this.isAborted; beats--) {
-      await this.one.sleep(random() * Math.min(9000, Math.max(0, until - simulation.now)));
-      if (this.isAborted || simulation.now >= until) break;
-      const sentAt = simulation.now;
-      const beat = await this.one.call('heartbeat', lease);
-      if (beat?.outcome === 'LeaseLost') return;
-      if (beat?.outcome === 'ok') until = sentAt + Number(beat.body.remainingMs);
-    }
-    await this.one.sleep(random() * 1500);
-    for (let tries = 0; tries < MAX_TRIES && !this.isAborted; tries++)
-      if ((await this.one.call('release', lease))?.outcome === 'ok') return;
-  }
-}
-
-interface Grant {
-  key: string;
-  leaseId: string;
-  remainingMs: number;
-  waitedMs: number;
-  /** When the state was entered whose task was granted the lease. */
-  enteredMs: number;
 }

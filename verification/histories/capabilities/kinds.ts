@@ -1,13 +1,14 @@
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
-import { MAX_TTL_MS, startExecution } from './executions.ts';
+import { startExecution } from './executions.ts';
 import { fencesRiseOnRecord, neverBoth, ofKind, wrongKindIsTrue } from './kinds.model.ts';
 import { actOn, exclusive, falselyLost, keysOf } from './leases.ts';
 import { fencesRiseInPool, mayForget, neverTooHeavy } from './pools.model.ts';
 import { neverTooManyPermits, recordKept, ticketsGone } from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
+import { MAX_TTL_MS } from './work.ts';
 
 /** The first is used as a lease, the second as a pool. */
 const KEYS = ['m0', 'm1'];

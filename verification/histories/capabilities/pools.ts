@@ -2,7 +2,7 @@ import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
-import { askInTheNameOfATask, MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { falselyLost, keysOf } from './leases.ts';
 import { overtaken } from './line.model.ts';
@@ -18,6 +18,7 @@ import {
 } from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
+import { MAX_TTL_MS, TTLS } from './work.ts';
 
 /** Of the first, permits with weights; of the second, readers and writers. Few, so that they meet. */
 const POOL_KEYS = ['p0', 'p1'];

@@ -142,7 +142,7 @@ function mayHaveGrantedUnheard(
   if (foreign || call === 'task' || calledAt.ms > beforeMs || endedMs < parked.calledAt.ms) return false;
   const isLong = endedMs - calledAt.ms > SHORT_CALL_MS;
   const isFailed = ['OutcomeUnknown', 'Unavailable', 'Throttled'].includes(outcome ?? '');
-  return isLong || isFailed || faults.some((fault) => /^SendTask|death/.test(fault));
+  return isLong || isFailed || faults.some((fault) => /^Send(Task|Durable)|death/.test(fault));
 }
 
 /** The place at which it was granted. A duplicate of its call may have taken another place, which no answer names. */

@@ -10,7 +10,7 @@ import {
   WHOLE_LEASE,
   windowKept,
 } from './bounds.model.ts';
-import { askInTheNameOfATask, MAX_TTL_MS, startExecution, TTLS } from './executions.ts';
+import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { freeLeaseIsHad } from './free.model.ts';
 import {
   acquireAfterwards,
@@ -36,6 +36,7 @@ import {
   targetsAlone,
   toldWhole,
 } from './queue.model.ts';
+import { MAX_TTL_MS, TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
 
 /** Of their own: nobody but these is parked. Few, so that they meet. */

@@ -4,7 +4,8 @@ import { type Definition, interpret, type Task, timeoutError } from '../../../lo
 import type { Json } from '../../../local/step-functions/json.ts';
 import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
-import { Execution, type TaskRequest, TTLS, tellOfEnd } from './executions.ts';
+import { Execution, type TaskRequest } from './executions.ts';
+import { TTLS, tellOfEnd } from './work.ts';
 
 /** The state machine as it is deployed. */
 const definition = JSON.parse(

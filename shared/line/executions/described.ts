@@ -1,0 +1,17 @@
+/**
+ * `missing`: it never started, or ended longer ago than AWS remembers. `foreign`: AWS says nothing about it, because it belongs to another account or
+ * region, to an Express workflow, or to a state machine or a function that the deployment may not describe. Records of earlier versions and
+ * of other clients may name such executions.
+ */
+export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
+
+/** What AWS says about an execution. */
+export interface Described {
+  state: ExecutionState;
+  /** Whether the execution had ended before and was redriven. */
+  redriven: boolean;
+  /** Undefined if AWS says nothing about the execution. */
+  status?: string | undefined;
+  /** Epoch milliseconds. */
+  stoppedAt?: number | undefined;
+}

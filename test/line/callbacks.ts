@@ -1,0 +1,337 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import type { Callback } from '../../local/durable/callbacks.ts';
+import { durableFunctions } from '../../shared/aws/durable-functions.ts';
+import type { Parked } from '../../shared/line/calls.ts';
+import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
+import { acquire as acquireOrPark } from '../../shared/locks/acquire.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import { call } from '../support/emulators/aws.ts';
+import { startCallbackDouble } from '../support/emulators/callbacks.ts';
+import { failure } from '../support/worlds/leases.ts';
+import type { Grant, LineWorld } from './world.ts';
+
+/** An acquire with a callback id: a durable function waits suspended, and its callback receives the grant or a problem. */
+export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
+  let now = () => 0;
+  const double = await startCallbackDouble(() => now());
+  const { callbacks } = double;
+  const world = await lineWorld({
+    durableFunctions: async () => durableFunctions({ endpoint: double.endpoint, region: 'us-east-1' }),
+    executions: { ...ANY_EXECUTION, durableFunctions: '*' },
+    quotas: { waitersPerKey: 30, waitersPerNamespace: 1000 },
+  });
+  const { acquire, release, repair, repairAll, see, rows, isMarked, newKey, timeline, dependencies } = world;
+  const { executionEnded, heartbeat, cancel } = world;
+  now = () => timeline.now();
+  const input = acquireInput();
+  const inLine = acquireOrPark(dependencies);
+  const terms = (await acquire({ key: newKey(), holder: 'probe' })) as Grant & { limit?: number };
+  const ofLock = terms.limit === undefined ? {} : { limit: 1 };
+
+  interface Submission {
+    callback: Callback;
+    [field: string]: unknown;
+  }
+  /** What the submitter of a callback does, a millisecond after all before. */
+  const submit = async ({ callback, ...asked }: Submission): Promise<Parked> => {
+    timeline.advance(1);
+    const request = { holder: 'durable', ttlSeconds: 60, callbackId: callback.id, ...ofLock, ...asked };
+    return (await inLine(input.parse(request), call())) as Parked;
+  };
+  /** A durable execution of its own, with a callback that waits for the key. */
+  const park = async (key: string, asked: object = {}) => {
+    const execution = callbacks.begin();
+    const callback = callbacks.create(execution.arn);
+    const answer = await submit({ key, callback, execution: execution.arn, ...asked });
+    return { ...answer, callback, execution: execution.arn };
+  };
+  const grantOf = ({ result }: Callback): Grant => {
+    if (result?.outcome !== 'succeeded') throw new Error(`the callback was not granted: ${JSON.stringify(result)}`);
+    return JSON.parse(result.result);
+  };
+  const failureOf = ({ result }: Callback) => {
+    if (result?.outcome !== 'failed') throw new Error(`the callback has not failed: ${JSON.stringify(result)}`);
+    return result.error;
+  };
+  const held = async (asked: object = {}) => {
+    const key = newKey();
+    const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
+    return { first, ...(await park(key, asked)) };
+  };
+  /** The end of an execution, with its event. */
+  const end = async (execution: string, status: 'FAILED' | 'STOPPED' | 'TIMED_OUT' = 'FAILED', again = false) => {
+    callbacks.end(execution, status);
+    return executionEnded(execution, again, { status, stopDate: timeline.now() });
+  };
+
+  afterAll(() => double.stop());
+  beforeEach(() => {
+    double.faults.length = 0;
+    double.requests.length = 0;
+    double.onTheWay = async () => undefined;
+  });
+
+  describe('a callback that parks', () => {
+    it('a callback receives a free lock at once, as the JSON of what acquire would answer', async () => {
+      const key = newKey();
+      const { callback, parked } = await park(key, { ttlSeconds: 30, data: { run: 7 } });
+      expect(parked).toBe(false);
+      const grant = grantOf(callback);
+      expect(grant).toMatchObject({ key, holder: 'durable', data: { run: 7 }, remainingMs: 30_000, repeated: false });
+      expect([await rows(key), await isMarked(key)]).toEqual([[], false]);
+      expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
+      expect(await release(grant)).toMatchObject({ released: true });
+    });
+
+    it('the row of a callback has the callback id in place of a task token, and lists show its kind and not its id', async () => {
+      const { key, callback } = await held();
+      const [row] = await rows(key);
+      expect(row).toMatchObject({
+        callback_id: { S: callback.id },
+        request_id: { S: `c-${createHash('sha256').update(callback.id).digest('base64url')}` },
+      });
+      expect(row).not.toHaveProperty('task_token');
+      expect(row).not.toHaveProperty('keep_until');
+      const { waiters } = await see(key);
+      expect(waiters).toMatchObject([{ kind: 'callback', holder: 'durable' }]);
+      expect(JSON.stringify(waiters)).not.toContain(callback.id);
+    });
+
+    it('a release grants the lock to a waiting callback, with the whole ttl ahead', async () => {
+      const { key, first, callback } = await held();
+      timeline.advance(5000);
+      await release(first);
+      expect(grantOf(callback)).toMatchObject({ key, waitedMs: 5000, remainingMs: 60_000 });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('a callback whose wait is over fails with LeaseHeld, and its error data is the problem with code and key', async () => {
+      const { key, callback } = await held({ parkSeconds: 30 });
+      timeline.advance(31_000);
+      await repair(key);
+      const { ErrorType, ErrorMessage, ErrorData = '' } = failureOf(callback);
+      expect(ErrorType).toBe('LeaseHeld');
+      expect(JSON.parse(ErrorData)).toMatchObject({ code: 'LeaseHeld', key, detail: ErrorMessage });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('a call of the same request that receives the grant leaves the ticket of a callback that was not notified', async () => {
+      const { key, first, callback } = await held();
+      double.faults.push('refused');
+      await release(first);
+      const [row] = await rows(key);
+      const shared = { key, holder: 'durable', ttlSeconds: 60, requestId: row?.request_id?.S };
+      expect(await acquire(shared)).toMatchObject({ repeated: true });
+      expect(await rows(key)).toHaveLength(1);
+      timeline.advance(11_000);
+      await repair(key);
+      expect(grantOf(callback)).toMatchObject({ key });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('a withdrawal by a call of the same request leaves the ticket of a callback', async () => {
+      const { key, first, callback, ticket } = await held();
+      const [row] = await rows(key);
+      await world.withdraw({ key, holder: 'durable', requestId: row?.request_id?.S ?? '', ticket }, call());
+      expect((await rows(key))[0]).not.toHaveProperty('cancelled_at');
+      await release(first);
+      expect(grantOf(callback)).toMatchObject({ key });
+    });
+
+    it('a cancelled callback fails with LeaseLost', async () => {
+      const { key, callback, ticket } = await held();
+      expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+      expect(failureOf(callback)).toMatchObject({ ErrorType: 'LeaseLost' });
+    });
+
+    it('twenty durable executions are served in the order of the line', async () => {
+      const key = newKey();
+      const first = await acquire({ key, holder: 'first', ttlSeconds: 600 });
+      const parked = [];
+      for (let at = 0; at < 20; at++) parked.push(await park(key, { holder: `durable ${at}` }));
+      let proof: Grant = first;
+      for (const [at, { callback }] of parked.entries()) {
+        await release(proof);
+        expect(parked.filter((one) => one.callback.result)).toHaveLength(at + 1);
+        proof = grantOf(callback);
+      }
+      await release(proof);
+      expect([await rows(key), (await see(key)).holder]).toEqual([[], undefined]);
+    });
+  });
+
+  describe('a callback that is submitted twice', () => {
+    /** Submits the same callback again, as a submitter does that runs twice. */
+    const again = ({ callback, execution }: { callback: Callback; execution: string }, key: string) =>
+      submit({ key, callback, execution });
+
+    it('before the grant, the first ticket is granted, and the second is gone when its turn comes', async () => {
+      const parked = await held();
+      const { key, first, callback, ticket } = parked;
+      const second = await again(parked, key);
+      const other = await park(key, { holder: 'other' });
+      expect(await rows(key)).toHaveLength(3);
+      await release(first);
+      const grant = grantOf(callback);
+      expect(await rows(key)).toMatchObject([{ ticket: { S: second.ticket } }, { ticket: { S: other.ticket } }]);
+      expect(ticket < second.ticket).toBe(true);
+      await release(grant);
+      expect(grantOf(other.callback).fence).toBeGreaterThan(grant.fence);
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('after the grant, the second run is gone, and the grant stays', async () => {
+      const key = newKey();
+      const parked = await park(key);
+      const grant = grantOf(parked.callback);
+      expect(await again(parked, key)).toMatchObject({ parked: false });
+      expect(double.requests).toEqual(['succeed', 'succeed']);
+      expect(await see(key)).toMatchObject({ holder: 'durable', fence: grant.fence });
+      expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('after the grant was released, the second run receives nothing, and the key stays free', async () => {
+      const key = newKey();
+      const parked = await park(key);
+      await release(grantOf(parked.callback));
+      expect(await again(parked, key)).toMatchObject({ parked: false });
+      expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
+    });
+
+    it('past the deadline, one message ends the callback, and neither ticket stays', async () => {
+      const parked = await held({ parkSeconds: 30 });
+      const { key, callback } = parked;
+      await submit({ key, callback, execution: parked.execution, parkSeconds: 30 });
+      timeline.advance(40_000);
+      await repair(key);
+      expect(failureOf(callback).ErrorType).toBe('LeaseHeld');
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('if the line is full for the second run, the callback fails with QueueFull, and the first ticket is gone when its turn comes', async () => {
+      const parked = await held();
+      const { key, first, callback } = parked;
+      for (let at = 1; at < 30; at++) await park(key, { holder: `durable ${at}` });
+      expect(await failure(again(parked, key))).toMatchObject({ code: 'QueueFull' });
+      expect(failureOf(callback).ErrorType).toBe('QueueFull');
+      await release(first);
+      expect((await see(key)).holder).toBe('durable 1');
+      expect(await rows(key)).toHaveLength(28);
+    });
+  });
+
+  describe('a message to a callback', () => {
+    it.each(['missing', 'closed'] as const)('that is %s hands the lock on to the next waiter', async (how) => {
+      const { key, first, callback } = await held();
+      const next = await park(key, { holder: 'next' });
+      if (how === 'closed') callbacks.close(callback.id);
+      else double.faults.push('missing');
+      await release(first);
+      expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('whose answer is lost leaves the ticket, and the schedule finds out that the callback has its grant', async () => {
+      const { key, first, callback } = await held();
+      double.faults.push('lost');
+      await release(first);
+      const grant = grantOf(callback);
+      expect(double.requests).toEqual(['succeed']); // a single try
+      expect(await rows(key)).toHaveLength(1);
+      timeline.advance(11_000);
+      await repair(key);
+      expect(double.requests).toEqual(['succeed', 'succeed', 'describe']); // is its execution still running?
+      expect([await rows(key), (await see(key)).fence]).toEqual([[], grant.fence]);
+      expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
+    });
+
+    it('that is throttled is sent again within the call', async () => {
+      const { first, callback } = await held();
+      double.faults.push('throttled', 'throttled');
+      await release(first);
+      expect(grantOf(callback)).toMatchObject({ holder: 'durable' });
+      expect(double.requests).toEqual(['succeed', 'succeed', 'succeed']);
+    });
+
+    it.each(['refused', 'denied'] as const)(
+      'that is %s leaves the ticket and the grant, and the schedule sends again',
+      async (fault) => {
+        const { key, first, callback } = await held();
+        double.faults.push(fault);
+        await release(first);
+        expect(double.requests).toEqual(['succeed']);
+        expect([callback.result, (await rows(key)).length, (await see(key)).holder]).toEqual([undefined, 1, 'durable']);
+        timeline.advance(11_000);
+        await repair(key);
+        expect(grantOf(callback).fence).toBe((await see(key)).fence);
+      },
+    );
+
+    it('is sent by no process without a client of Lambda, and the schedule of the deployment serves the callback', async () => {
+      const { key, first, callback } = await held();
+      const { durableFunctions: withClient } = dependencies;
+      dependencies.durableFunctions = undefined;
+      await release(first);
+      dependencies.durableFunctions = withClient;
+      expect([callback.result, double.requests]).toEqual([undefined, []]);
+      await repair(key);
+      expect(grantOf(callback)).toMatchObject({ key });
+    });
+  });
+
+  describe('the end of a durable execution', () => {
+    it('five executions that are killed in line and five that are killed while they hold leave nothing behind', async () => {
+      const killed = [];
+      for (let at = 0; at < 5; at++) {
+        const waiting = await held();
+        const key = newKey();
+        const holding = await park(key);
+        grantOf(holding.callback);
+        killed.push({ ...waiting, key: waiting.first.key }, { ...holding, key });
+        await end(waiting.execution, at % 2 ? 'STOPPED' : 'TIMED_OUT');
+        await end(holding.execution, at % 2 ? 'FAILED' : 'STOPPED');
+        await release(waiting.first);
+      }
+      for (const { key } of killed) expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
+    });
+
+    it('hands the lease on to the next callback, and the holder before is named', async () => {
+      const key = newKey();
+      const one = await park(key);
+      const next = await park(key, { holder: 'next' });
+      await end(one.execution, 'STOPPED');
+      expect(grantOf(next.callback)).toMatchObject({ previous: { holder: 'durable', ended: 'executionEnded' } });
+    });
+
+    it('is found by the schedule if its event is lost', async () => {
+      const key = newKey();
+      const one = await park(key, { ttlSeconds: 3600 });
+      const next = await park(key, { holder: 'next' });
+      callbacks.end(one.execution, 'TIMED_OUT');
+      timeline.advance(61_000);
+      await repairAll();
+      expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
+    });
+
+    it('frees nothing while AWS says that the execution runs, unless an event says that it ended', async () => {
+      const key = newKey();
+      const { execution, callback } = await park(key);
+      expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
+      const lagging = callbacks.executions.get(execution);
+      callbacks.end(execution, 'FAILED');
+      Object.assign(lagging ?? {}, { shown: 'RUNNING' });
+      expect(await executionEnded(execution, true, { status: 'FAILED' })).toMatchObject({ freed: 0 });
+      expect((await see(key)).fence).toBe(grantOf(callback).fence);
+      expect(await executionEnded(execution, false, { status: 'FAILED' })).toMatchObject({ freed: 1 });
+    });
+
+    it('gives a grace to the code that a stopped execution leaves running', async () => {
+      const key = newKey();
+      const { execution } = await park(key, { graceSeconds: 20 });
+      await end(execution, 'STOPPED');
+      expect(await see(key)).toMatchObject({ holder: 'durable', inGrace: true, remainingMs: 20_000 });
+    });
+  });
+}

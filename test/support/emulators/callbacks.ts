@@ -1,0 +1,53 @@
+import type { RequestListener, ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { type ApiAnswer, Callbacks } from '../../../local/durable/callbacks.ts';
+import { listen } from '../../../local/listen.ts';
+
+/**
+ * `lost`: the request takes effect, and its reply does not come back. The others refuse the request: with trouble of the service, because of
+ * its rate, because of the key of the function, or with a 404 that names no error.
+ */
+type CallbackFault = 'lost' | 'refused' | 'throttled' | 'denied' | 'missing';
+
+const REFUSALS: Record<Exclude<CallbackFault, 'lost'>, ApiAnswer> = {
+  refused: { status: 500, error: 'ServiceException', body: { Type: 'Service', message: 'trouble' } },
+  throttled: { status: 429, error: 'TooManyRequestsException', body: { Type: 'User', message: 'Rate exceeded' } },
+  denied: { status: 502, error: 'KMSAccessDeniedException', body: { Type: 'Service', message: 'no use of the key' } },
+  missing: { status: 404, body: {} },
+};
+
+/** The callback API (local/durable/callbacks.ts) over the wire, with faults. */
+export async function startCallbackDouble(now: () => number) {
+  const callbacks = new Callbacks(now);
+  const double = {
+    callbacks,
+    endpoint: '',
+    /** Every request, refused ones too: `succeed`, `fail` or `describe`. */
+    requests: [] as string[],
+    /** What happens to the next requests, in that order. */
+    faults: [] as CallbackFault[],
+    /** What happens while a request is on its way. Awaited before the request takes effect. */
+    onTheWay: async (_action: string): Promise<unknown> => undefined,
+    stop: () => listening.stop(),
+  };
+  const handle: RequestListener = async (request, response) => {
+    const { method = '', url = '' } = request;
+    const asked = { method, url, body: await text(request) };
+    const action = /\/(succeed|fail)$/.exec(asked.url)?.[1] ?? 'describe';
+    double.requests.push(action);
+    await double.onTheWay(action);
+    const fault = double.faults.shift();
+    const answer = fault === undefined || fault === 'lost' ? callbacks.answer(asked) : REFUSALS[fault];
+    if (fault === 'lost') return response.destroy();
+    return reply(response, answer);
+  };
+  const listening = await listen(handle);
+  double.endpoint = listening.url;
+  return double;
+}
+
+function reply(response: ServerResponse, { status, error, body }: ApiAnswer): void {
+  const type = error !== undefined && { 'x-amzn-errortype': error };
+  response.writeHead(status, { 'content-type': 'application/json', ...type });
+  response.end(JSON.stringify(body));
+}

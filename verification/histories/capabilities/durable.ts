@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { ACCOUNT, REGION } from '../../../infrastructure/pseudo-parameters.ts';
+import type { DurableStatus } from '../../../local/durable/callbacks.ts';
+import type { Caller } from '../caller.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry } from '../history.ts';
+import type { TaskResult } from '../step-functions.ts';
+import { type Grant, type Terms, TTLS, tellOfEnd, workUnder } from './work.ts';
+
+/** As many tries as the step of a submitter has. */
+const MAX_SUBMISSIONS = 6;
+/** What a callback waits for beyond the time that it asked to be in line. */
+const SPARE_MS = 180_000;
+/** After a stop, code runs on to its next checkpoint. */
+const RUNS_ON_MS = 60_000;
+
+interface Named {
+  id: string;
+  terms: Terms;
+}
+
+/** An execution of a durable function: it waits suspended for its leases, works under them, and gives them back; and may be stopped at any moment. */
+export class DurableExecution {
+  readonly #one: Caller;
+  readonly #arn: string;
+  readonly #id: string;
+  readonly #keys: readonly string[];
+  readonly #terms: Terms;
+  #hasEnded = false;
+  /** Until when code runs that a stop has left running. */
+  #codeUntil = Number.POSITIVE_INFINITY;
+  #callbacks = 0;
+
+  constructor(one: Caller, keys: readonly string[], { id, terms }: Named) {
+    this.#one = one;
+    this.#keys = keys;
+    this.#id = id;
+    this.#terms = terms;
+    const name = `${one.world.prefix}${id}`.replaceAll(/[^\w-]/g, '-');
+    this.#arn = `arn:aws:lambda:${REGION}:${ACCOUNT}:function:work:$LATEST/durable-execution/${name}/${id}`;
+  }
+
+  async run(): Promise<void> {
+    const { world, random } = this.#one;
+    world.service.durable.begin(this.#arn);
+    if (this.#one.strikes('executionDeath', 0.3))
+      world.simulation.at(world.simulation.now + 5 * 10_000 ** random(), () => this.#stop());
+    const held: Grant[] = [];
+    for (const key of this.#keys) {
+      const granted = await this.#acquire(key);
+      if (!granted) break;
+      held.push(granted);
+    }
+    const isOver = () => this.#hasEnded && world.simulation.now >= this.#codeUntil;
+    for (const grant of held.toReversed()) await workUnder(this.#one, grant, isOver);
+    this.#end(held.length === this.#keys.length ? 'SUCCEEDED' : 'FAILED');
+  }
+
+  /** The execution ends, and not the invocation that runs. */
+  #stop(): void {
+    const { random, world } = this.#one;
+    this.#codeUntil = world.simulation.now + random() * RUNS_ON_MS;
+    this.#end(this.#one.pick(['STOPPED', 'TIMED_OUT', 'FAILED']));
+  }
+
+  #end(status: Exclude<DurableStatus, 'RUNNING'>): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const one = this.#one;
+    for (const key of this.#keys) one.note('executionEnds', { key, holder: one.name, status }).tell('ok', {});
+    const stopDate = new Date(Math.floor(BEGIN + one.world.simulation.now)).toISOString();
+    tellOfEnd(one, this.#arn, { status, told: { status, stopDate } });
+  }
+
+  /** What `waitForCallback` does: a step submits the callback, and the execution is suspended until the callback ends. */
+  async #acquire(key: string): Promise<Grant | undefined> {
+    const one = this.#one;
+    const { simulation, service } = one.world;
+    if (this.#hasEnded) return undefined;
+    const id = Buffer.from(`${one.world.prefix}${this.#id}-${++this.#callbacks}`).toString('base64');
+    const { parkSeconds, ...request } = {
+      ...{ key, holder: one.name, ttlSeconds: one.pick(TTLS) },
+      ...(one.random() < 0.75 && { execution: this.#arn }),
+      ...this.#terms(one, key),
+      parkSeconds: one.random() < 0.4 ? 5 + Math.floor(one.random() * 60) : 600,
+    };
+    const submission = { ...request, parkSeconds, callbackId: id };
+    // What the service makes of it.
+    const requestId = `c-${createHash('sha256').update(id).digest('base64url')}`;
+    const enteredMs = simulation.now;
+    const { entry, tell } = one.note('task', { ...request, parkSeconds, requestId, token: id });
+    const heard = await simulation.wait<TaskResult | undefined>((resume) => {
+      service.durable.newCallback(this.#arn, id, (result) => {
+        if (result) tell(result.outcome, result.body);
+        else entry.input = { ...entry.input, closed: 'ended', closedMs: simulation.now };
+        resume(result);
+      });
+      simulation.at(simulation.now + parkSeconds * 1000 + SPARE_MS, () => service.durable.close(id));
+      this.#submit(submission, { requestId, entry });
+    });
+    if (heard && one.strikes('submittedAgain', 0.1)) this.#submitAgain(submission, requestId, one.random() * 30_000);
+    if (heard?.outcome !== 'ok') return undefined;
+    return { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key, enteredMs };
+  }
+
+  /** The step that submits a callback: it is tried again after a failure, and may run again although it has succeeded. */
+  #submit(submission: Submission, { requestId, entry }: { requestId: string; entry: Entry }): void {
+    const one = this.#one;
+    const { simulation } = one.world;
+    one.start(one.name, async (invoker) => {
+      for (let tries = 0; tries < MAX_SUBMISSIONS && !this.#hasEnded; tries++) {
+        const answer = await invoker.call('acquire', submission, { requestId, taskToken: submission.callbackId });
+        if (answer?.outcome === 'ok') {
+          const { ticket, parked } = answer.body;
+          entry.input = { ...entry.input, ticket, parked, parkedMs: simulation.now };
+          return;
+        }
+        if (answer?.outcome === 'QueueFull') break;
+        await invoker.sleep(1000 * 2 ** tries * (0.5 + invoker.random()));
+      }
+      this.#end('FAILED'); // the step has no tries left
+    });
+    if (one.strikes('submittedAgain', 0.2)) this.#submitAgain(submission, requestId, 20_000 ** one.random());
+  }
+
+  /** The invocation died between the call and the checkpoint of its step. */
+  #submitAgain(submission: Submission, requestId: string, afterMs: number): void {
+    this.#one.start(this.#one.name, async (invoker) => {
+      await invoker.sleep(afterMs);
+      if (!this.#hasEnded) await invoker.call('acquire', submission, { requestId, taskToken: submission.callbackId });
+    });
+  }
+}
+
+type Submission = Record<string, unknown> & { callbackId: string };

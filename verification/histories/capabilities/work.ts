@@ -1,0 +1,68 @@
+import type { Caller } from '../caller.ts';
+
+export const TTLS = [3, 5, 12, 30];
+export const MAX_TTL_MS = 30_000;
+const MAX_TRIES = 3;
+const SECOND_PASS_MS = 90_000;
+
+/** What its tasks ask for besides. */
+export type Terms = (one: Caller, key: string) => object;
+
+interface End {
+  status: 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
+  /** What its event says of it. */
+  told?: { status?: string; stopDate?: number | string };
+}
+
+/** AWS shows it within a second; events of it come late, twice, or never. */
+export function tellOfEnd(one: Caller, arn: string, { status, told = {} }: End): void {
+  const { simulation, service } = one.world;
+  const { random } = one;
+  const show =
+    status === 'ABORTED' || !arn.includes(':lambda:')
+      ? service.stepFunctions.end(arn, status)
+      : service.durable.end(arn, status, simulation.now);
+  simulation.at(simulation.now + random() * 1000, show);
+  if (one.strikes('eventLost', 0.25)) return;
+  const lateMs = one.strikes('eventLate', 0.3) ? 1000 * 40 ** random() : 50 + random() * 500;
+  const events: [number, object][] = [[lateMs, {}]];
+  if (one.strikes('eventTwice', 0.2)) events.push([lateMs + random() * 20_000, {}]);
+  if (random() < 0.6) events.push([SECOND_PASS_MS + lateMs, { again: true }]);
+  for (const [afterMs, more] of events)
+    one.start('bus', async (bus) => {
+      await bus.sleep(afterMs);
+      await bus.call('executionEnded', { execution: arn, ...more, ...told });
+    });
+}
+
+export interface Grant {
+  key: string;
+  leaseId: string;
+  remainingMs: number;
+  waitedMs: number;
+  /** When the state was entered whose task was granted the lease. */
+  enteredMs: number;
+}
+
+/** Works under a grant for a while, and gives it back. @param isOver whether the code has ended */
+export async function workUnder(
+  one: Caller,
+  { key, leaseId, enteredMs, waitedMs, remainingMs }: Grant,
+  isOver: () => boolean,
+): Promise<void> {
+  const { simulation } = one.world;
+  const { random } = one;
+  const lease = { key, leaseId };
+  let until = enteredMs + waitedMs + remainingMs;
+  for (let beats = Math.floor(random() * 4); beats > 0 && !isOver(); beats--) {
+    await one.sleep(random() * Math.min(9000, Math.max(0, until - simulation.now)));
+    if (isOver() || simulation.now >= until) break;
+    const sentAt = simulation.now;
+    const beat = await one.call('heartbeat', lease);
+    if (beat?.outcome === 'LeaseLost') return;
+    if (beat?.outcome === 'ok') until = sentAt + Number(beat.body.remainingMs);
+  }
+  await one.sleep(random() * 1500);
+  for (let tries = 0; tries < MAX_TRIES && !isOver(); tries++)
+    if ((await one.call('release', lease))?.outcome === 'ok') return;
+}
