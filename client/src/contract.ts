@@ -1791,7 +1791,7 @@ export interface components {
         OnceBeginRequest: {
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep. */
             data?: unknown;
-            /** @description The ARN of the execution of a Standard workflow that will work, in the account and region of the deployment. The end of the execution ends the grant. */
+            /** @description The ARN of the execution that will work, of a Standard workflow or of a durable function, in the account and region of the deployment. The end of the execution ends the grant. */
             execution?: string;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
@@ -4533,7 +4533,7 @@ export interface operations {
             400: components["responses"]["InvalidRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            /** @description Someone else holds the lease. The record is not in the expected state. */
+            /** @description Another caller holds the lease. The record is not in the expected state. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
@@ -4659,7 +4659,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["NotFound"];
                 };
             };
-            /** @description The record is not in the expected state. Someone else holds the lease. */
+            /** @description The record is not in the expected state. Another caller holds the lease. */
             409: {
                 headers: {
                     "Holdfast-Version": components["headers"]["Version"];
