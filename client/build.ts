@@ -52,7 +52,7 @@ async function gzipped(name: string): Promise<number> {
 
 /** An entry, or one export of `handlers` without the code of the others. */
 async function minified(name: string): Promise<number> {
-  const isEntry = name === 'handlers' || name === 'testing';
+  const isEntry = name === 'handlers' || name === 'durable' || name === 'testing';
   const contents = isEntry ? `export * from './${name}.js'` : `export { ${name} } from './handlers.js'`;
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: DIST },

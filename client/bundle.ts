@@ -9,7 +9,7 @@ import manifest from './package.json' with { type: 'json' };
 const LATER = ['sigv4', 'content', 'several', 'once'];
 
 /** The other entries. They import the main entry by the name of the package, so each has the build of the runtime. */
-const OTHERS = ['lambda', 'direct', 'handlers', 'node-cron', 'testing'];
+const OTHERS = ['lambda', 'direct', 'handlers', 'durable', 'node-cron', 'testing'];
 
 /** What other entries take from the main one, which exports it. */
 const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 'surroundings', 'watched-signal'];

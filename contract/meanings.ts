@@ -11,6 +11,7 @@ export const MEANING = {
   remainingMs: 'How much of the lease or the permit was left when the service answered, in milliseconds.',
   ttlSeconds: 'By how much each heartbeat extends the lease or the permit, in seconds.',
   execution: 'The ARN of the execution that holds the lease or the permit, or held it when the execution ended.',
+  bound: 'True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant.',
   inGrace:
     'True if that execution has ended, and the holder may go on for `graceSeconds`, or for as long as it sends heartbeats.',
   ending:

@@ -5,6 +5,7 @@ const PORTS = {
   DYNAMODB_PORT: ['where the DynamoDB emulator listens', 8000],
   S3_PORT: ['where the S3 emulator listens', 9000],
   SFN_PORT: ['where the emulator of Step Functions listens', 8083],
+  LAMBDA_PORT: ['where durable functions listen', 8084],
 } as const;
 
 const OPTIONS = {
@@ -49,10 +50,11 @@ export const FUNCTION_SETTINGS = [
 const lines = (described: [name: string, what: string][]) =>
   described.map(([name, what]) => `  ${name.padEnd(28)}  ${what}`).join('\n');
 
-export const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB, S3 and Step Functions.
+export const HELP = `npm start: Holdfast on this machine, over emulators of DynamoDB, S3, Step Functions and durable functions.
 
 Options:
-  --port NUMBER                 where the API listens; the other servers use the next three ports
+  --port NUMBER                 where the API listens; the other servers use the next four ports
+  --durable FILE                runs the durable function in FILE, which exports its handler; for several, repeat the option
   --memory                      keep nothing between runs
   --watch                       restart when the code changes
 

@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import { readService, type Service } from '../infrastructure/read.ts';
 import { type Authorizer, jwtAuthorizer } from './authorizer.ts';
 import { localPage } from './console.ts';
+import { handlersIn, startDurableFunctions } from './durable/start.ts';
 import { createTables, startGuardedDynamodb } from './dynamodb.ts';
 import { type Emulator, givenOr } from './emulator.ts';
 import { startEventBus } from './event-bus.ts';
@@ -24,21 +25,24 @@ async function main(): Promise<void> {
     port: { type: 'string' },
     memory: { type: 'boolean' },
     watch: { type: 'boolean' },
+    durable: { type: 'string', multiple: true },
   });
   if (values.help) return console.log(HELP);
-  const base = number('port', { least: 1, most: 65_532, whole: true });
+  const base = number('port', { least: 1, most: 65_531, whole: true });
   if (values.watch) return watch(process.argv.slice(2).filter((option) => option !== '--watch'));
 
   const given = (['DYNAMODB', 'S3'] as const).filter((name) => process.env[`AWS_ENDPOINT_URL_${name}`]);
-  const ports = await readPorts(
-    base,
-    given.map((name) => `${name}_PORT` as const),
-  );
-  const { PORT: port, SFN_PORT: sfnPort } = ports;
+  const { durable = [] } = values;
+  const ports = await readPorts(base, [
+    ...given.map((name) => `${name}_PORT` as const),
+    ...(durable.length > 0 ? [] : (['LAMBDA_PORT'] as const)),
+  ]);
+  const { PORT: port, SFN_PORT: sfnPort, LAMBDA_PORT: lambdaPort } = ports;
   // Of one port, so that two stacks that run at once do not write into each other's.
   const dataDir = values.memory ? undefined : resolve(process.env.DATA_DIR || join('.holdfast', String(port)));
   const service = await readService();
   if (!process.env.AWS_ENDPOINT_URL_DYNAMODB && !process.env.AWS_ENDPOINT_URL_S3) useLocalKeys();
+  if (durable.length > 0) serveDurableFunctions(lambdaPort);
   prepareEnvironment(service);
   const running: { stop(): Promise<void> }[] = [];
   const stopAll = async () => void (await Promise.all(running.map((part) => part.stop())));
@@ -62,6 +66,8 @@ async function main(): Promise<void> {
     process.env.AWS_ENDPOINT_URL_EVENTBRIDGE = bus.endpoint; // read when a client sends its first event
     const states = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: sfnPort });
     running.push({ stop: async () => events.stop() }, states); // in this order, so that nobody hears of executions that stop here
+    if (durable.length > 0)
+      running.push(await startDurableFunctions(events, { handlers: handlersIn(durable), port: lambdaPort }));
     if (process.env.SCHEDULES !== 'off') {
       const schedules = startSchedules(functions);
       running.push({ stop: async () => schedules.stop() });
@@ -72,7 +78,10 @@ async function main(): Promise<void> {
     });
     running.push(gateway);
     console.log(
-      greeting({ url: gateway.url, dynamodb: tables.endpoint, s3: objects.endpoint, sfn: states.endpoint, dataDir }),
+      greeting({
+        ...{ url: gateway.url, dynamodb: tables.endpoint, s3: objects.endpoint, sfn: states.endpoint, dataDir },
+        lambda: durable.length > 0 ? process.env.AWS_ENDPOINT_URL_LAMBDA : undefined,
+      }),
     );
   } catch (error) {
     await stopAll();
@@ -88,6 +97,12 @@ const store = (service: 'DYNAMODB' | 'S3', start: () => Promise<Emulator>): Prom
 function useLocalKeys(): void {
   for (const name of ['AWS_PROFILE', 'AWS_SESSION_TOKEN']) delete process.env[name];
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'local', AWS_SECRET_ACCESS_KEY: 'local' });
+}
+
+/** For the functions of the service, and for the handlers of the user, which run in this process too. */
+function serveDurableFunctions(port: number): void {
+  process.env.AWS_ENDPOINT_URL_LAMBDA = `http://127.0.0.1:${port}`;
+  process.env.DURABLE_FUNCTIONS ??= '*';
 }
 
 /** Sets the variables that Lambda sets before a function is loaded. */
@@ -144,14 +159,15 @@ interface Started {
   dynamodb: string;
   s3: string;
   sfn: string;
+  lambda: string | undefined;
   dataDir: string | undefined;
 }
 
-function greeting({ url, dynamodb, s3, sfn, dataDir }: Started): string {
+function greeting({ url, dynamodb, s3, sfn, lambda, dataDir }: Started): string {
   return `Holdfast        ${url}  (open it to see who holds what)
 DynamoDB        ${dynamodb}
 S3              ${s3}
-Step Functions  ${sfn}
+Step Functions  ${sfn}${lambda ? `\nDurable         ${lambda}` : ''}
 State           ${dataDir ? `${dataDir}  (--memory keeps none)` : 'in memory'}
 
 Take a first lease:

@@ -546,6 +546,11 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /**
+             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @constant
+             */
+            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
@@ -616,6 +621,8 @@ export interface components {
         };
         /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a durable function until it has its grant. */
         AcquireRequest: {
+            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats. After an abnormal end it stays for `graceSeconds`. Needs `execution`, and not with `ttlSeconds`. */
+            bound?: boolean;
             /** @description The id of a callback of a durable function. The call answers at once, and the callback completes with its grant as JSON, in order of the tickets. Or it fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment. */
             callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
@@ -651,7 +658,7 @@ export interface components {
             /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
             ticket?: string;
             /**
-             * @description How long the grant lasts without a heartbeat, in seconds.
+             * @description How long the grant lasts without a heartbeat, in seconds. Not with `bound`.
              * @default 60
              */
             ttlSeconds?: number;
@@ -1228,6 +1235,11 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /**
+             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @constant
+             */
+            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
@@ -1384,6 +1396,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
@@ -1514,6 +1528,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
@@ -1633,6 +1649,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When an operator broke the grant, or the last grant of a key that has no holder. Null if no operator did, or the record does not say.
@@ -1791,7 +1809,7 @@ export interface components {
         OnceBeginRequest: {
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep. */
             data?: unknown;
-            /** @description The ARN of the execution of a Standard workflow that will work, in the account and region of the deployment. The end of the execution ends the grant. */
+            /** @description The ARN of the execution that will work, of a Standard workflow or of a durable function, in the account and region of the deployment. The end of the execution ends the grant. */
             execution?: string;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;
@@ -1911,6 +1929,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */
@@ -2009,6 +2029,11 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /**
+             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @constant
+             */
+            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**
@@ -2169,6 +2194,8 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
+            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
+            bound: boolean;
             /**
              * Format: date-time
              * @description When the operator broke the permit. Null if `ending` is false.

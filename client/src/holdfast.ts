@@ -190,12 +190,23 @@ export class Holdfast {
   }
 
   /**
-   * Parks a task of Step Functions (`.waitForTaskToken`) in the line of a key. The task receives the grant as its output.
+   * Parks a task of Step Functions (`taskToken`) or a callback of a durable function (`callbackId`) in the line of a key. The grant follows as the
+   * output of the task, or as the result of the callback.
+   * @throws the errors of every call, and QueueFull
    * @example
    * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
    */
-  park(request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & { taskToken: string }, options?: CallOptions) {
-    return this.call('acquire', { holder: this.#holder, ...request }, options) as Promise<Schemas['Parked']>;
+  park(
+    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & ({ taskToken: string } | { callbackId: string }),
+    options?: CallOptions,
+  ) {
+    // A callback names its request, so that each run of its submitter is one request.
+    const own = 'callbackId' in request && { requestId: undefined };
+    return this.call(
+      'acquire',
+      { holder: this.#holder, ...own, ...request } as RequestOf<'acquire'>,
+      options,
+    ) as Promise<Schemas['Parked']>;
   }
 
   /**

@@ -214,6 +214,7 @@ export class MemoryKey {
       fence,
       state: fence === null ? 'free' : 'released',
       ending: false,
+      bound: false,
       inGrace: false,
     };
   }
@@ -364,6 +365,7 @@ export class MemoryKey {
       brokenAt: null,
       brokenBy: null,
       execution: null,
+      bound: false,
       inGrace: false,
     };
   }

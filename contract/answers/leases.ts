@@ -29,6 +29,9 @@ export const grantFields = () => ({
   acquiredAt: instant(MEANING.acquiredAt),
   expiresAt: instant(MEANING.expiresAt),
   remainingMs: count(MEANING.remainingMs),
+  bound: z.exactOptional(
+    always(true, 'The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.'),
+  ),
   data: z.exactOptional(json<Json>(MEANING.data)),
 });
 
@@ -174,6 +177,7 @@ export const leaseFields = () => ({
   remainingMs: nullable(count(MEANING.remainingMs)),
   ttlSeconds: nullable(number(`${MEANING.ttlSeconds} Null if no caller holds the key.`)),
   execution: nullable(text(MEANING.execution)),
+  bound: flag(MEANING.bound),
   inGrace: flag(MEANING.inGrace),
   ending: flag(MEANING.ending),
   brokenAt: nullable(

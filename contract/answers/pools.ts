@@ -57,6 +57,7 @@ const permit = component<PermitView>()(
     remainingMs: count(MEANING.remainingMs),
     ttlSeconds: number(MEANING.ttlSeconds),
     execution: nullable(text(MEANING.execution)),
+    bound: flag(MEANING.bound),
     inGrace: flag(MEANING.inGrace),
     ending: flag(MEANING.ending),
     brokenAt: nullable(instant('When the operator broke the permit. Null if `ending` is false.')),

@@ -23,7 +23,10 @@ export const acquireRequest = request(acquireInput(), {
   fields: {
     key: key(),
     holder: holder(),
-    ttlSeconds: { description: 'How long the grant lasts without a heartbeat, in seconds.' },
+    ttlSeconds: {
+      description: 'How long the grant lasts without a heartbeat, in seconds. Not with `bound`.',
+      default: 60,
+    },
     waitSeconds: {
       description:
         'How long the call waits in line, in seconds. The parameter `maxWaitSeconds` of a deployment may cut the wait short: the call then fails with `LeaseHeld` earlier.',
@@ -49,6 +52,10 @@ export const acquireRequest = request(acquireInput(), {
     graceSeconds: {
       description:
         'How long the grant stays after the execution, or its target, has ended with any status but SUCCEEDED, in seconds, and never beyond its own expiry. Set it to the longest timeout of the functions that the execution calls. Without it, 0. Needs `execution`.',
+    },
+    bound: {
+      description:
+        'If true, the grant lasts as long as `execution` runs, without heartbeats. After an abnormal end it stays for `graceSeconds`. Needs `execution`, and not with `ttlSeconds`.',
     },
     taskToken: {
       description:

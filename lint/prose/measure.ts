@@ -46,8 +46,9 @@ const changelog = pages.filter(({ file }) => file === 'CHANGELOG.md');
 function readPage(file: string): Page {
   const text = readFileSync(file, 'utf8')
     .replace(/^( *)```[\s\S]*?^\1```/gm, '')
-    // The address of a link is not read.
-    .replace(/\]\([^)]*\)/g, ']');
+    // The address of a link is not read, nor an anchor.
+    .replace(/\]\([^)]*\)/g, ']')
+    .replace(/<a id="[\w-]+"><\/a>/g, '');
   return { file, text, words: text.split(/\s+/).filter((word) => /\w/.test(word)).length };
 }
 

@@ -11,7 +11,7 @@ import { tryThenWait } from '../line/try-then-wait.ts';
 import { tryOnce } from './first-try.ts';
 import type { GrantRequest } from './grant.ts';
 import type { LeaseRecord } from './record.ts';
-import { endsAt } from './rules.ts';
+import { endsAt, isBound } from './rules.ts';
 import { grantView, leaseHeld } from './views.ts';
 
 /** An acquire without a task to park. */
@@ -32,7 +32,12 @@ export function acquireLease(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: () => tryOnce(dependencies, request, call),
+      attempt: async () => {
+        const outcome = await tryOnce(dependencies, request, call);
+        if (!outcome.won && isBound(outcome.record))
+          await (await import('./look.ts')).lookBeside(dependencies, outcome.record, call);
+        return outcome;
+      },
       lock: async () => (await import('./lock.ts')).leaseLock(dependencies, request, call),
       held: (record: LeaseRecord) => leaseHeld(record, clock.now(), dependencies.clockSkewMs),
     };

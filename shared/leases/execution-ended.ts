@@ -2,12 +2,12 @@ import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { type EndOfHolder, judgeOfBound } from '../line/executions/bound.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace-end.ts';
-import { endDeadHolders, type Questions } from '../line/executions/questions.ts';
 import { endOf, executionState, type Found, type Reported, workOf } from '../line/executions/state.ts';
 import { mayBeUnnotified } from '../line/executions/unnotified.ts';
-import { deleteWaiter, getWaiter } from '../line/waiters.ts';
+import { deleteWaiter } from '../line/waiters.ts';
 import { isOfExecution, isStillHeld, isUnmarked } from './conditions.ts';
 import { endLease } from './end.ts';
 import { endingOf, giveGrace } from './grace.ts';
@@ -15,7 +15,7 @@ import { handOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { readRecord } from './read-record.ts';
 import { type Leased, type LeaseRecord, parseRecord } from './record.ts';
-import { endsAt, isLeased } from './rules.ts';
+import { endsAt, isBound, isLeased } from './rules.ts';
 import { updateLease } from './write.ts';
 
 /**
@@ -47,6 +47,8 @@ interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
    * execution may ask again with the same request id, so the record forgets that id.
    */
   tickets: readonly string[];
+  /** The record as a write of this call has just left it. */
+  seen?: LeaseRecord;
 }
 
 /**
@@ -63,15 +65,16 @@ type HeldOutcome =
  * (`target`), the lease passes to that execution while it runs, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
-  const { key, execution, settled, tickets, until } = held;
-  for (;;) {
-    const record = await readRecord(dependencies, key, call);
+export async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
+  const { key, execution, tickets, until } = held;
+  for (let seen = held.seen; ; seen = undefined) {
+    const record = seen ?? (await readRecord(dependencies, key, call));
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
     if ((record.acquiredAt ?? 0) > until) return { outcome: 'spared' };
     // Redriven since, it may have been answered with this very grant, under a version that this pass has read only now.
-    const end = await endOf(dependencies, held, call);
-    if (end === undefined) return { outcome: 'spared' };
+    const ended = await endOfHolder(dependencies, { held, record }, call);
+    if (ended === undefined) return { outcome: 'spared' };
+    const { end, settled } = ended;
     const current = { ...record, execution };
     const { target } = record;
     const work = await workOf(dependencies, { target, end, settled }, call);
@@ -98,6 +101,18 @@ async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: 
     const granted = await endHeld(dependencies, { record: current, ending }, call);
     if (granted !== undefined) return { outcome: 'freed', granted };
   }
+}
+
+/** How the execution of a lease ended. @returns undefined if the lease goes on with it */
+async function endOfHolder(
+  dependencies: LeaseDependencies,
+  { held: { execution, settled, status, stoppedAt }, record }: { held: Held; record: LeaseRecord },
+  call: Call,
+): Promise<EndOfHolder | undefined> {
+  const reported = { execution, settled, status, stoppedAt };
+  if (isBound(record)) return (await judgeOfBound(dependencies, reported, call))(record);
+  const end = await endOf(dependencies, reported, call);
+  return end && { end, settled };
 }
 
 /** A lease that an execution holds. */
@@ -152,18 +167,4 @@ export async function releaseHeldByEnded(
   const held = { ...found, key, tickets: ticket === undefined ? [] : [ticket] };
   const { granted = 0 } = await releaseHeldBy(dependencies, held, call);
   return granted;
-}
-/** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
-export async function endDeadHolder(
-  dependencies: LeaseDependencies,
-  { record, questions }: { record: LeaseRecord; questions: Questions },
-  call: Call,
-): Promise<number> {
-  if (!isLeased(record) || record.waiters === undefined) return 0;
-  const { key, ticket } = record;
-  const end = async (found: Found) => {
-    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-    return releaseHeldByEnded(dependencies, { ...found, key, ticket: row?.ticket }, call);
-  };
-  return endDeadHolders(dependencies, { grants: [record], questions, end }, call);
 }

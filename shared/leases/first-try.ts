@@ -13,7 +13,7 @@ import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isBound, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -116,7 +116,8 @@ async function repeat(
   { request, record }: { request: GrantRequest; record: Leased },
   call: Call,
 ): Promise<Pick<Granted, 'record' | 'previous'> | undefined> {
-  if (record.ticket === undefined && record.claimTtlMs === undefined) return { record, previous: undefined };
+  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined && !isBound(record) && !request.bound;
+  if (isPlain) return { record, previous: undefined };
   const { leaseLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');
   const at = { dependencies, lock: leaseLock(dependencies, request, call), call };

@@ -5,7 +5,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { EndingGrant } from '../line/executions/grace-end.ts';
 import { isOfExecution, isStillHeld } from './conditions.ts';
 import type { Leased } from './record.ts';
-import { endsAt } from './rules.ts';
+import { endsAt, isBound } from './rules.ts';
 import { repairAtTheEnd } from './watch.ts';
 import { updateLease } from './write.ts';
 
@@ -23,12 +23,13 @@ export async function giveGrace(
   const { key, execution } = record;
   const version = dependencies.ids.uuid();
   const expression =
-    'SET lease_version = :next, expires_at = :expires, lease_expiry = :seconds, ended_execution = :execution ' +
-    'REMOVE execution, target, grace_ms';
+    'SET lease_version = :next, expires_at = :expires, lease_expiry = :seconds, ended_execution = :execution' +
+    `${isBound(record) ? ', ttl_ms = grace_ms, ttl_seconds = :grace' : ''} REMOVE execution, target, grace_ms, bound_at, looked_at`;
   const values = {
     ':next': text(version),
     ':expires': integer(until),
     ':seconds': integer(Math.ceil(until / 1000)),
+    ...(isBound(record) && { ':grace': integer(Math.ceil((record.graceMs ?? 0) / 1000)) }),
   };
   const condition = all(isStillHeld(record), isOfExecution(execution));
   const { won, record: current } = await updateLease(

@@ -3,7 +3,7 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { LeaseRecord } from './record.ts';
-import { risingFence } from './rules.ts';
+import { BOUND_ID, risingFence } from './rules.ts';
 
 /** What a caller asks for. */
 export interface GrantRequest {
@@ -17,6 +17,8 @@ export interface GrantRequest {
   target?: string | undefined;
   /** How long the lease goes on after an abnormal end of `execution` (grace.ts). */
   graceSeconds?: number | undefined;
+  /** Whether the lease lasts as long as `execution` (docs/protocols/bound.md). */
+  bound?: boolean | undefined;
   /** Only in a grant from the line. */
   ticket?: string | undefined;
   /** The ttl that a caller asked for which has yet to claim the grant. Until then `ttlSeconds` is the time that it has to do so. */
@@ -39,14 +41,14 @@ export interface Grant extends GrantRequest {
 export function newGrant({ clock, ids }: LeaseDependencies, request: GrantRequest, previous: LeaseRecord): Grant {
   const now = clock.now();
   const { key, ttlSeconds, holder, principal, requestId, data, ticket, claimTtlSeconds } = request;
-  const { execution, target, graceSeconds } = request;
+  const { execution, target, graceSeconds, bound } = request;
   const asked = { key, ttlSeconds, holder, principal, requestId, data, ticket, claimTtlSeconds };
-  const held = { execution, target, graceSeconds };
+  const held = { execution, target, graceSeconds, bound };
   return {
     ...asked,
     ...held,
     version: ids.uuid(),
-    leaseId: ids.uuid(),
+    leaseId: bound ? `${BOUND_ID}${ids.uuid()}` : ids.uuid(),
     fence: risingFence(previous, now),
     acquiredAt: now,
   };
@@ -75,6 +77,7 @@ export function grantItem(grant: Grant): Item {
     ...(grant.execution !== undefined && { execution: text(grant.execution) }),
     ...(grant.target !== undefined && { target: text(grant.target) }),
     ...(grant.graceSeconds && { grace_ms: integer(grant.graceSeconds * 1000) }),
+    ...(grant.bound && { bound_at: integer(grant.acquiredAt) }),
     ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
     ...(grant.claimTtlSeconds !== undefined && { claim_ttl_ms: integer(grant.claimTtlSeconds * 1000) }),
   };

@@ -2,6 +2,7 @@ import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Sight, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { measureHandOff } from '../line/notify.ts';
@@ -15,7 +16,7 @@ import { leasePatienceMs, pauseMs } from './pace.ts';
 import { locationOf, readRecord } from './read-record.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { releaseLease } from './release.ts';
-import { endReason, endsAt, grantedIn, isLeased, isOver, takeoverAt } from './rules.ts';
+import { endReason, endsAt, grantedIn, isBound, isLeased, isOver, takeoverAt } from './rules.ts';
 import { leaseHeld, leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
 
@@ -40,12 +41,14 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   readonly #call: Call;
   /** The number of arrivals when this call joined, including this call. Undefined if the number is not known. */
   #arrival: number | undefined;
+  /** How long this call leaves the question about a bound holder to the next waiter. */
+  #patienceMs: number | undefined;
   /** True if the mark counts this call. False if there was no record when the call joined. */
   #isCounted = true;
 
   constructor(dependencies: LeaseDependencies, request: GrantRequest, call: Call) {
-    const { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data } = request;
-    this.asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, data };
+    const { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, bound, data } = request;
+    this.asked = { key, holder, ttlSeconds, requestId, principal, execution, target, graceSeconds, bound, data };
     this.where = locationOf(dependencies, key);
     this.#dependencies = dependencies;
     this.#request = request;
@@ -118,8 +121,10 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     if (!isLeased(record)) return { won: false, record };
     const { won, record: current } =
       how === 'claim'
-        ? await claimFull(this.#dependencies, { record, ttlSeconds: this.#request.ttlSeconds }, this.#call)
-        : await (how === 'answer' ? answer : renew)(this.#dependencies, record, this.#call);
+        ? await claimFull(this.#dependencies, { record, request: this.#request }, this.#call)
+        : how === 'answer'
+          ? await answer(this.#dependencies, { record, request: this.#request }, this.#call)
+          : await renew(this.#dependencies, record, this.#call);
     return { won, record: current };
   }
 
@@ -160,6 +165,15 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
   skipsLook(record: LeaseRecord, ticket: string): boolean {
     if (record.nextTicket !== ticket || !isLeased(record) || isOwnOf(record, this.#request)) return false;
     return this.freeAt(record) <= this.#dependencies.clock.now();
+  }
+
+  async lookAtHolders(record: LeaseRecord, isNext: boolean): Promise<void> {
+    if (!isBound(record)) return;
+    const { clock, ids } = this.#dependencies;
+    this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
+    if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
+    const { lookBeside } = await import('./look.ts');
+    await lookBeside(this.#dependencies, record, this.#call);
   }
 
   correct(arrivals: number, inLine: number): Promise<unknown> {

@@ -4,10 +4,12 @@ import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { WaitingTask } from '../line/waiters.ts';
+import { boundAgain, isRedriven } from './bound.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
+import type { GrantRequest } from './grant.ts';
 import { paceAfter } from './pace.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { isLeased, risingFence } from './rules.ts';
+import { isBound, isLeased, risingFence } from './rules.ts';
 import { updateLease, type Written } from './write.ts';
 
 /**
@@ -21,12 +23,26 @@ const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Pr
  * Gives the current grant a new version, for a call that is about to return a grant that another call wrote. That grant may have ended since this call
  * read it. If the other call finds that the task of the grant is gone, the new version keeps it from handing the lease off.
  */
-export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
-  writeVersion(
-    dependencies,
-    { record, set: ', answered_at = :now', values: { ':now': integer(dependencies.clock.now()) } },
-    call,
-  );
+export const answer = (
+  dependencies: LeaseDependencies,
+  { record, request }: { record: Leased; request: GrantRequest },
+  call: Call,
+): Promise<Written> => {
+  const now = dependencies.clock.now();
+  const { set, removed } = boundAgain(record, request, now);
+  return writeVersion(dependencies, { record, ...setting({ ...set, answered_at: integer(now) }, removed) }, call);
+};
+
+interface Changes {
+  set: Item;
+  removed: readonly string[];
+}
+
+function setting(set: Item, removed: readonly string[]): { set: string; values: Item } {
+  const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
+  const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
+  return { set: `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`, values };
+}
 
 /** Raises the fence of a grant that this call has written late, before any call has answered with the grant (docs/protocols/leases.md#late-grants). */
 export const raiseFence = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> => {
@@ -130,14 +146,15 @@ export function renew(dependencies: LeaseDependencies, record: Leased, call: Cal
 /**
  * Makes the grant a full one, for the call that claims it (docs/protocols/queue.md#claim). Raises the fence if the hand-off may have met no record:
  * its write may have been late, and no call has answered with the grant yet.
- * @param ttlSeconds what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there.
+ * @param request what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there.
  */
 export function claimFull(
   dependencies: LeaseDependencies,
-  { record, ttlSeconds }: { record: Leased; ttlSeconds: number },
+  { record, request }: { record: Leased; request: GrantRequest },
   call: Call,
 ): Promise<Written> {
   const { key } = record;
+  const { ttlSeconds, bound } = request;
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
   const pace = paceAfter(record);
@@ -145,7 +162,7 @@ export function claimFull(
   const expression =
     'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
     `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'}` +
-    `${fence === undefined ? '' : ', fence = :fence'} REMOVE claim_ttl_ms`;
+    `${fence === undefined ? '' : ', fence = :fence'}${bound ? ', bound_at = :now' : ''} REMOVE claim_ttl_ms${isBound(record) && !bound ? ', bound_at' : ''}`;
   const values = {
     ':version': text(version),
     ':now': integer(now),
@@ -169,34 +186,46 @@ export function passToTask(
   { record, waiter }: { record: Leased; waiter: WaitingTask },
   call: Call,
 ): Promise<Written> {
-  const isUnclaimed = record.claimTtlMs !== undefined;
-  const { ticket, execution, target, graceSeconds }: Partial<WaitingTask> = isUnclaimed ? waiter : {};
   const now = dependencies.clock.now();
-  const askedMs = waiter.ttlSeconds * 1000;
-  const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);
-  const isLonger = isUnclaimed || now + ttlMs > (record.expiresAt ?? 0);
-  const set: Item = {
-    ...(ticket !== undefined && { ticket: text(ticket) }),
-    ...(execution !== undefined && { execution: text(execution) }),
-    ...(target !== undefined && { target: text(target) }),
-    ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
-    ...(isUnclaimed
-      ? { acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(waiter.ttlSeconds) }
-      : { answered_at: integer(now) }),
-    ...(isLonger && {
-      ...{ heartbeat_at: integer(now), expires_at: integer(now + ttlMs) },
-      lease_expiry: integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
-    }),
-  };
-  const removed = [
-    ...(isUnclaimed ? ['claim_ttl_ms'] : []),
-    ...(execution !== undefined && !graceSeconds ? ['grace_ms'] : []),
-  ];
-  const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
-  const expression = `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`;
-  const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
-  return writeVersion(dependencies, { record, set: expression, values }, call);
+  const { set, removed } =
+    record.claimTtlMs === undefined && !isRedriven(record, waiter)
+      ? repeated(record, waiter, now)
+      : ofTask(waiter, now);
+  return writeVersion(dependencies, { record, ...setting(set, removed) }, call);
 }
+
+/** What a task receives whose request has a grant that another call or task may have had. */
+function repeated(record: Leased, waiter: WaitingTask, now: number): Changes {
+  const ttlMs = record.ttlMs ?? waiter.ttlSeconds * 1000;
+  const { set, removed } = boundAgain(record, waiter, now);
+  const isLonger = now + ttlMs > (record.expiresAt ?? 0);
+  return { set: { answered_at: integer(now), ...(isLonger && lastingItem(now, ttlMs)), ...set }, removed };
+}
+
+/** What makes the grant that of the task: no call has claimed it, or its execution was redriven. */
+function ofTask({ ticket, execution, target, graceSeconds, bound, ttlSeconds }: WaitingTask, now: number): Changes {
+  const ttlMs = ttlSeconds * 1000;
+  return {
+    set: {
+      ticket: text(ticket),
+      ...(execution !== undefined && { execution: text(execution) }),
+      ...(target !== undefined && { target: text(target) }),
+      ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
+      ...(bound && { bound_at: integer(now) }),
+      ...{ acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(ttlSeconds) },
+      ...lastingItem(now, ttlMs),
+    },
+    removed: [
+      ...['claim_ttl_ms', 'ended_execution', ...(bound ? [] : ['bound_at'])],
+      ...(execution !== undefined && !graceSeconds ? ['grace_ms'] : []),
+    ],
+  };
+}
+
+const lastingItem = (now: number, ttlMs: number): Item => ({
+  ...{ heartbeat_at: integer(now), expires_at: integer(now + ttlMs) },
+  lease_expiry: integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
+});
 
 const lasting = (now: number, ttlMs: number): Item => ({
   ':now': integer(now),

@@ -48,6 +48,10 @@ export interface LeaseRecord {
   target?: string | undefined;
   /** How long the lease goes on after an abnormal end of its execution, in milliseconds. */
   graceMs?: number | undefined;
+  /** When a call or a task was last answered with a lease that lasts as long as `execution`. Absent from every other lease. */
+  boundAt?: number | undefined;
+  /** When a call last asked about the execution of a bound lease. */
+  lookedAt?: number | undefined;
   /** The ARN of the execution that ended while it held the lease, which goes on as an ordinary lease (grace.ts). */
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
@@ -84,6 +88,9 @@ export interface LeaseRecord {
 /** A record of a lease that was granted and has not been ended. Its time may be over. */
 export type Leased = LeaseRecord & { version: string };
 
+/** A lease that lasts as long as its execution. */
+export type Bound = Leased & { execution: string; boundAt: number };
+
 /**
  * Parses the record of a lease, also of another client. An attribute of another type counts as absent.
  * @param unanswered of the write that met the record: whether one of its tries got no answer
@@ -117,6 +124,8 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     execution: item.execution?.S,
     target: item.target?.S,
     graceMs: number(item, 'grace_ms'),
+    boundAt: number(item, 'bound_at'),
+    lookedAt: number(item, 'looked_at'),
     endedExecution: item.ended_execution?.S,
     ticket: item.ticket?.S,
     claimTtlMs: number(item, 'claim_ttl_ms'),

@@ -7,8 +7,9 @@ import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } fr
 import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { notifyLease } from './deliver.ts';
-import { endDeadHolder, releaseHeldByEnded } from './execution-ended.ts';
+import { releaseHeldByEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
+import { endDeadHolder } from './look.ts';
 import { markAgain } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readRecord } from './read-record.ts';

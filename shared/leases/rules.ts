@@ -3,7 +3,7 @@ import { type Acquisition, isOwnOf } from '../line/acquisition.ts';
 import type { LostReason } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isInstant } from '../surroundings/clock.ts';
-import type { Leased, LeaseRecord } from './record.ts';
+import type { Bound, Leased, LeaseRecord } from './record.ts';
 
 export const LEASE_STATES = ['held', 'expired', 'released', 'free'] as const;
 export type LeaseState = (typeof LEASE_STATES)[number];
@@ -12,6 +12,13 @@ export type LeaseState = (typeof LEASE_STATES)[number];
 export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
+
+/** The lease id of a bound lease begins with it, so that its heartbeats extend nothing, and those of other leases need not ask. */
+export const BOUND_ID = 'bound-';
+
+/** Whether the lease lasts as long as its execution (docs/protocols/bound.md). A free record may still have the attribute. */
+export const isBound = (record: LeaseRecord): record is Bound =>
+  isLeased(record) && record.execution !== undefined && record.boundAt !== undefined;
 
 /** The ticket of a holder that received the lease in line. Lists of waiters leave it out. */
 export const grantedIn = (record: LeaseRecord): ReadonlySet<string | undefined> =>

@@ -2,9 +2,10 @@ import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason } from '../line/calls.ts';
 import { NAMELESS } from '../line/calls.ts';
+import { ASK_EVERY_MS } from '../line/times.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import type { LeaseRecord } from './record.ts';
-import { endsAt, isEnding, isLeased, type LeaseState, stateOf, takeoverAt } from './rules.ts';
+import { endsAt, isBound, isEnding, isLeased, type LeaseState, stateOf, takeoverAt } from './rules.ts';
 
 /** What every reader may see of a key. Null if a record of another client does not say. */
 export interface LeaseView {
@@ -19,6 +20,8 @@ export interface LeaseView {
   ttlSeconds: number | null;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
+  /** Whether the lease lasts as long as that execution. */
+  bound: boolean;
   /** Whether that execution has ended, and the lease goes on as an ordinary lease (grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
@@ -43,6 +46,7 @@ export function grantView(record: LeaseRecord, now: number): LeaseGrant {
     acquiredAt: instant(record.acquiredAt ?? 0),
     expiresAt: instant(endsAt(record)),
     remainingMs: Math.max(0, endsAt(record) - now),
+    ...(isBound(record) && { bound: true }),
     ...(record.data !== undefined && { data: record.data }),
   };
 }
@@ -60,6 +64,7 @@ export function leaseView(key: string, record: LeaseRecord | undefined, now: num
     remainingMs: Number.isFinite(ends) ? Math.max(0, ends - now) : null,
     ttlSeconds: record && isLeased(record) && record.ttlMs !== undefined ? record.ttlMs / 1000 : null,
     execution: (record && isLeased(record) && (record.execution ?? record.endedExecution)) || null,
+    bound: record !== undefined && isBound(record),
     inGrace: record !== undefined && isInGrace(record),
     ending: record !== undefined && isEnding(record),
     brokenAt: brokenAtOf(record),
@@ -77,13 +82,14 @@ function brokenAtOf({ endingAt, brokenAt }: Partial<LeaseRecord> = {}): string |
 const isInGrace = (record: LeaseRecord): boolean =>
   isLeased(record) && record.execution === undefined && record.endedExecution !== undefined;
 
-/** `retryAfterMs` ends when the lease can be had, unless its holder extends it. */
+/** `retryAfterMs` ends when the lease can be had, unless its holder extends it, or when a call asks again about the execution that it is bound to. */
 export function leaseHeld(record: LeaseRecord, now: number, clockSkewMs: number): HoldfastError {
   const { key, holder, fence, expiresAt } = leaseView(record.key, record, now);
   const takeover = takeoverAt(record, clockSkewMs);
   // A record without an expiry does not say when it comes free. A free one was taken in between, and may be free again.
-  const retryAfterMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
-  const by = `the lease is held by ${holder ?? NAMELESS}`;
+  const expiresInMs = isLeased(record) && Number.isFinite(takeover) ? Math.max(1, takeover - now) : 1000;
+  const retryAfterMs = isBound(record) ? Math.min(expiresInMs, ASK_EVERY_MS) : expiresInMs;
+  const by = `the lease is held by ${holder ?? NAMELESS}${isBound(record) ? ' until its execution ends' : ''}`;
   const detail = isLeased(record) ? by : 'the lease was held a moment ago, and may be free now: send the call again';
   return new HoldfastError('LeaseHeld', detail, {
     key,

@@ -20,6 +20,8 @@ export interface AcquireInput {
   execution?: string | undefined;
   target?: string | undefined;
   graceSeconds?: number | undefined;
+  /** True if the grant lasts as long as `execution`. */
+  bound?: boolean | undefined;
   taskToken?: string | undefined;
   callbackId?: string | undefined;
   parkSeconds?: number | undefined;
@@ -75,6 +77,8 @@ export interface LeaseGrant {
   expiresAt: string;
   /** The time left of the lease at the moment of the answer, for a caller that counts on its own clock. */
   remainingMs: number;
+  /** True if the grant lasts as long as its execution. Absent otherwise. */
+  bound?: true;
   data?: Json;
 }
 

@@ -58,6 +58,7 @@ async function untilItLooksFree<Rec, Won>(
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
     record = await pollRecord(dependencies, lock.where, call);
+    await lock.lookAtHolders?.(record, true);
     if (freeAt(record) <= clock.now()) return;
   }
 }

@@ -11,6 +11,18 @@ export const ROW_EVERY_MS = 1000;
 /** How long a task without `parkSeconds` waits. */
 export const DEFAULT_PARK_SECONDS = 86_400;
 
+/** The ttl of a grant without `ttlSeconds`. */
+export const DEFAULT_TTL_SECONDS = 60;
+
+/**
+ * The ttl of a grant that lasts as long as its execution (docs/protocols/bound.md): no execution lasts longer than 366 days. The look at the execution
+ * ends the grant, and not this time.
+ */
+export const BOUND_SECONDS = 400 * 86_400;
+
+/** Calls ask about the execution of one bound grant no more often. */
+export const ASK_EVERY_MS = 30_000;
+
 /** A call with less time left than this does not hand off. It ends the grant, and leaves the hand-off to other calls. */
 export const TRANSFER_MS = 2000;
 

@@ -182,6 +182,7 @@ class Waiting<Rec> {
       this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
       return;
     }
+    await lock.lookAtHolders?.(this.#record, lock.isNext(this.#record, this.#ticket));
     this.#checkedAt = this.#now;
     const { record, row } = await pollRecordAndWaiter(dependencies, { place, name: this.#name }, call);
     this.#record = record;

@@ -30,6 +30,8 @@ interface WaiterRow {
   execution?: string | undefined;
   target?: string | undefined;
   graceSeconds?: number | undefined;
+  /** Whether the grant lasts as long as `execution`. */
+  bound?: boolean | undefined;
   data?: Json | undefined;
   /** Only in the row of a waiter for a permit. */
   permit?: { limit: number | null; weight: number } | undefined;
@@ -206,6 +208,7 @@ const waiterItem = (waiter: Waiter): Item => ({
   ...(waiter.execution !== undefined && { execution: text(waiter.execution) }),
   ...(waiter.target !== undefined && { target: text(waiter.target) }),
   ...(waiter.graceSeconds && { grace_seconds: integer(waiter.graceSeconds) }),
+  ...(waiter.bound && { bound: { BOOL: true } }),
   ...(waiter.data !== undefined && { data: text(JSON.stringify(waiter.data)) }),
   ...(waiter.permit && { weight: integer(waiter.permit.weight) }),
   ...(waiter.permit && waiter.permit.limit !== null && { limit: integer(waiter.permit.limit) }),
@@ -244,6 +247,7 @@ export function parseWaiter(item: Item): Waiter {
     execution: item.execution?.S,
     target: item.target?.S,
     graceSeconds: number(item, 'grace_seconds'),
+    bound: item.bound?.BOOL,
     data: json(item.data?.S),
     permit: permitOf(item),
     parkedAt: number(item, 'parked_at') ?? 0,

@@ -29,7 +29,7 @@ export function endExecution(dependencies: LeaseDependencies) {
     const failures: unknown[] = [];
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
-    const reported = { execution, settled: again, status };
+    const reported = { execution, settled: again, status, stoppedAt: stopDate };
     let asked: ReturnType<typeof endOf> | undefined;
     const end = () => {
       asked ??= endOf(dependencies, reported, call);

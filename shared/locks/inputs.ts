@@ -3,6 +3,7 @@ import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, que
 import { LEASE_STATES } from '../leases/rules.ts';
 import { executionArn } from '../line/executions/arn.ts';
 import { KINDS } from '../line/kind.ts';
+import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../line/times.ts';
 import { MODES, MOST_DATA_BYTES, MOST_PERMITS } from '../permits/modes.ts';
 
 // Functions instead of constants, so that each Lambda function builds only its own schema. The others would cost it 1 ms
@@ -20,12 +21,12 @@ const MAX_GRACE_SECONDS = 900;
 const callbackId = () =>
   name(1024).check(z.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'must be the id of a callback of a durable function'));
 
-export const acquireInput = () =>
+const askedInput = () =>
   z
     .strictObject({
       key: key(),
       holder: name(256),
-      ttlSeconds: z._default(ttlSeconds(), 60),
+      ttlSeconds: z.optional(ttlSeconds()),
       waitSeconds: z._default(whole(0, 20), 0),
       /** True if the call waits in line. Otherwise the call races, which costs less and keeps no order. */
       fair: z._default(z.boolean('must be true or false'), true),
@@ -41,6 +42,8 @@ export const acquireInput = () =>
       target: z.optional(executionArn()),
       /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
+      /** The grant lasts as long as the execution, and has no ttl. */
+      bound: z.optional(flag()),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
       /** The id of a callback of a durable function, which waits suspended and receives its grant as the result. */
@@ -64,11 +67,22 @@ export const acquireInput = () =>
           if (parked && isSet) fault(field, `cannot be combined with ${parked}`);
         if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
         if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
-        for (const field of ['target', 'graceSeconds'] as const)
-          if (ctx.value[field] !== undefined && ctx.value.execution === undefined) fault(field, 'needs an execution');
+        for (const field of ['target', 'graceSeconds', 'bound'] as const)
+          if (ctx.value[field] && ctx.value.execution === undefined) fault(field, 'needs an execution');
+        if (ctx.value.bound && ctx.value.ttlSeconds !== undefined) fault('ttlSeconds', 'cannot be combined with bound');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),
     );
+
+/** A request for a lease or a permit. A bound grant has no ttl of the caller. */
+export const acquireInput = () =>
+  z.pipe(
+    askedInput(),
+    z.transform(({ ttlSeconds = DEFAULT_TTL_SECONDS, ...asked }) => ({
+      ...asked,
+      ttlSeconds: asked.bound ? BOUND_SECONDS : ttlSeconds,
+    })),
+  );
 
 interface PermitFields {
   limit?: number | undefined;

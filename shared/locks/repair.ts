@@ -1,7 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { repairLease, repairLeaseAgain } from '../leases/repair.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { newQuestions } from '../line/executions/questions.ts';
+import { newQuestions, questionsOfMessage } from '../line/executions/questions.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
 import { keysWithWaiters } from '../line/repair/lines.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
@@ -42,7 +42,7 @@ export function repairLines(dependencies: LeaseDependencies) {
     // A message looks at one key, and others wait behind it for their turn.
     const spareMs = only === undefined ? call.timeLeftMs() / 2 : Number.POSITIVE_INFINITY;
     // A key has many messages, and one run of the schedule a minute.
-    const questions = only === undefined ? newQuestions() : { left: 0 };
+    const questions = only === undefined ? newQuestions() : questionsOfMessage();
     let oldest = Number.POSITIVE_INFINITY;
     const lines = only === undefined ? keysWithWaiters(dependencies, call) : [{ key: only, parkedAt: undefined }];
     await atOnce<{ key: string; parkedAt: number | undefined }>(lines, async ({ key, parkedAt }) => {

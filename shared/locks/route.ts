@@ -75,4 +75,4 @@ export function byLeaseId<Input extends { key: string; leaseId: string }, Answer
 }
 
 /** Permits have lease ids of their own (permits/identity.ts). Those of leases are UUIDs. */
-export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('p.');
+export const hasPermitId = ({ leaseId }: { leaseId: string }): boolean => /^[bp]\./.test(leaseId);

@@ -14,7 +14,7 @@ import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT, MOST_PERMITS } from './modes.ts';
 import type { PermitRequest } from './permit-request.ts';
 import { previousOf } from './previous.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms, poolHeld } from './views.ts';
 
 /** What a caller asks for. The schema (locks/inputs.ts) has checked which fields go together. */
@@ -30,6 +30,7 @@ export interface PermitInput {
   execution?: string | undefined;
   target?: string | undefined;
   graceSeconds?: number | undefined;
+  bound?: boolean | undefined;
   limit?: number | undefined;
   weight?: number | undefined;
   mode?: Mode | undefined;
@@ -52,7 +53,12 @@ export function acquirePermit(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: () => tryOnce(dependencies, { ...request, over: input.over }, call),
+      attempt: async () => {
+        const outcome = await tryOnce(dependencies, { ...request, over: input.over }, call);
+        if (!outcome.won && outcome.record.entries.some(isBound))
+          await (await import('./look.ts')).lookBeside(dependencies, outcome.record, call);
+        return outcome;
+      },
       lock: async ({ fence }: PoolRecord) =>
         (await import('./lock.ts')).permitLock(dependencies, { ...request, seenFence: fence }, call),
       held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),
@@ -117,6 +123,7 @@ export function permitRequest(
     execution,
     target,
     graceSeconds = 0,
+    bound,
     limit = MOST_PERMITS,
     weight = 1,
   }: PermitInput & { requestId: string },
@@ -124,7 +131,7 @@ export function permitRequest(
 ): PermitRequest {
   const name = requestName({ holder, requestId, principal });
   // The schema has checked that data is JSON.
-  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000 };
+  const asked = { key, holder, requestId, principal, execution, target, graceMs: graceSeconds * 1000, bound };
   const request = { ...asked, name, ttlMs: ttlSeconds * 1000, data: data as Json | undefined };
   return mode === 'exclusive'
     ? { ...request, limit: null, weight: EXCLUSIVE_WEIGHT, room: 0 }

@@ -1,3 +1,4 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
@@ -5,8 +6,9 @@ import { previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
+import { isRedriven, setting } from './bound.ts';
 import { isStill } from './conditions.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -53,8 +55,8 @@ interface OnRecord {
 }
 
 interface Extending extends OnRecord {
-  /** The ttl that a caller asked for, which claims its permit. */
-  claimTtlMs?: number | undefined;
+  /** What a caller asked for that claims its permit. */
+  claim?: { ttlMs: number; bound?: boolean | undefined };
 }
 
 /**
@@ -69,21 +71,25 @@ export function passToTask(
   { key, entry, waiter }: OnRecord & { waiter: WaitingTask },
   call: Call,
 ): Promise<Extended> {
-  const isUnclaimed = entry.claimTtlMs !== undefined;
-  const { ticket, execution, target, graceSeconds }: Partial<WaitingTask> = isUnclaimed ? waiter : {};
+  const isOfTask = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
+  const now = integer(dependencies.clock.now());
+  const more = isOfTask ? ofTask(waiter, now) : { ...setting(isBound(entry) ? { z: now } : {}), remove: [] };
+  const fullTtlMs = isOfTask ? waiter.ttlSeconds * 1000 : undefined;
+  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !isOfTask }, call);
+}
+
+/** What makes the permit that of the task: no call has claimed it, or its execution was redriven. */
+function ofTask({ ticket, execution, target, graceSeconds, bound }: WaitingTask, now: AttributeValue) {
   const parts: Item = {
-    ...(ticket !== undefined && { k: text(ticket) }),
+    k: text(ticket),
     ...(execution !== undefined && { x: text(execution) }),
     ...(target !== undefined && { y: text(target) }),
     ...(graceSeconds && { n: integer(graceSeconds * 1000) }),
+    ...(bound && { z: now }),
   };
-  const more = {
-    set: Object.keys(parts).map((part) => `#h.${part} = :${part}`),
-    values: Object.fromEntries(Object.entries(parts).map(([part, value]) => [`:${part}`, value])),
-    remove: [...(isUnclaimed ? ['#h.c'] : []), ...(execution !== undefined && !graceSeconds ? ['#h.n'] : [])],
-  };
-  const fullTtlMs = isUnclaimed ? waiter.ttlSeconds * 1000 : undefined;
-  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !isUnclaimed }, call);
+  const isWithoutGrace = execution !== undefined && !graceSeconds;
+  const remove = ['#h.c', '#h.g', ...(bound ? [] : ['#h.z']), ...(isWithoutGrace ? ['#h.n'] : [])];
+  return { ...setting(parts), remove };
 }
 
 /**
@@ -93,12 +99,14 @@ export function passToTask(
  */
 export function extend(
   dependencies: LeaseDependencies,
-  { key, entry, claimTtlMs }: Extending,
+  { key, entry, claim }: Extending,
   call: Call,
 ): Promise<Extended> {
-  const isAnswered = claimTtlMs !== undefined;
-  const more = isAnswered ? { remove: ['#h.c', '#h.q'] } : undefined;
-  return writeVersion(dependencies, { key, entry, more, fullTtlMs: claimTtlMs, isAnswered }, call);
+  if (!claim) return writeVersion(dependencies, { key, entry }, call);
+  const { ttlMs: fullTtlMs, bound } = claim;
+  // `:now` is the time of the write.
+  const more = { set: bound ? ['#h.z = :now'] : [], remove: ['#h.c', '#h.q', ...(bound ? [] : ['#h.z'])] };
+  return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
 }
 
 interface Anew extends OnRecord {

@@ -1,17 +1,10 @@
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { type EndOfHolder, judgeOfBound } from '../line/executions/bound.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace-end.ts';
-import {
-  type End,
-  endOf,
-  executionState,
-  type Found,
-  type Reported,
-  type Work,
-  workOf,
-} from '../line/executions/state.ts';
+import { endOf, executionState, type Found, type Reported, type Work, workOf } from '../line/executions/state.ts';
 import { mayBeUnnotified } from '../line/executions/unnotified.ts';
 import { deleteWaiter } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
@@ -20,7 +13,7 @@ import { giveGrace } from './grace.ts';
 import { handOff, MOST_GOING } from './hand-off.ts';
 import type { Going } from './previous.ts';
 import { readPool } from './read.ts';
-import type { PoolEntry, PoolRecord } from './record.ts';
+import { isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { handOffToLine } from './release.ts';
 import { updatePool } from './write.ts';
 
@@ -87,9 +80,10 @@ async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: C
     const own = record.entries.filter((entry) => entry.execution === execution && entry.acquiredAt <= until);
     if (own.length === 0) return ended;
     // Redriven since, it may have been answered with one of these, under a version that this pass has read only now.
-    const end = await endOf(dependencies, held, call);
-    if (end === undefined) return { ...ended, goesOn: true };
-    const { over, running, unknown } = await byTarget(dependencies, { own, end, settled }, call);
+    const ending = await endedOf(dependencies, { own, held }, call);
+    ended.goesOn = ending.length < own.length;
+    if (ending.length === 0) return ended;
+    const { over, running, unknown } = await byTarget(dependencies, ending, call);
     for (const { entry, target } of running) {
       const outcome = await passToTarget(dependencies, { key, entry, target }, call);
       if (outcome === 'passed') ended.kept++;
@@ -98,12 +92,36 @@ async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: C
         count(await endPermitsOf(dependencies, { key, execution: target, settled, until, tickets: [] }, call));
     }
     if (running.length > 0) continue;
-    const { ending, graced } = await giveGraces(dependencies, { record, over }, call);
+    const { atOnce, graced } = await giveGraces(dependencies, { record, over }, call);
     count({ graced });
-    if (ending.length < over.length) continue;
+    if (atOnce.length < over.length) continue;
     if (over.length === 0) return { ...ended, kept: ended.kept + unknown.length };
-    count(await endAll(dependencies, { record, over: ending, tickets: held.tickets }, call));
+    count(await endAll(dependencies, { record, over: atOnce, tickets: held.tickets }, call));
   }
+}
+
+/** A permit whose execution has ended, and how. */
+interface EndedEntry extends EndOfHolder {
+  entry: PoolEntry;
+}
+
+/** Those of the permits of an execution that end with it. Asks once about ordinary permits, and once about bound ones. */
+async function endedOf(
+  dependencies: LeaseDependencies,
+  { own, held: { execution, settled, status, stoppedAt } }: { own: readonly PoolEntry[]; held: Held },
+  call: Call,
+): Promise<EndedEntry[]> {
+  const reported = { execution, settled, status, stoppedAt };
+  const [bound, plain] = [own.filter(isBound), own.filter((entry) => !isBound(entry))];
+  const end = plain.length > 0 ? await endOf(dependencies, reported, call) : undefined;
+  const judge = bound.length > 0 ? await judgeOfBound(dependencies, reported, call) : undefined;
+  return [
+    ...(end ? plain.map((entry) => ({ entry, end, settled })) : []),
+    ...bound.flatMap((entry) => {
+      const ended = judge?.(entry);
+      return ended ? [{ entry, ...ended }] : [];
+    }),
+  ];
 }
 
 /** Lets permits go on for their grace. @returns those that end at once, and how many go on */
@@ -111,16 +129,16 @@ async function giveGraces(
   dependencies: LeaseDependencies,
   { record: { key }, over }: { record: PoolRecord; over: readonly Over[] },
   call: Call,
-): Promise<{ ending: PoolEntry[]; graced: number }> {
-  const ending: PoolEntry[] = [];
+): Promise<{ atOnce: PoolEntry[]; graced: number }> {
+  const atOnce: PoolEntry[] = [];
   let graced = 0;
   for (const { entry, work } of over) {
     const { expiresAt: endsAt, graceMs, claimTtlMs, execution = '' } = entry;
     const until = graceEnd(dependencies, { endsAt, graceMs, claimTtlMs }, work);
-    if (until === undefined) ending.push(entry);
+    if (until === undefined) atOnce.push(entry);
     else if (await giveGrace(dependencies, { key, entry: { ...entry, execution }, until }, call)) graced++;
   }
-  return { ending, graced };
+  return { atOnce, graced };
 }
 
 /** A permit whose work has ended, and how. */
@@ -136,13 +154,9 @@ interface ByTarget {
   unknown: PoolEntry[];
 }
 
-async function byTarget(
-  dependencies: LeaseDependencies,
-  { own, ...asked }: { own: readonly PoolEntry[]; end: End; settled: boolean },
-  call: Call,
-): Promise<ByTarget> {
+async function byTarget(dependencies: LeaseDependencies, ended: readonly EndedEntry[], call: Call): Promise<ByTarget> {
   const sorted: ByTarget = { over: [], running: [], unknown: [] };
-  for (const entry of own) {
+  for (const { entry, ...asked } of ended) {
     const { target } = entry;
     const work = await workOf(dependencies, { target, ...asked }, call);
     if (work === 'unknown') sorted.unknown.push(entry);
@@ -201,6 +215,22 @@ async function passToTarget(
   );
   if (!won) return 'lost';
   return (await executionState(dependencies, target, call)) === 'ended' ? 'ended' : 'passed';
+}
+
+/**
+ * Ends the bound permits of an execution, if it has ended. Whether it has is not known to this call.
+ * @param ending `ticket`: that of a permit, if it was still there
+ * @returns how many in line were given permits
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function endBoundPermits(
+  dependencies: LeaseDependencies,
+  { key, execution, ticket }: { key: string; execution: string; ticket: string | undefined },
+  call: Call,
+): Promise<number> {
+  const tickets = ticket === undefined ? [] : [ticket];
+  const held = { key, execution, settled: false, until: dependencies.clock.now(), tickets };
+  return (await endPermitsOf(dependencies, held, call)).granted;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { repairAfter } from '../line/repair/later.ts';
 import { isStill } from './conditions.ts';
-import { entryOf, type PoolEntry } from './record.ts';
+import { entryOf, isBound, type PoolEntry } from './record.ts';
 import { updatePool } from './write.ts';
 
 /**
@@ -23,8 +23,8 @@ export async function giveGrace(
     {
       key,
       now: clock.now(),
-      set: ['#h.v = :version', '#h.e = :expires', '#h.g = :execution'],
-      remove: ['#h.x', '#h.y', '#h.n'],
+      set: ['#h.v = :version', '#h.e = :expires', '#h.g = :execution', ...(isBound(entry) ? ['#h.t = #h.n'] : [])],
+      remove: ['#h.x', '#h.y', '#h.n', '#h.z', '#h.j'],
       condition: isStill(entry),
       values: { ':version': text(version), ':expires': integer(until), ':execution': text(entry.execution) },
     },

@@ -1,12 +1,15 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { repairLater } from '../line/repair/later.ts';
 import type { WaitingTask } from '../line/waiters.ts';
+import { boundAgain, setting } from './bound.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
 import { handOff, repairAtRoom } from './hand-off.ts';
@@ -14,7 +17,7 @@ import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
 import { otherWeight, type PermitRequest } from './permit-request.ts';
 import { locationOf, readPool } from './read.ts';
-import { ending, entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { ending, entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
 import { roomAt } from './room.ts';
 import { permitLost, poolHeld } from './views.ts';
@@ -33,12 +36,14 @@ class PermitLock implements ParkingLock<PoolRecord> {
   readonly #dependencies: LeaseDependencies;
   readonly #request: Asking;
   readonly #call: Call;
+  /** How long this call leaves the question about bound holders to the next waiter. */
+  #patienceMs: number | undefined;
   #joined: JoinedPool = { turn: undefined, fence: undefined, at: 0 };
 
   constructor(dependencies: LeaseDependencies, request: Asking, call: Call) {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
-    const { execution, target, graceMs = 0 } = request;
-    const terms = { data, execution, target, graceSeconds: graceMs / 1000, permit: { limit, weight } };
+    const { execution, target, graceMs = 0, bound } = request;
+    const terms = { data, execution, target, graceSeconds: graceMs / 1000, bound, permit: { limit, weight } };
     this.asked = { key: key, holder, ttlSeconds: ttlMs / 1000, requestId, principal, ...terms };
     this.where = locationOf(dependencies, key);
     this.#dependencies = dependencies;
@@ -108,8 +113,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     if (how === 'answer') return this.#answer(entry);
-    const { key, ttlMs } = this.#request;
-    const extending = { key, entry, claimTtlMs: how === 'claim' ? ttlMs : undefined };
+    const { key, ttlMs, bound } = this.#request;
+    const extending = { key, entry, ...(how === 'claim' && { claim: { ttlMs, bound } }) };
     const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
     return { won, record: current };
   }
@@ -118,13 +123,9 @@ class PermitLock implements ParkingLock<PoolRecord> {
   async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
     const { clock, ids } = this.#dependencies;
     const [now, version] = [clock.now(), ids.uuid()];
-    const update = {
-      key: this.#request.key,
-      now,
-      set: ['#h.v = :version', '#h.r = :now'],
-      condition: isStill(entry),
-      values: { ':version': text(version), ':now': integer(now) },
-    };
+    const { set, remove } = boundAgain(entry, this.#request, now);
+    const parts: Item = { ...set, v: text(version), r: integer(now) };
+    const update = { key: this.#request.key, now, ...setting(parts), remove, condition: isStill(entry) };
     const { won, record } = await updatePool(this.#dependencies, update, this.#call);
     // An earlier try of the SDK may have won before the try that lost.
     return { won: won || this.#entry(record)?.version === version, record };
@@ -161,6 +162,17 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   granted({ entries }: PoolRecord): ReadonlySet<string | undefined> {
     return new Set(entries.map(({ ticket }) => ticket));
+  }
+
+  async lookAtHolders(record: PoolRecord, isNext: boolean): Promise<void> {
+    const { clock, ids } = this.#dependencies;
+    const bound = record.entries.filter(isBound);
+    if (bound.length === 0) return;
+    this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
+    const now = clock.now() - (isNext ? 0 : this.#patienceMs);
+    if (!bound.some((entry) => isDue(entry, now))) return;
+    const { lookBeside } = await import('./look.ts');
+    await lookBeside(this.#dependencies, record, this.#call);
   }
 
   correct(arrivals: number, inLine: number): Promise<unknown> {

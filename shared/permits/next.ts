@@ -101,13 +101,13 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
 
 /** What a ticket asks for. A caller receives only the window, until it claims its permit. */
 function permitOf(waiter: Waiter): NewPermit {
-  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0 } = waiter;
+  const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound } = waiter;
   const { permit = { weight: 1, limit: 1 } } = waiter;
   const { limit, weight } = permit;
   const [ttlMs, graceMs] = [ttlSeconds * 1000, graceSeconds * 1000];
   return {
     ...{ name: requestName(waiter), holder, data, limit, weight, ticket: waiter.ticket },
-    ...{ execution, target, graceMs },
+    ...{ execution, target, graceMs, bound },
     room: limit === null || weight >= EXCLUSIVE_WEIGHT ? 0 : limit - weight,
     ...(isTask(waiter) ? { ttlMs } : { ttlMs: WINDOW_MS, claimTtlMs: ttlMs }),
   };

@@ -28,6 +28,10 @@ export interface PoolEntry {
   target?: string | undefined;
   /** How long the permit goes on after an abnormal end of its execution, in milliseconds. */
   graceMs?: number | undefined;
+  /** When a call or a task was last answered with a permit that lasts as long as `execution`. Absent from every other permit. */
+  boundAt?: number | undefined;
+  /** When a call last asked about the execution of a bound permit. */
+  lookedAt?: number | undefined;
   /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
@@ -46,6 +50,12 @@ export interface PoolEntry {
   endingAt?: number | undefined;
   brokenBy?: string | undefined;
 }
+
+/** A permit that lasts as long as its execution. */
+export type BoundEntry = PoolEntry & { execution: string; boundAt: number };
+
+export const isBound = (entry: PoolEntry): entry is BoundEntry =>
+  entry.execution !== undefined && entry.boundAt !== undefined;
 
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
@@ -124,6 +134,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
+  const bound = { boundAt: number(map ?? {}, 'z'), lookedAt: number(map ?? {}, 'j') };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
@@ -132,7 +143,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
     limitBefore: number(map ?? {}, 'l'),
   };
   const mark = { isEnding: map?.s !== undefined, endingAt: number(map ?? {}, 's'), brokenBy: map?.o?.S };
-  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...fromLine, ...mark };
+  return { name, id, version, holder, ...times, weight, fence, ...asked, ...grace, ...bound, ...fromLine, ...mark };
 }
 
 function parseEnded(map: Item = {}): Ended | undefined {
@@ -188,10 +199,13 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 
 /** What is written for a new holder. */
 export function entryItem(
-  entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'answeredAt' | 'isEnding' | 'endingAt' | 'brokenBy'>,
+  entry: Omit<
+    PoolEntry,
+    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'lookedAt' | 'isEnding' | 'endingAt' | 'brokenBy'
+  >,
 ): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const { data, execution, target, graceMs, ticket, previous, claimTtlMs, limitBefore } = entry;
+  const { data, execution, target, graceMs, boundAt, ticket, previous, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -203,6 +217,7 @@ export function entryItem(
       ...(execution !== undefined && { x: text(execution) }),
       ...(target !== undefined && { y: text(target) }),
       ...(graceMs && { n: integer(graceMs) }),
+      ...(boundAt !== undefined && { z: integer(boundAt) }),
       ...(ticket !== undefined && { k: text(ticket) }),
       ...(previous && { q: endedItem(previous) }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
@@ -226,6 +241,8 @@ export interface NewPermit {
   target?: string | undefined;
   /** 0 and undefined mean the same. */
   graceMs?: number | undefined;
+  /** Whether the permit lasts as long as `execution` (docs/protocols/bound.md). */
+  bound?: boolean | undefined;
   ticket?: string | undefined;
   /** For a grant from the line: the holder in whose place it comes. */
   previous?: Ended | undefined;
@@ -236,8 +253,8 @@ export interface NewPermit {
 
 /** The entry of a permit that is granted now. */
 export function entryOfNew({ ids }: LeaseDependencies, { permit, now }: { permit: NewPermit; now: number }) {
-  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
-  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
+  const { name, ttlMs, limit: _, room: __, bound, ...asked } = permit;
+  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now, ...(bound && { boundAt: now }) };
   const [id, version] = [ids.uuid(), ids.uuid()];
   return { name, id, version, item: entryItem({ ...asked, id, version, ...times }) };
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { endDeadHolders } from '../line/executions/questions.ts';
+import { endDeadHolders, lookWithin } from '../line/executions/questions.ts';
 import { type Found, findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
@@ -13,10 +13,11 @@ import { notifyPermit } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
 import { requestName } from './identity.ts';
+import { lookAtPermits } from './look.ts';
 import { raiseMark } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readPool } from './read.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
 import { permitLost } from './views.ts';
 
@@ -55,8 +56,11 @@ export async function repairPoolLine(
     if (end !== 'left') break;
   }
   if (record.waiters === undefined) return;
+  const look = (most: number) => lookAtPermits(dependencies, { record, most }, call);
+  repaired.granted += await lookWithin(questions, record.entries.filter(isBound).length, look);
   const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
-  repaired.granted += await endDeadHolders(dependencies, { grants: record.entries, questions, end }, call);
+  const grants = record.entries.filter((entry) => !isBound(entry));
+  repaired.granted += await endDeadHolders(dependencies, { grants, questions, end }, call);
 }
 
 const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>

@@ -2,10 +2,11 @@ import type { Json } from '../aws/attributes.ts';
 import { HoldfastError } from '../errors.ts';
 import type { LeaseGrant, LostReason, Mode } from '../line/calls.ts';
 import type { WaiterView } from '../line/listed-waiters.ts';
+import { ASK_EVERY_MS } from '../line/times.ts';
 import { isInstant } from '../surroundings/clock.ts';
 import { leaseIdOf } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
-import { byEnd, ending, type PoolEntry, type PoolRecord } from './record.ts';
+import { byEnd, ending, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { type Asked, roomAt } from './room.ts';
 
 const modeOf = (weight: number): Mode => (weight < EXCLUSIVE_WEIGHT ? 'shared' : 'exclusive');
@@ -29,6 +30,8 @@ export interface PermitView extends HolderView {
   ttlSeconds: number;
   /** The ARN of the execution that holds it, or held it when that execution ended. */
   execution: string | null;
+  /** Whether the permit lasts as long as that execution. */
+  bound: boolean;
   /** Whether that execution has ended, and the permit goes on as an ordinary permit (grace.ts). */
   inGrace: boolean;
   /** Whether an operator broke it, and it stays until its holder releases it or its ttl ends. */
@@ -64,12 +67,13 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   return {
     key,
     holder,
-    leaseId: leaseIdOf({ name, id, fence }),
+    leaseId: leaseIdOf({ name, id, fence }, isBound(entry)),
     version,
     fence,
     acquiredAt: instant(acquiredAt),
     expiresAt: instant(expiresAt),
     remainingMs: Math.max(0, expiresAt - now),
+    ...(isBound(entry) && { bound: true }),
     ...(data !== undefined && { data }),
   };
 }
@@ -100,6 +104,7 @@ const permitView = (entry: PoolEntry, now: number): PermitView => ({
   remainingMs: Math.max(0, entry.expiresAt - now),
   ttlSeconds: entry.ttlMs / 1000,
   execution: entry.execution ?? entry.endedExecution ?? null,
+  bound: isBound(entry),
   inGrace: entry.execution === undefined && entry.endedExecution !== undefined,
   ending: entry.isEnding === true,
   brokenAt: entry.endingAt !== undefined && isInstant(entry.endingAt) ? instant(entry.endingAt) : null,
@@ -141,7 +146,7 @@ const byAge = (one: PoolEntry, other: PoolEntry): number => one.fence - other.fe
 
 const EMPTY = {
   ...{ state: 'free' as const, holder: null, fence: null, acquiredAt: null, expiresAt: null, remainingMs: null },
-  ...{ ttlSeconds: null, execution: null, inGrace: false, ending: false },
+  ...{ ttlSeconds: null, execution: null, bound: false, inGrace: false, ending: false },
   ...{ brokenAt: null, brokenBy: null, data: null },
 };
 
@@ -159,6 +164,7 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
   const holders = record.entries.toSorted(byNextEnd(now)).slice(0, MOST_TOLD);
   const [first] = holders.map(holderView);
   const room = roomAt(record, asked, clockSkewMs);
+  const roomInMs = Number.isFinite(room) ? Math.max(1, room - now) : 1000;
   const most = asked.limit === null ? 'the call needs the key alone' : `the limit is ${asked.limit}`;
   const isInLine = record.waiters !== undefined && room <= now;
   const why = isInLine ? 'other waiters are in line' : 'there is no room';
@@ -172,7 +178,7 @@ export function poolHeld(record: PoolRecord, { asked, now, clockSkewMs }: Held):
     limit: asked.limit,
     holders: holders.map(holderView),
     // Others took the room in between, and it may be free again.
-    retryAfterMs: Number.isFinite(room) ? Math.max(1, room - now) : 1000,
+    retryAfterMs: record.entries.some(isBound) ? Math.min(roomInMs, ASK_EVERY_MS) : roomInMs,
   });
 }
 

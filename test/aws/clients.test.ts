@@ -10,12 +10,15 @@ describe('the settings of a client', () => {
     ['DynamoDB', dynamodbClient({ region }), 2000],
     ['S3', s3Client({ region }), 5000],
     ['Step Functions', stepFunctionsClient({ region }), 3000],
-  ])('for %s give a try up that gets no answer, and make that an error', async (_, client, requestTimeout) => {
-    const { configProvider } = client.config.requestHandler as unknown as { configProvider: Promise<object> };
-    expect(await configProvider).toMatchObject({
-      connectionTimeout: 1000,
-      requestTimeout,
-      throwOnRequestTimeout: true,
-    });
-  });
+  ])(
+    'the settings of a client for %s end a try without an answer, and make that an error',
+    async (_, client, requestTimeout) => {
+      const { configProvider } = client.config.requestHandler as unknown as { configProvider: Promise<object> };
+      expect(await configProvider).toMatchObject({
+        connectionTimeout: 1000,
+        requestTimeout,
+        throwOnRequestTimeout: true,
+      });
+    },
+  );
 });

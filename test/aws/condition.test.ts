@@ -6,7 +6,7 @@ const isThere = { expression: 'attribute_exists(#path)', names: { '#path': 'path
 const isSeen = { expression: 'version = :seen', values: { ':seen': text('one') } };
 
 describe('a condition', () => {
-  it('brings the names and values of all its parts along', () => {
+  it('a condition has the names and values of all its parts', () => {
     expect(all(isThere, any(isSeen, not(isThere)))).toEqual({
       expression: '(attribute_exists(#path)) AND ((version = :seen) OR (NOT (attribute_exists(#path))))',
       names: { '#path': 'path' },
@@ -14,19 +14,19 @@ describe('a condition', () => {
     });
   });
 
-  it('of one part is that part, for DynamoDB refuses doubled parentheses', () => {
+  it('a condition of one part is that part, because DynamoDB refuses doubled parentheses', () => {
     expect(all(isSeen)).toEqual(isSeen);
     expect(any(isThere)).toEqual(isThere);
   });
 
-  it('becomes the fields of a command, with what its other expressions name', () => {
+  it('a condition becomes the fields of a command, with what its other expressions name', () => {
     expect(conditionFields(isSeen, { values: { ':now': integer(5) } })).toEqual({
       ConditionExpression: 'version = :seen',
       ExpressionAttributeValues: { ':seen': text('one'), ':now': integer(5) },
     });
   });
 
-  it('refuses one placeholder for two things', () => {
+  it('a condition refuses one placeholder for two values', () => {
     const another = { expression: 'fence = :seen', values: { ':seen': integer(1) } };
     expect(() => all(isSeen, another)).toThrow(':seen stands for two things');
     expect(() => conditionFields(isSeen, { values: { ':seen': text('two') } })).toThrow(':seen stands for two things');

@@ -27,7 +27,7 @@ describe('a client of the functions', () => {
   it.each([
     ['DynamoDB', 2000, () => dynamodbClient({ endpoint, maxAttempts: 1 }).send(item)],
     ['S3', 5000, () => s3Client({ endpoint, maxAttempts: 1, forcePathStyle: true }).send(object)],
-  ])('of %s cuts a try without an answer after %i ms', async (_, ms, ask) => {
+  ])('a client of %s cuts a try without an answer after %i ms', async (_, ms, ask) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const asked = once(server, 'request');
     let settled = false;
@@ -58,7 +58,7 @@ describe('a store that fails', async () => {
     };
   }
 
-  it('leaves a write in doubt, and names what finds its outcome', async () => {
+  it('a store that fails leaves a write in doubt, and the error names what finds its outcome', async () => {
     const unknown = { code: 'OutcomeUnknown', message: expect.stringContaining('table t') };
     for (const retryWith of [{ commitId: 'mine' }, undefined])
       expect(await failure(under('lostReply').write(retryWith))).toMatchObject({
@@ -67,7 +67,7 @@ describe('a store that fails', async () => {
       });
   });
 
-  it('leaves no doubt where each address of the host refuses the connection', async () => {
+  it('a store that fails leaves no doubt if each address of the host refuses the connection', async () => {
     // Node tries them all, and its error then names no system call.
     const refused: Fault = async () => {
       throw Object.assign(new AggregateError([], ''), { code: 'ECONNREFUSED' });
@@ -78,7 +78,7 @@ describe('a store that fails', async () => {
     });
   });
 
-  it('leaves no doubt where the invocation has no time left to send anything', async () => {
+  it('a store that fails leaves no doubt if the invocation has no time left to send a request', async () => {
     const { write } = under('none');
     expect(await failure(write({}, call({ signal: AbortSignal.abort() })))).toMatchObject({
       code: 'Unavailable',
@@ -86,7 +86,7 @@ describe('a store that fails', async () => {
     });
   });
 
-  it('leaves no doubt where the time is up while a request is signed', async () => {
+  it('a store that fails leaves no doubt if the time is up while a request is signed', async () => {
     const controller = new AbortController();
     const dynamodb = testClient();
     dynamodb.middlewareStack.add(
@@ -110,7 +110,7 @@ describe('a store that fails', async () => {
     expect(sent).toEqual([]);
   });
 
-  it('says of a look why there is no answer, and only a missing object is none', async () => {
+  it('a store that fails says why a look has no answer, and only a missing object is absent', async () => {
     expect(await under('none').look()).toBeUndefined();
     expect(await failure(under({ name: 'Unknown', status: 403 }).look())).toMatchObject({
       code: 'Unavailable',
@@ -119,7 +119,7 @@ describe('a store that fails', async () => {
     expect((await failure(under('error500').look())).code).toBe('Unavailable');
   });
 
-  it('says of a missing bucket that it is missing', async () => {
+  it('a store that fails names a missing bucket', async () => {
     const command = new ListObjectsV2Command({ Bucket: 'no-such-bucket' });
     expect(await failure(send(testS3(), { command, operation: reading('bucket b') }, call()))).toMatchObject({
       code: 'Unavailable',
@@ -148,7 +148,7 @@ describe('what to add to the same call, so that it finds what became of this one
     ['OutcomeUnknown', inLine],
     ['Throttled', inLine],
     ['Unavailable', inLine],
-  ])('is named by %s with %j', (code, retryWith) => {
+  ])('the field that finds the outcome of a call is named by %s with %j', (code, retryWith) => {
     const { named } = thrown(code, retryWith);
     expect(named).toMatchObject({ code, message: 'why', cause: 'the cause' });
     expect(named.context).toEqual({ retryAfterMs: 7, retryWith: { more: 'x', ...retryWith } });
@@ -158,7 +158,7 @@ describe('what to add to the same call, so that it finds what became of this one
     ['Throttled', asked],
     ['Unavailable', asked],
     ['LeaseHeld', inLine],
-  ])('is not named by %s with %j', (code, retryWith) => {
+  ])('the field that finds the outcome of a call is not named by %s with %j', (code, retryWith) => {
     const { error, named } = thrown(code, retryWith);
     expect(named).toBe(error);
   });

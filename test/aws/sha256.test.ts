@@ -47,7 +47,7 @@ const secrets = fc.record(
   { requiredKeys: ['accessKeyId', 'secretAccessKey'] },
 );
 
-it('signs each request as SigV4 says, the first with a key and the next ones', async () => {
+it('the signer signs each request as SigV4 says, the first with a key and the next', async () => {
   await fc.assert(
     fc.asyncProperty(secrets, fc.constantFrom('us-east-1', 'cn-north-1'), async (credentials, region) => {
       const client = dynamodbClient({ endpoint, region, credentials });
@@ -74,11 +74,11 @@ it('signs each request as SigV4 says, the first with a key and the next ones', a
   );
 });
 
-it('makes no log of requests that nobody keeps', () => {
+it('the signer keeps no log of requests', () => {
   expect(dynamodbClient({ region: 'us-east-1' }).middlewareStack.identify().join()).not.toContain('loggerMiddleware');
 });
 
-it('hashes text and bytes in whatever form they come, with a key in each form, and again with the same key', async () => {
+it('the hash takes text and bytes in whatever form they come, with a key in each form, and again with the same key', async () => {
   const forms = (text: string) => {
     const bytes = new TextEncoder().encode(`[${text}]`);
     const within = bytes.subarray(1, -1); // a part of a larger buffer

@@ -22,17 +22,17 @@ const results = await readResults();
 const figures = Object.values(results.measurements).flatMap(({ figures }) => figures);
 
 describe('the figures of bench/results.json', () => {
-  it('are those of the documents', async () => {
+  it('the figures of bench/results.json are those of the documents', async () => {
     for (const { file, standing, written } of await documents(results)) expect(standing, file).toBe(written);
   });
 
-  it('are those of the charts that the documents show', async () => {
+  it('the figures of bench/results.json are those of the charts that the documents show', async () => {
     const drawn = charts(results);
     expect(drawn.length).toBeGreaterThan(0);
     for (const { file, digest } of drawn) expect(await readFile(file, 'utf8'), file).toContain(digest);
   });
 
-  it('keep every bar, or say why not', () => {
+  it('the figures of bench/results.json keep every bar, or say why not', () => {
     for (const { what, bar } of figures) {
       if (!bar) continue;
       expect(bar.verdict, what).toBe(verdict(bar));
@@ -40,7 +40,7 @@ describe('the figures of bench/results.json', () => {
     }
   });
 
-  it('say of how many samples they are, when, where and next to what', () => {
+  it('the figures of bench/results.json name their samples, their time and place, and what ran beside them', () => {
     for (const { what, n, median } of figures)
       expect({ what, n: n ?? 0, median }).toEqual({ what, n: expect.any(Number), median: expect.any(Number) });
     for (const { measuredAt, machine, libraries, figures } of Object.values(results.measurements)) {
@@ -58,7 +58,7 @@ it('docs/scale.md quotes what the arithmetic prints', async () => {
 });
 
 describe('statistics', () => {
-  it('are the median of the medians, the 99th percentile of all samples, and the range of the medians', () => {
+  it('the statistics are the median of the medians, the 99th percentile of all samples, and the range of the medians', () => {
     const found = statistics([[1, 2, 30], [4, 5, 6], Array.from({ length: 100 }, (_, at) => at)]);
     expect(found).toEqual({ n: 106, median: 5, p99: 98, spread: [2, 49] });
     expect(median([4, 1, 3, 2])).toBe(2);
@@ -78,14 +78,14 @@ describe('statistics', () => {
     expect([few(1.9), few(0.9)]).toEqual(['explained', 'missed']);
   });
 
-  it('are held to looser bars where samples are few', () => {
+  it('the statistics are held to looser bars if samples are few', () => {
     const { bar } = withSlack(ratio('a ratio', [1, 1.3, 1.2], { most: 1.1, least: 14 }));
     expect(bar).toEqual({ measured: 1.2, most: 1.54, least: 10 });
   });
 });
 
 describe('what stands between contestant and emulator', () => {
-  it('counts requests and units, a lost condition as the write that it costs, and nothing about tables', async () => {
+  it('the counter between contestant and emulator counts requests and units, a lost condition as the write that it costs, and no request about tables', async () => {
     const table = await newTable('leases');
     const counter = await startCounter(dynamodbEndpoint());
     const dynamodb = testClient({ endpoint: counter.endpoint });
@@ -110,7 +110,7 @@ describe('what stands between contestant and emulator', () => {
 });
 
 describe('a lost condition', () => {
-  it('counts as a write of the item that it met, and brings that item only to a contestant that asks for it', async () => {
+  it('a lost condition counts as a write of the item that it met, and brings that item only to a contestant that asks for it', async () => {
     const table = await newTable('leases');
     const counter = await startCounter(dynamodbEndpoint());
     const dynamodb = testClient({ endpoint: counter.endpoint });
@@ -139,7 +139,7 @@ describe('a lost condition', () => {
     }
   });
 
-  it('is measured by the size that DynamoDB documents for each type', () => {
+  it('a lost condition is measured by the size that DynamoDB documents for each type', () => {
     const sizeOf = (value: AttributeValue) => itemBytes({ a: value }) - 1;
     expect(sizeOf({ S: 'né' })).toBe(3);
     expect(['0', '7', '10', '100', '12345', '-12345', '1732285137092'].map((N) => sizeOf({ N }))).toEqual([
@@ -153,7 +153,7 @@ describe('a lost condition', () => {
 });
 
 describe('the size budget', () => {
-  it('tells a function that is over it, by which part, and one that has none', async () => {
+  it('the size budget names a function that exceeds it, by which part, and a function that has none', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-budget-'));
     try {
       await writeFile(join(folder, 'index.mjs'), `import"./loaded.mjs";${' '.repeat(479)}`);
@@ -177,7 +177,7 @@ describe('the size budget', () => {
 describe.runIf(isFull)('npm run bench', () => {
   const bench = (...options: string[]) => node('bench/run.ts', ...options);
 
-  it('tells its measurements', async () => {
+  it('npm run bench prints its measurements', async () => {
     const { stdout } = await bench('--help');
     for (const name of Object.keys(results.measurements)) expect(stdout).toMatch(new RegExp(`^ +${name} `, 'm'));
   });
@@ -185,11 +185,11 @@ describe.runIf(isFull)('npm run bench', () => {
   it.each([
     [['--only', 'nothing'], 'npm run bench: there is no measurement nothing; see --help\n'],
     [['--fast'], "npm run bench: Unknown option '--fast'\n"],
-  ])('refuses %j in one line', async (options, line) => {
+  ])('npm run bench refuses %j in one line', async (options, line) => {
     await expect(bench(...options)).rejects.toMatchObject({ code: 1, stderr: line });
   });
 
-  it('takes along what it started, when it is stopped', async () => {
+  it('npm run bench ends the processes that it started when it is stopped', async () => {
     const parent = `
       const { endsWithUs } = await import('./bench/children.ts');
       const { spawn } = await import('node:child_process');

@@ -23,7 +23,7 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
   const broken = (key: string, fence: number, ...more: string[]) =>
     call('break', key, '--fence', String(fence), ...more);
 
-  it('leaves the key to the holder until it has released it, and says until when the holder may work', async () => {
+  it('holdfast break leaves the key to the holder until its release, and says until when the holder may work', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     const { code, stdout } = await broken(key, lease.fence);
@@ -45,7 +45,7 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
     expect(next.fence).toBeGreaterThan(lease.fence);
   });
 
-  it('names the last heartbeat, at whose successor the holder stops', async () => {
+  it('holdfast break names the last heartbeat, at whose successor the holder stops', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     await holdfast.heartbeat({ key, leaseId: lease.leaseId });
@@ -55,7 +55,7 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
     );
   });
 
-  it('with --now gives the key to the next caller at once, and says until when the holder may work beside it', async () => {
+  it('holdfast break --now gives the key to the next caller at once, and says until when the holder may work beside it', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     await holdfast.heartbeat({ key, leaseId: lease.leaseId });
@@ -71,7 +71,7 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
     expect(next.fence).toBeGreaterThan(lease.fence);
   });
 
-  it('with a stale fence says who holds the key, with the line that ends that', async () => {
+  it('holdfast break with a stale fence names the holder, with the command that ends the grant', async () => {
     const key = freshKey();
     await using lease = await acquire(key);
     const stale = await broken(key, lease.fence - 1, '--now');
@@ -96,7 +96,7 @@ describe.each(KINDS)('holdfast break of a %s', (noun, options) => {
     expect(gone.stderr).toContain(`no caller holds ${key}`);
   });
 
-  it('without a fence breaks nothing, and says who holds the key, with the line that ends that', async () => {
+  it('holdfast break without a fence breaks no grant, and names the holder, with the command that ends the grant', async () => {
     const key = `${freshKey()} it's`;
     await using lease = await acquire(key);
     const { code, stdout, stderr } = await call('break', key, '--endpoint', api.url);

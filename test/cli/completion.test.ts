@@ -41,25 +41,25 @@ describe('the words that complete a command line', () => {
   };
 
   it.each([['break'], ['cancel'], ['queue'], ['watch'], ['status'], ['run'], ['acquire']])(
-    'are the keys that begin with the word after %s, with who holds each',
+    'the words that complete a command line are the keys that begin with the word after %s, with the holder of each',
     async (verb) => {
       expect((await words([verb, 'o'])).sort()).toEqual(['orders\theld by the other', 'other key\theld by the other']);
     },
   );
 
-  it('are all keys without a line break if nothing is typed', async () => {
+  it('the words that complete a command line are all keys without a line break if no word is typed', async () => {
     const keys = (await words(['queue', ''])).map((line) => line.split('\t')[0]);
     expect(keys.sort()).toEqual([EVIL, 'orders', 'other key', 'team:jobs']);
   });
 
-  it('are keys of the service and the namespace that the line names', async () => {
+  it('the words that complete a command line are keys of the service and the namespace that the line names', async () => {
     expect(await words(['break', '--endpoint', api.url, '--fence', '7', 'ord'], {})).toEqual([
       'orders\theld by the other',
     ]);
     expect(await words(['break', '--namespace', 'team', 'ord'])).toEqual([]);
   });
 
-  it('are no keys for the second word, for the value of an option, or for a verb without keys', async () => {
+  it('the words that complete a command line are no keys for the second word, for the value of an option, or for a verb without keys', async () => {
     for (const typed of [
       ['break', 'orders', 'o'],
       ['break', '--fence', 'o'],
@@ -69,7 +69,7 @@ describe('the words that complete a command line', () => {
       expect(await words(typed)).toEqual([]);
   });
 
-  it('are none, without an error, if no service answers or none is known', async () => {
+  it('the words that complete a command line are none, without an error, if no service answers or none is known', async () => {
     expect(await words(['break', 'o'], { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' })).toEqual([]);
     expect(await words(['break', 'o'], {})).toEqual([]);
   });

@@ -177,7 +177,7 @@ describe.concurrent('requests are signed by a source that the doctor names:', ()
 });
 
 describe.concurrent('the command exits with 77, and one line says of each source why it gave no keys,', () => {
-  it('if no source is set up', async () => {
+  it('the command exits with 77, and names why each source gave no keys, if no source is set up', async () => {
     const { holdfast } = await machine();
     const { code, stdout, stderr } = await holdfast(['run', 'k', '--', 'true']).exited;
     expect([code, stdout]).toEqual([77, '']);
@@ -192,7 +192,7 @@ describe.concurrent('the command exits with 77, and one line says of each source
     );
   });
 
-  it('and the doctor calls nothing', async () => {
+  it('the command exits with 77 without keys, and the doctor calls no service', async () => {
     const { holdfast, seen } = await machine();
     const { code, stdout } = await holdfast(['doctor']).exited;
     expect([code, seen]).toEqual([77, []]);
@@ -292,14 +292,17 @@ describe.concurrent('the command exits with 77, and one line says of each source
       },
       /; profile default: its answer cannot be read\n$/,
     ],
-  ])('if there is %s', async (_, setUp, expected) => {
-    const at = await machine();
-    const { code, stdout, stderr } = await at.holdfast(['status', '--timeout', '0'], await setUp(at)).exited;
-    expect([code, stdout], stderr).toEqual([77, '']);
-    expect(stderr).toMatch(/^holdfast: no AWS credentials and no HOLDFAST_TOKEN: environment: .*\n$/);
-    expect(stderr).toMatch(expected);
-    for (let at = 0; at + 8 <= CANARY.length; at++) expect(stderr).not.toContain(CANARY.slice(at, at + 8));
-  });
+  ])(
+    'the command exits with 77, and names why each source gave no keys, if there is %s',
+    async (_, setUp, expected) => {
+      const at = await machine();
+      const { code, stdout, stderr } = await at.holdfast(['status', '--timeout', '0'], await setUp(at)).exited;
+      expect([code, stdout], stderr).toEqual([77, '']);
+      expect(stderr).toMatch(/^holdfast: no AWS credentials and no HOLDFAST_TOKEN: environment: .*\n$/);
+      expect(stderr).toMatch(expected);
+      for (let at = 0; at + 8 <= CANARY.length; at++) expect(stderr).not.toContain(CANARY.slice(at, at + 8));
+    },
+  );
 });
 
 it('the command without the program beside it that searches keys says which file is missing', async () => {
@@ -327,7 +330,7 @@ describe.concurrent('the command refuses an endpoint of http on another machine,
     ['a token', { HOLDFAST_TOKEN: 'jwt' }],
     ['AWS keys of the environment', { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_REGION: 'eu-west-1' }],
     ['AWS keys that are not searched yet', { AWS_REGION: 'eu-west-1' }],
-  ])('with %s', async (_, env) => {
+  ])('the command refuses an endpoint of http on another machine, and sends no request, with %s', async (_, env) => {
     const { home, holdfast, write } = await machine();
     await mkdir(join(home, '.config/holdfast'), { recursive: true });
     await write('.config/holdfast/config.json', JSON.stringify({ profiles: { far: { endpoint } } }));
@@ -345,7 +348,7 @@ describe.concurrent('the command refuses an endpoint of http on another machine,
 });
 
 describe.concurrent('keys that expire are searched again', () => {
-  it('before they expire, and neither requests nor the end of the command wait for the new keys', async () => {
+  it('keys are fetched again before they expire, and neither requests nor the end of the command wait for the new keys', async () => {
     const { holdfast: start, seen } = await machine();
     let [issued, hangs] = [0, false];
     // Within the time in which new keys are searched.
@@ -369,7 +372,7 @@ describe.concurrent('keys that expire are searched again', () => {
     expect(performance.now() - startedAt).toBeLessThan(20_000); // a search may take 30 s
   });
 
-  it('after they have expired, and a request waits for the new keys', async () => {
+  it('keys are fetched again after they have expired, and a request waits for the new keys', async () => {
     const { holdfast: start, seen } = await machine();
     let issued = 0;
     const keys = () => ({ id: `SHORT${++issued}`, expiresAt: Date.now() + 2000 });

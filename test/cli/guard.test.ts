@@ -66,7 +66,7 @@ describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => 
     return { child, printed, exited };
   };
 
-  it('runs a command, and exits with its code', async () => {
+  it('holdfast run in an image without a shell runs a command, and exits with its code', async () => {
     const key = freshKey();
     const script = `console.log(process.env.HOLDFAST_KEY, require('fs').existsSync('/bin/sh')); process.exit(7)`;
     const { exited, printed } = await start(['run', key, '--', '/node', '-e', script]);
@@ -78,14 +78,14 @@ describe.runIf(maySetUpRoot)('in an image without a shell, holdfast run', () => 
 const child = process.argv[1] && require('child_process').spawn('/node', ['-e', process.argv[1]], { stdio: 'ignore' });
 console.log(process.pid, child?.pid); setInterval(() => {}, 1000);`;
 
-  it('takes the command and its child with it if it is killed', async () => {
+  it('holdfast run in an image without a shell ends the command and its child if it is killed', async () => {
     const { child, printed } = await start(['run', freshKey(), '--', '/node', '-e', IMMORTAL, IMMORTAL]);
     await until(() => printed.stdout).toMatch(/^\d+ \d+\n/);
     child.kill('SIGKILL');
     for (const id of printed.stdout.trim().split(' ').map(Number)) await until(() => living(id)).toBe(false);
   });
 
-  it('is not needed to end the command and its child in time if it is stopped', async () => {
+  it('holdfast run in an image without a shell need not run to end the command and its child in time, if it is stopped', async () => {
     const { child, printed, exited } = await start([
       'run',
       freshKey(),
@@ -150,7 +150,7 @@ describe.concurrent('the command lines of all processes of a run', () => {
     await exited;
   });
 
-  it('have none at a terminal either, where a shell hands the terminal over', async () => {
+  it('the command lines of a run have no arguments at a terminal either, if a shell hands over the terminal', async () => {
     const typed = `'${process.execPath}' '${cli.file}' run ${freshKey()} -- '${process.execPath}' -e "${SAYS}" ${ARGUMENT}`;
     const terminal = spawn('script', ['-qfec', typed, '/dev/null'], {
       env: { ...env, ...secrets, PATH: process.env.PATH, HOME: cli.folder, TERM: 'dumb', SHELL: '/bin/bash' },
@@ -174,7 +174,7 @@ describe.concurrent('the command lines of all processes of a run', () => {
 });
 
 describe.concurrent('the guard', () => {
-  it('is none of the Node programs that the user wants to trace', async () => {
+  it('the guard is none of the Node programs that the user wants to trace', async () => {
     const log = join(cli.folder, 'traced');
     const tracer = join(cli.folder, 'tracer.cjs');
     await writeFile(
@@ -192,7 +192,7 @@ describe.concurrent('the guard', () => {
     ]);
   });
 
-  it('is started while the lease is waited for, and ends with a wait that is over', async () => {
+  it('the guard is started while the command waits for the lease, and ends with the wait', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key);
     const { child, exited, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
@@ -229,7 +229,7 @@ describe.concurrent('the guard', () => {
     expect((await readLease(holdfast, key)).state).toBe('released');
   });
 
-  it('says that a command cannot be executed, and the lease is given back', async () => {
+  it('the guard reports that a command cannot be executed, and the lease is released', async () => {
     const key = freshKey();
     const script = join(cli.folder, 'no-interpreter');
     await writeFile(script, '#!/no/such/interpreter\n');
@@ -239,7 +239,7 @@ describe.concurrent('the guard', () => {
     expect((await readLease(holdfast, key)).state).toBe('released');
   });
 
-  it('leaves signals to its group to the command, also if the command sends them', async () => {
+  it('the guard leaves signals to its group to the command, also if the command sends them', async () => {
     const script = 'trap "echo got it" TERM; kill -s TERM 0; kill -s HUP $$';
     const { code, stdout } = await cli.start(['run', freshKey(), '--', 'sh', '-c', script], { env }).exited;
     expect([code, stdout]).toEqual([129, 'got it\n']);

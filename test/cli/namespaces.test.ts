@@ -30,7 +30,7 @@ const lines = async (args: string[], env?: Record<string, string>) => {
   return stdout.split('\n').flatMap((line) => (line ? [JSON.parse(line)] : []));
 };
 
-it('holds, shows and breaks what is in the namespace, and nothing else', async () => {
+it('the command in a namespace holds, shows and breaks only what is in the namespace', async () => {
   const [{ fence, leaseFile }] = await lines(['acquire', 'nightly', '--ttl', '600'], inTeam);
   expect(await world.leases.rawItem('team-a/nightly')).toBeDefined();
   expect((await run(['acquire', 'nightly'], inTeam)).code).toBe(75);
@@ -49,7 +49,7 @@ it('holds, shows and breaks what is in the namespace, and nothing else', async (
   expect((await run(['break', 'nightly', '--fence', String(fence)], inTeam)).code).toBe(0);
 });
 
-it('hands the namespace on to the command, so that its commits name the fence of its lease', async () => {
+it("the command passes the namespace to its child, so that the child's commits name the fence of its lease", async () => {
   await writeFile(join(cli.folder, 'part'), 'x');
   const commit = `"${process.execPath}" "${cli.file}" commit team-a/part part --create --fenced --json`;
   const { code, stdout, stderr } = await start(['run', 'job', '--namespace', 'team-a', '--', 'sh', '-c', commit])
@@ -62,7 +62,7 @@ it('hands the namespace on to the command, so that its commits name the fence of
   expect(none.stdout).toBe('[]\n');
 });
 
-it('takes every verb that calls the service to the namespace', async () => {
+it('the command takes every verb that calls the service to the namespace', async () => {
   const part = join(cli.folder, 'part');
   await writeFile(part, 'x');
   const commit = ['commit', 'team-a/x', part, '--create'];
@@ -82,7 +82,7 @@ it('takes every verb that calls the service to the namespace', async () => {
   expect((await run(['names', '--help'])).stdout).toContain('--namespace NAME');
 });
 
-it('has a doctor who says which namespace it is, and names its routes', async () => {
+it('the doctor says which namespace it is, and names its routes', async () => {
   const findings = await lines(['doctor'], inTeam);
   expect(findings.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
   expect(findings).toContainEqual({ check: 'namespace', verdict: 'ok', detail: 'team-a' });
@@ -103,7 +103,7 @@ it('has a doctor who says which namespace it is, and names its routes', async ()
 });
 
 it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
-  'refuses the namespace %j before it calls',
+  'the command refuses the namespace %j before it calls',
   async (name) => {
     // Nothing listens there: a call would exit with 69.
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
@@ -113,7 +113,7 @@ it.each(aFew(2, ['a/b', '..', '', 'A', '-a', 'a'.repeat(33), 'a%2f']))(
   },
 );
 
-it('takes the namespace from the option, the profile that was asked for, the environment and the default profile', async () => {
+it('the command takes the namespace from the option, the profile that was asked for, the environment and the default profile', async () => {
   const folder = join(cli.folder, 'config/holdfast');
   await mkdir(folder, { recursive: true });
   const of = (namespace?: string) => ({ endpoint: api.url, ...(namespace && { namespace }) });
@@ -134,7 +134,7 @@ it('takes the namespace from the option, the profile that was asked for, the env
   expect(await namespaceOf(['--profile', 'd'])).toBe(64);
 });
 
-it('says its version, and that of the deployment where one is known', async () => {
+it('the command prints its version, and that of the deployment if one is known', async () => {
   const { version } = packageJson;
   const known = await run(['version']);
   expect([known.code, known.stdout]).toEqual([0, `holdfast ${version}\ndeployment ${version} (${api.url})\n`]);
@@ -148,7 +148,7 @@ it('says its version, and that of the deployment where one is known', async () =
   expect((await run(['version'], { HOLDFAST_ENDPOINT: 'ftp://x' })).code).toBe(64);
 });
 
-it('serves the page of the namespace', async () => {
+it('holdfast console serves the page of the namespace', async () => {
   const served = start(['console', '--namespace', 'team-a']);
   await expect.poll(served.stdout).toMatch(/#token=[\w-]{24}\n$/);
   const [url = '', token = ''] = served.stdout().trim().split('/#token=');

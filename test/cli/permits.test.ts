@@ -38,7 +38,7 @@ function job(key: string, ...options: string[]) {
 }
 
 describe.concurrent('holdfast run --also', () => {
-  it('holds a permit of each key while the command runs, and tells the command all fences', async () => {
+  it('holdfast run --also holds a permit of each key while the command runs, and passes all fences to the command', async () => {
     const key = freshKey();
     const script = 'echo "$HOLDFAST_KEY $HOLDFAST_FENCES"';
     const also = ['--limit', '5', '--also', 'sum=20', '--also', `${key}=b=3`];
@@ -59,7 +59,7 @@ describe.concurrent('holdfast run --also', () => {
     for (const one of [key, 'sum', `${key}=b`]) expect((await pool(one)).used).toBe(0);
   });
 
-  it('names the key that is held, and gives back the others', async () => {
+  it('holdfast run --also names the key that is held, and releases the others', async () => {
     const [key, total] = [`${freshKey()}/tenant`, freshKey()];
     const other = job(total, '--limit', '1');
     await other.begun();
@@ -69,7 +69,7 @@ describe.concurrent('holdfast run --also', () => {
     await other.finish();
   });
 
-  it('ends the command when the permit of any key is lost, and gives back the others', async () => {
+  it('holdfast run --also ends the command when the permit of any key is lost, and releases the others', async () => {
     const [key, total] = [`${freshKey()}/tenant`, freshKey()];
     const working = job(key, '--limit', '2', '--also', `${total}=5`, '--ttl', '6');
     await working.begun();
@@ -90,12 +90,12 @@ describe.concurrent('holdfast run --also', () => {
     expect((await working.exited).code).toBe(76);
   });
 
-  it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('refuses --also %s', async (also) => {
+  it.each(['total', 'total=', 'total=0', 'total=201', '=5'])('holdfast run refuses --also %s', async (also) => {
     const { code, stderr } = await run(freshKey(), '--also', also, '--', 'echo', 'never');
     expect([code, stderr]).toEqual([64, expect.stringContaining('--also must be a key and a limit from 1 to 200')]);
   });
 
-  it('refuses a key that is named twice', async () => {
+  it('holdfast run --also refuses a key that is named twice', async () => {
     const key = freshKey();
     const { code, stderr } = await run(key, '--limit', '5', '--also', `${key}=20`, '--', 'echo', 'never');
     expect([code, stderr]).toEqual([64, expect.stringContaining(`${key} is in two entries`)]);
@@ -103,7 +103,7 @@ describe.concurrent('holdfast run --also', () => {
 });
 
 describe.concurrent('holdfast run --limit', () => {
-  it('runs so many at once, tells the next who is in, and gives each permit back', async () => {
+  it('holdfast run --limit runs that many commands at once, names the holders to the next caller, and releases each permit', async () => {
     const key = freshKey();
     const one = job(key, '--limit', '2');
     await one.begun();
@@ -119,7 +119,7 @@ describe.concurrent('holdfast run --limit', () => {
     expect(await pool(key)).toMatchObject({ used: 0, limit: 2 });
   });
 
-  it('waits in line, and begins when one of them has ended', async () => {
+  it('holdfast run --limit waits in line, and begins when a permit has ended', async () => {
     const key = freshKey();
     const first = job(key, '--limit', '1');
     await first.begun();
@@ -132,7 +132,7 @@ describe.concurrent('holdfast run --limit', () => {
     expect((await second.finish()).code).toBe(0);
   });
 
-  it('lets a signal end the command, and gives its permit back', async () => {
+  it('holdfast run --limit lets a signal end the command, and releases its permit', async () => {
     const key = freshKey();
     const other = job(key, '--limit', '5');
     await other.begun();
@@ -145,7 +145,7 @@ describe.concurrent('holdfast run --limit', () => {
     await other.finish();
   });
 
-  it('lets a signal end the wait, which leaves the line at once', async () => {
+  it('holdfast run --limit lets a signal end the wait, which leaves the line at once', async () => {
     const key = freshKey();
     const first = job(key, '--limit', '1');
     await first.begun();
@@ -157,7 +157,7 @@ describe.concurrent('holdfast run --limit', () => {
     await first.finish();
   });
 
-  it('killed, leaves its permit to the ttl, and the first that asks then has it', async () => {
+  it('holdfast run --limit, if killed, leaves its permit to the ttl, and then the first caller that asks has it', async () => {
     const key = freshKey();
     const killed = job(key, '--limit', '1', '--ttl', '3');
     await killed.begun();
@@ -167,7 +167,7 @@ describe.concurrent('holdfast run --limit', () => {
     expect(Number(next.stdout)).toBeGreaterThan(killed.fence());
   });
 
-  it('ends the command where an operator breaks its permit, and no other', async () => {
+  it('holdfast run --limit ends the command if an operator breaks its permit, and no other', async () => {
     const key = freshKey();
     const [one, other] = [job(key, '--limit', '5', '--ttl', '6'), job(key, '--limit', '5', '--ttl', '6')];
     await Promise.all([one.begun(), other.begun()]);
@@ -216,7 +216,7 @@ it('a script acquires a permit, extends it, and gives it back', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-it('shows the line of a pool, and takes one out of it', async () => {
+it('holdfast queue shows the line of a pool, and holdfast cancel takes a waiter out of it', async () => {
   const key = freshKey();
   const first = job(key, '--limit', '1');
   await first.begun();
@@ -263,7 +263,7 @@ it.each(
 });
 
 describe('a key that is used as a pool', () => {
-  it('is shown with its holders and its line by status, queue and watch', async () => {
+  it('a pool is shown with its holders and its line by status, queue and watch', async () => {
     const key = freshKey();
     const jobs = [job(key, '--limit', '3'), job(key, '--limit', '3'), job(key, '--limit', '3')];
     for (const { begun } of jobs) await begun();
@@ -285,7 +285,7 @@ describe('a key that is used as a pool', () => {
     expect((await freed.exited).stdout).toMatch(new RegExp(`\n\\S+Z  ${key} is a pool, in use: 0 of 3\n$`));
   });
 
-  it('is refused with 64 to a caller that forgets --limit, which reads what to pass instead', async () => {
+  it('a pool is refused with 64 to a caller that forgets --limit, which reads what to pass instead', async () => {
     const key = freshKey();
     const [one, two] = [job(key, '--limit', '2'), job(key, '--limit', '2')];
     await one.begun();
@@ -308,7 +308,7 @@ describe('a key that is used as a pool', () => {
     for (const { finish } of [one, two]) expect((await finish()).code).toBe(0);
   });
 
-  it('is refused to a caller that forgets the mode while one caller has the key alone', async () => {
+  it('a pool is refused to a caller that forgets the mode while another caller has the key alone', async () => {
     const key = freshKey();
     const alone = job(key, '--exclusive');
     await alone.begun();

@@ -79,7 +79,7 @@ async function inTurns(count: number, width: number, play: (round: number) => Pr
 }
 
 describe('holdfast run', () => {
-  it('has ended a command that ignores SIGTERM before its lease ends, where the network is cut', {
+  it('holdfast run has ended a command that ignores SIGTERM before its lease ends, if the network is cut', {
     timeout: 600_000,
   }, async () => {
     const seed = testSeed();
@@ -105,7 +105,7 @@ describe('holdfast run', () => {
     });
   });
 
-  it('takes the command with it where it is killed, long before the lease ends', { timeout: 600_000 }, async () => {
+  it('holdfast run ends the command if it is killed, long before the lease ends', { timeout: 600_000 }, async () => {
     const tookMs: number[] = [];
     await inTurns(rounds(50), 2, async (round) => {
       const file = join(cli.folder, `killed-${round}`);
@@ -124,7 +124,7 @@ describe('holdfast run', () => {
     expect(Math.max(...tookMs)).toBeLessThan(500);
   });
 
-  it('is no longer needed to end the command in time where it is stopped', { timeout: 600_000 }, async () => {
+  it('holdfast run is no longer needed to end the command in time if it is stopped', { timeout: 600_000 }, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     await inTurns(rounds(50), 3, async (round) => {

@@ -15,14 +15,14 @@ describe('where nobody listens', () => {
     ['report'],
     ['acquire', 'k'],
     ['run', 'k', '--', 'true'],
-  ])('%s %s says once that it tries again', async (...args) => {
+  ])('the command %s %s says once that it retries, if no service listens', async (...args) => {
     const { child, exited, stderr } = cli.start([args[0] ?? '', '--timeout', '600', ...args.slice(1)], { env: NOBODY });
     await expect.poll(stderr).toBe(`${REFUSED}: trying again\n`);
     child.kill('SIGTERM');
     expect((await exited).stderr).toBe(`${REFUSED}: trying again\n`);
   });
 
-  it('goes on no longer than --timeout says, and says so once with --timeout 0', async () => {
+  it('the command retries no longer than --timeout says, and reports it once with --timeout 0', async () => {
     const { code, stderr } = await cli.call(['status', '--timeout', '0'], { env: NOBODY });
     expect([code, stderr]).toEqual([69, `${REFUSED}\n`]);
     const quiet = await cli.call(['status', '--timeout', '1', '--quiet'], { env: NOBODY });
@@ -33,12 +33,12 @@ describe('where nobody listens', () => {
     ['status', '--timeout', '-1'],
     ['status', '--timeout', 'long'],
     ['doctor', '--timeout', '1'],
-  ])('refuses %s %s %s', async (...args) => {
+  ])('the command refuses %s %s %s', async (...args) => {
     expect((await cli.call(args, { env: NOBODY })).code).toBe(64);
   });
 });
 
-it('goes on where the service comes back', async () => {
+it('the command goes on if the service comes back', async () => {
   const proxy = await cuttable(api.url);
   proxy.cut('breaks');
   const { exited, stderr } = cli.start(['status', '--timeout', '600'], { env: { HOLDFAST_ENDPOINT: proxy.url } });

@@ -23,7 +23,7 @@ const stateOf = async (key: string) => (await readLease(holdfast, key)).state;
 const waitersOf = async (key: string) => (await readLease(holdfast, key)).waiting;
 
 describe.concurrent('holdfast run exits', () => {
-  it('with what the command exits with, and gives the lease back', async () => {
+  it('holdfast run exits with the code of the command, and releases the lease', async () => {
     const key = freshKey();
     const script = 'echo "$HOLDFAST_KEY $HOLDFAST_HOLDER $HOLDFAST_FENCE $TOKEN"; echo "to stderr" >&2; exit 7';
     const { code, stdout, stderr } = await run(key, '--holder', 'me', '--fence-env', 'TOKEN', '--', 'sh', '-c', script);
@@ -33,14 +33,14 @@ describe.concurrent('holdfast run exits', () => {
   });
 
   it.each(aFew(2, ['SIGTERM', 'SIGKILL', 'SIGUSR1'] as const))(
-    'with 128 and the number of %s that ends the command',
+    'holdfast run exits with 128 and the number of %s that ends the command',
     async (signal) => {
       const numbers = { SIGTERM: 143, SIGKILL: 137, SIGUSR1: 138 };
       expect((await run(freshKey(), '--', 'sh', '-c', `kill -s ${signal.slice(3)} $$`)).code).toBe(numbers[signal]);
     },
   );
 
-  it('with 127 where there is no such command, and with 126 where it cannot be executed, and acquires nothing', async () => {
+  it('holdfast run exits with 127 if there is no such command, and with 126 if it cannot be executed, and acquires no lease', async () => {
     const key = freshKey();
     const plain = join(cli.folder, 'plain');
     await writeFile(plain, 'echo hello');
@@ -53,7 +53,7 @@ describe.concurrent('holdfast run exits', () => {
     expect((await run(key, '--', './plain')).stdout).toBe('hello\n');
   });
 
-  it('with 75 and a line that says who holds it, since when and until when', async () => {
+  it('holdfast run exits with 75 and a line that names the holder, since when and until when', async () => {
     const key = freshKey();
     await using lease = await holdfast.acquire(key);
     const { acquiredAt } = await readLease(holdfast, key);
@@ -66,7 +66,7 @@ describe.concurrent('holdfast run exits', () => {
     expect(await run(key, '--held-exit-code', '0', '--quiet', '--', 'echo')).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('with 76 after it has ended a command whose lease was broken', async () => {
+  it('holdfast run exits with 76 after it has ended a command whose lease was broken', async () => {
     const key = freshKey();
     const { exited, stdout } = start([
       key,
@@ -85,7 +85,7 @@ describe.concurrent('holdfast run exits', () => {
     expect(ended.stderr).toBe(`holdfast: the lease of ${key} is lost (broken): the command is ended\n`);
   });
 
-  it('with 76 after it has ended a command that ignores SIGTERM, where the network is cut', async () => {
+  it('holdfast run exits with 76 after it has ended a command that ignores SIGTERM, if the network is cut', async () => {
     const key = freshKey();
     const proxy = await cuttable(api.url);
     const args = [key, '--ttl', '3', '--', 'sh', '-c', 'trap "" TERM; echo on; while :; do sleep 1; done'];
@@ -97,7 +97,7 @@ describe.concurrent('holdfast run exits', () => {
     await proxy.stop();
   });
 
-  it('with 69 where no answer comes', async () => {
+  it('holdfast run exits with 69 if no answer comes', async () => {
     const { code, stderr } = await start([freshKey(), '--timeout', '0', '--', 'true'], {
       HOLDFAST_ENDPOINT: 'http://127.0.0.1:1',
     }).exited;
@@ -135,7 +135,7 @@ describe.concurrent('holdfast run exits', () => {
       [['k', '--tll', '60', '--', 'true'], 'there is no option --tll: did you mean --ttl?\n'],
       [['k'.repeat(1025), '--', 'true'], 'key: '],
     ]),
-  )('with 64 for %j', async (args, message) => {
+  )('holdfast run exits with 64 for %j', async (args, message) => {
     const { code, stderr } = await cli.call(['run', ...args], { env: { HOLDFAST_ENDPOINT: api.url } });
     expect(code).toBe(64);
     expect(stderr).toContain(`holdfast: ${message}`);
@@ -145,7 +145,7 @@ describe.concurrent('holdfast run exits', () => {
 
 describe.concurrent('holdfast run passes on', () => {
   it.each(aFew(2, ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGALRM'] as const))(
-    '%s to the whole group, which ends in its own time',
+    'holdfast run passes on %s to the whole group, which ends in its own time',
     async (signal) => {
       const child = `process.on('${signal}', () => setTimeout(() => { console.log('child'); process.exit() }, 100)); console.log('on'); setInterval(() => {}, 1000)`;
       const script = `trap 'echo leader; exit 5' ${signal.slice(3)}; "$0" -e "$1" & while :; do wait; done`;
@@ -187,7 +187,7 @@ console.log(fs.readFileSync(0, 'utf8'), process.env['odd.name'], open.length);`;
 });
 
 describe.concurrent('holdfast run waits', () => {
-  it('until the lease is free, and says for whom', async () => {
+  it('holdfast run waits until the lease is free, and names the holder', async () => {
     const key = freshKey();
     const lease = await holdfast.acquire(key);
     const { exited, stderr } = start([key, '--wait', 'forever', '--', 'echo', 'mine']);
@@ -196,7 +196,7 @@ describe.concurrent('holdfast run waits', () => {
     expect(await exited).toMatchObject({ code: 0, stdout: 'mine\n' });
   });
 
-  it('no longer than it was told', async () => {
+  it('holdfast run waits no longer than its option says', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key);
     const { code, stderr } = await run(key, '--wait', '0.3', '--', 'echo');
@@ -208,7 +208,7 @@ describe.concurrent('holdfast run waits', () => {
     ['SIGINT', 130],
     ['SIGTERM', 143],
   ] as const)(
-    'until %s, ends before the call that waits is over, and leaves neither a place in line nor a grant',
+    'holdfast run waits until %s, ends before the call that waits has ended, and leaves neither a position in line nor a grant',
     async (signal, expected) => {
       const key = freshKey();
       const lease = await holdfast.acquire(key);
@@ -226,7 +226,7 @@ describe.concurrent('holdfast run waits', () => {
 });
 
 describe.concurrent('where the supervisor is', () => {
-  it('killed, the command is gone at once, with all of its group', async () => {
+  it('a command whose wrapper is killed ends at once, with all of its group', async () => {
     const { child, stdout } = start([freshKey(), '--', 'sh', '-c', 'trap "" TERM INT; sleep 60 & echo $$ $!; wait']);
     await until(stdout).toMatch(/^\d+ \d+\n/);
     const pids = stdout().trim().split(' ').map(Number);
@@ -245,7 +245,7 @@ describe.concurrent('where the supervisor is', () => {
     expect([code, stderr]).toEqual([76, expect.stringContaining('is lost (deadline): the command is ended\n')]);
   });
 
-  it('told of a later deadline, so is the guard', async () => {
+  it('a wrapper that receives a later deadline passes it to the guard', async () => {
     const { env } = process;
     let wasInTime = false;
     // A machine that stood still until the first deadline shows nothing, and is given more time.
@@ -262,7 +262,7 @@ describe.concurrent('where the supervisor is', () => {
     }
   });
 
-  it('stopped by SIGTSTP, the command is stopped too, and goes on with it', async () => {
+  it('a command whose wrapper is stopped by SIGTSTP is stopped too, and continues with the wrapper', async () => {
     const script = 'echo $$; while sleep 0.02; do echo .; done';
     const { child, exited, stdout } = start([freshKey(), '--', 'sh', '-c', script]);
     await until(stdout).toContain('.');

@@ -38,7 +38,7 @@ describe('holdfast status', () => {
     return stdout.split('\n').flatMap((line) => (line ? [JSON.parse(line).key] : []));
   };
 
-  it('lists the keys that are held, are ending, have expired or are waited for, and with --all those that were released', async () => {
+  it('holdfast status lists the keys that are held, are ending, have expired or have waiters, and with --all those that were released', async () => {
     await using held = await holdfast.acquire('active/held', { ttlSeconds: 600 });
     await using ending = await holdfast.acquire('active/ending', { ttlSeconds: 600 });
     await holdfast.breakLease({ key: ending.key, fence: ending.fence, wait: true });
@@ -69,7 +69,7 @@ describe('holdfast status', () => {
     });
   });
 
-  it('sorts by which is held longest and by the longest line, and shows the first few', async () => {
+  it('holdfast status sorts by which is held longest and by the longest line, and shows the first few', async () => {
     await using _ = await holdfast.acquire('sort/c', { ttlSeconds: 60, limit: 2, holder: 'first' });
     await using __ = await holdfast.acquire('sort/b', { ttlSeconds: 900 });
     await using ___ = await holdfast.acquire('sort/a', { ttlSeconds: 600 });
@@ -98,7 +98,7 @@ describe('holdfast status', () => {
     await waiting.exited;
   });
 
-  it('with --watch prints the list again at each change, and goes on after a pause of the service', async () => {
+  it('holdfast status --watch prints the list again at each change, and goes on after a pause of the service', async () => {
     const proxy = await cuttable(api.url);
     const watched = (...more: string[]) =>
       cli.start(['status', 'watched/', '--watch', '--interval', '0.1', ...more], {
@@ -129,7 +129,7 @@ describe('holdfast status', () => {
     await proxy.stop();
   });
 
-  it.runIf(existsSync('/usr/bin/script'))('with --watch draws the list again at a terminal', async () => {
+  it.runIf(existsSync('/usr/bin/script'))('holdfast status --watch draws the list again at a terminal', async () => {
     await using _ = await holdfast.acquire('screen/1', { ttlSeconds: 600 });
     // util-linux's script makes a terminal.
     const typed = `stty rows 24; timeout 1.5 '${process.execPath}' '${cli.file}' status screen/ --watch --interval 0.2; true`;
@@ -143,7 +143,7 @@ describe('holdfast status', () => {
 });
 
 describe('a key without a record', () => {
-  it('is not shown as free by queue and watch, and a key that was released is', async () => {
+  it('a key without a record is not shown as free by queue and watch, and a key that was released is', async () => {
     const never = 'never seen';
     const state = 'no record (never used, or last used before the retention)';
     expect((await call('queue', never)).stdout).toBe(`key      ${never}\nstate    ${state}\nwaiting  0\n`);
@@ -159,7 +159,7 @@ describe('a key without a record', () => {
 });
 
 describe('holdfast queue', () => {
-  it('shows how long a caller has waited, and no end of a wait that has none', async () => {
+  it('holdfast queue shows how long a caller has waited, and no end of a wait that has none', async () => {
     await using _ = await holdfast.acquire('waited', { ttlSeconds: 600 });
     const waiting = waits('waited');
     await until(async () => (await readLease(holdfast, 'waited')).waiting).toBe(1);
@@ -169,7 +169,7 @@ describe('holdfast queue', () => {
     await waiting.exited;
   });
 
-  it('names an execution by its machine and its own name, and by its ARN with --json', async () => {
+  it('holdfast queue names an execution by its machine and its own name, and by its ARN with --json', async () => {
     await using _ = await holdfast.acquire('execution', { holder: EXECUTION });
     await using __ = await holdfast.acquire('executions', { holder: EXECUTION, limit: 2 });
     expect((await call('queue', 'execution')).stdout).toMatch(/^holder +nightly:run-42$/m);
@@ -181,7 +181,7 @@ describe('holdfast queue', () => {
     expect(JSON.parse((await call('queue', 'execution', '--json')).stdout)).toMatchObject({ holder: EXECUTION });
   });
 
-  it('names who broke a lease and when, while it ends, after its end, and after the grant to the next in line', async () => {
+  it('holdfast queue names who broke a lease and when, while it ends, after its end, and after the grant to the next in line', async () => {
     const lease = await holdfast.acquire('broken', { ttlSeconds: 600 });
     const ann = callOf({ principal: OPERATOR });
     await world.breakLease({ key: 'broken', fence: lease.fence, wait: true }, ann);
@@ -206,7 +206,7 @@ describe('holdfast queue', () => {
     await next.exited;
   });
 
-  it('names who broke a permit, and when', async () => {
+  it('holdfast queue names who broke a permit, and when', async () => {
     await using lease = await holdfast.acquire('broken permit', { limit: 2, ttlSeconds: 600 });
     const [permit] = (await readPool(holdfast, 'broken permit')).holders;
     const { breakPermitByFence } = await import('../../shared/permits/break.ts');

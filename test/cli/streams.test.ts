@@ -41,7 +41,7 @@ describe.concurrent('where stderr cannot be written', () => {
     ['misuse', 64, api.url, ['run', 'k']],
     ['no such command', 127, api.url, ['run', 'k', '--', 'no-such-command']],
     ['no answer', 69, NOBODY, ['status', '--timeout', '1']],
-  ])('%s still exits with %d', async (_, code, endpoint, args) => {
+  ])('the command %s still exits with %d if stderr cannot be written', async (_, code, endpoint, args) => {
     const words = args.map((word) => `'${word}'`).join(' ');
     const full = await shell(`"$@" ${words} 2>/dev/full`, { HOLDFAST_ENDPOINT: endpoint });
     expect([full.code, (await withoutReader('stderr', args, endpoint).exited).code]).toEqual([code, code]);
@@ -57,7 +57,7 @@ describe.concurrent('where stderr cannot be written', () => {
     for (const { code, stdout } of [await full, await unread.exited]) expect([code, stdout]).toEqual([0, 'ran\n']);
   });
 
-  it('a command whose lease was lost still gets its grace', async () => {
+  it('a command whose lease was lost still has its grace if stderr cannot be written', async () => {
     // The shell would end of what it says itself on that stderr.
     const script = 'exec 2>/dev/null; trap "sleep 0.5; echo TERM; exit 3" TERM; echo on; while :; do sleep 0.1; done';
     const started = withoutReader('stderr', ['run', 'streams/lost', '--ttl', '6', '--', 'sh', '-c', script]);
@@ -101,7 +101,7 @@ describe('an error line', () => {
     [403, '', 77, 'HTTP 403: nothing', 'Refused'],
     [502, '<html>\n<body>Bad</body>', 69, 'HTTP 502: <html> <body>Bad</body>', 'Unreachable'],
     [200, 'hello', 69, 'hello', 'Unreachable'],
-  ])('says what answered with %d %j, and where', async (status, text, code, said, error) => {
+  ])('an error line names what answered with %d %j, and at which address', async (status, text, code, said, error) => {
     const { url, stop } = await other(status, text);
     const args = ['status', '--timeout', '0'];
     const ended = await cli.call(args, { env: { HOLDFAST_ENDPOINT: url } });
@@ -109,7 +109,7 @@ describe('an error line', () => {
     await stop();
   });
 
-  it('names the endpoint that speaks no TLS, without the lines of OpenSSL', async () => {
+  it('an error line names the endpoint that speaks no TLS, without the lines of OpenSSL', async () => {
     const { url, stop } = await other(200, '');
     const endpoint = url.replace('http:', 'https:');
     const ended = await cli.call(['status', '--timeout', '0', '--endpoint', endpoint]);
@@ -118,12 +118,15 @@ describe('an error line', () => {
     await stop();
   });
 
-  it.each(['constructor', '__proto__', 'toString'])('of the verb %s names no help of it', async (name) => {
-    const { code, stderr } = await cli.call([name]);
-    expect([code, stderr]).toEqual([64, `holdfast: there is no verb '${name}'\nholdfast: see holdfast --help\n`]);
-  });
+  it.each(['constructor', '__proto__', 'toString'])(
+    'an error line of the verb %s names no help of it',
+    async (name) => {
+      const { code, stderr } = await cli.call([name]);
+      expect([code, stderr]).toEqual([64, `holdfast: there is no verb '${name}'\nholdfast: see holdfast --help\n`]);
+    },
+  );
 
-  it('stands alone at a terminal, where a clean-up fails after its first page', async () => {
+  it('an error line stands alone at a terminal, if a clean-up fails after its first page', async () => {
     let pages = 0;
     const none = { count: 0, records: [] };
     const first = { reportId: 'r', nextCursor: 'c', stoppedBy: null, deleted: none, spared: none };
@@ -139,17 +142,20 @@ describe('an error line', () => {
 });
 
 describe('credentials that no request can have', () => {
-  it.each(['jwt\r', 'j\nwt', 'jwt\u2026'])('are refused at once: HOLDFAST_TOKEN=%j', async (token) => {
-    const env = { HOLDFAST_ENDPOINT: NOBODY, HOLDFAST_TOKEN: token };
-    const { code, stderr } = await cli.call(['acquire', 'k', '--timeout', '600'], { env });
-    expect(code).toBe(64);
-    expect(stderr).toContain(
-      'holdfast: HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["authorization"]\n',
-    );
-    expect(stderr).not.toContain('jwt');
-  });
+  it.each(['jwt\r', 'j\nwt', 'jwt\u2026'])(
+    'credentials that no request can have are refused at once: HOLDFAST_TOKEN=%j',
+    async (token) => {
+      const env = { HOLDFAST_ENDPOINT: NOBODY, HOLDFAST_TOKEN: token };
+      const { code, stderr } = await cli.call(['acquire', 'k', '--timeout', '600'], { env });
+      expect(code).toBe(64);
+      expect(stderr).toContain(
+        'holdfast: HOLDFAST_TOKEN or an AWS key: Invalid character in header content ["authorization"]\n',
+      );
+      expect(stderr).not.toContain('jwt');
+    },
+  );
 
-  it('are refused at once: AWS_SESSION_TOKEN', async () => {
+  it('credentials that no request can have are refused at once: AWS_SESSION_TOKEN', async () => {
     const keys = { AWS_ACCESS_KEY_ID: 'ID', AWS_SECRET_ACCESS_KEY: 's', AWS_SESSION_TOKEN: 't\r', AWS_REGION: 'r' };
     const env = { HOLDFAST_ENDPOINT: 'https://holdfast.invalid', ...keys };
     const { code, stderr } = await cli.call(['status', '--timeout', '600'], { env });

@@ -67,7 +67,7 @@ describe.each(SHELLS.filter(isThere))('at a terminal, with %s', (shell) => {
     await shows(/^then c\r$/m);
   });
 
-  it('Ctrl-C is for the command', async () => {
+  it('a terminal sends Ctrl-C to the command', async () => {
     const { type, press, shows } = openTerminal();
     type(run(shell, 'trap "echo interrupted; exit 9" INT; echo on >&2; while :; do sleep 0.1; done'));
     await shows(/^on\r$/m);
@@ -138,7 +138,7 @@ process.on('SIGCONT', () => { console.log('continued'); process.exit(8); }); con
   });
 });
 
-it('what was stopped does not go on where its lease has ended in the meantime', async () => {
+it('a stopped command does not continue if its lease has ended in the meantime', async () => {
   const { type, press, shows } = openTerminal({ LOST: 'true' });
   type(run('/bin/sh', 'echo on >&2; while :; do echo alive; sleep 0.1; done'));
   await shows(/^on\r$/m);

@@ -60,35 +60,38 @@ const isThere = (program: string) =>
   (process.env.PATH ?? '').split(':').some((folder) => existsSync(join(folder, program)));
 
 describe('every verb', () => {
-  it.runIf(isFull)('has an example in its help, and the examples run in their order in one shell', async () => {
-    const bin = join(cli.folder, 'bin');
-    await mkdir(bin);
-    await symlink(cli.file, join(bin, 'holdfast'));
-    await writeFile(join(cli.folder, 'report.json'), '{}');
-    const script = Object.entries(VERBS).map(([name, verb]) => {
-      expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
-      expect(verb.example).toContain(`holdfast ${name}`);
-      // It serves until a user ends it, and so it must have begun.
-      const served = `${verb.example} >address & until [ -s address ]; do sleep 0.1; done; kill $!; wait $!`;
-      return `${name === 'console' ? served : verb.example}\necho "exit $?: ${name}" >&2`;
-    });
-    const env = {
-      PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
-      HOME: cli.folder,
-      HOLDFAST_ENDPOINT: api.url,
-    };
-    const { stderr } = await promisify(execFile)('bash', ['-c', script.join('\n')], { cwd: cli.folder, env });
-    const exits = Object.fromEntries(
-      [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
-    );
-    // There is no such lease to break any more, no such task to cancel, and no release beside the command.
-    const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'lift-fences'].map((name) => [name, '64']);
-    const refused: Record<string, string> = { break: '1', cancel: '1', ...Object.fromEntries(ofReleases) };
-    const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);
-    expect(exits, stderr).toEqual(Object.fromEntries(expected));
-  });
+  it.runIf(isFull)(
+    'every verb has an example in its help, and the examples run in their order in one shell',
+    async () => {
+      const bin = join(cli.folder, 'bin');
+      await mkdir(bin);
+      await symlink(cli.file, join(bin, 'holdfast'));
+      await writeFile(join(cli.folder, 'report.json'), '{}');
+      const script = Object.entries(VERBS).map(([name, verb]) => {
+        expect(helpOf(name, verb)).toContain(`Example:\n  ${verb.example}`);
+        expect(verb.example).toContain(`holdfast ${name}`);
+        // It serves until a user ends it, and so it must have begun.
+        const served = `${verb.example} >address & until [ -s address ]; do sleep 0.1; done; kill $!; wait $!`;
+        return `${name === 'console' ? served : verb.example}\necho "exit $?: ${name}" >&2`;
+      });
+      const env = {
+        PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
+        HOME: cli.folder,
+        HOLDFAST_ENDPOINT: api.url,
+      };
+      const { stderr } = await promisify(execFile)('bash', ['-c', script.join('\n')], { cwd: cli.folder, env });
+      const exits = Object.fromEntries(
+        [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
+      );
+      // There is no such lease to break any more, no such task to cancel, and no release beside the command.
+      const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'lift-fences'].map((name) => [name, '64']);
+      const refused: Record<string, string> = { break: '1', cancel: '1', ...Object.fromEntries(ofReleases) };
+      const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);
+      expect(exits, stderr).toEqual(Object.fromEntries(expected));
+    },
+  );
 
-  it('is in the overview', async () => {
+  it('every verb is in the overview', async () => {
     const { code, stdout } = await run('--help');
     expect(code).toBe(0);
     for (const name of Object.keys(VERBS)) expect(stdout).toMatch(new RegExp(`^  ${name} +\\w`, 'm'));
@@ -110,7 +113,7 @@ describe('every verb', () => {
     expect(await readFile('docs/deploy.md', 'utf8')).toContain(`\`\`\`\n${options.join('\n')}\n\`\`\``);
   });
 
-  it('is in one file, which says whose the packages are that are in it', async () => {
+  it('every verb is in one file, which names the authors of the packages in it', async () => {
     const notices = (await readFile(cli.file, 'utf8')).split('\n').filter((line) => line.startsWith('// '));
     expect(notices).toEqual([
       expect.stringMatching(/^\/\/ leven [\d.]+ \(MIT\) Copyright \(c\) Sindre Sorhus /),
@@ -152,7 +155,7 @@ describe('every verb', () => {
       [['release', '/no/such/folder/lease'], "holdfast: '/no/such/folder/lease' is no lease file"],
       [['completion', 'ksh'], "holdfast: the shell must be one of bash, zsh, fish, not 'ksh'"],
     ]),
-  )('refuses %j with 64', async (args, message) => {
+  )('every verb refuses %j with 64', async (args, message) => {
     const { code, stdout, stderr } = await run(...args);
     expect([code, stdout]).toEqual([64, '']);
     expect(stderr).toContain(message);
@@ -167,7 +170,7 @@ it.each(['ann:secret', ':secret'])('an endpoint with the user %s is refused with
 });
 
 describe('a script', () => {
-  it('acquires, extends and gives back a lease without seeing its proof', async () => {
+  it('a script acquires, extends and releases a lease without seeing its proof', async () => {
     const acquired = await run('acquire', 'script/1', '--ttl', '60', '--holder', 'me');
     const file = acquired.stdout.trim();
     expect(acquired.code).toBe(0);
@@ -196,7 +199,7 @@ describe('a script', () => {
     ['0.5d', 43_200],
     ['90s', 90],
     ['90', 90],
-  ])('gives the ttl %s as %d seconds', async (ttl, seconds) => {
+  ])('a script may give the ttl %s as %d seconds', async (ttl, seconds) => {
     const [{ leaseFile }] = await json(
       'acquire',
       `script/ttl-${ttl}`,
@@ -211,7 +214,7 @@ describe('a script', () => {
     expect((await run('release', leaseFile)).code).toBe(0);
   });
 
-  it('is told the whole path of a file that it has named by a part of the path', async () => {
+  it('a script receives the whole path of a file that it has named by a part of the path', async () => {
     const { exited } = cli.start(['acquire', 'script/5', '--lease-file', 'mine'], {
       env: { HOLDFAST_ENDPOINT: api.url },
     });
@@ -220,7 +223,7 @@ describe('a script', () => {
     expect((await run('release', stdout.trim())).code).toBe(0);
   });
 
-  it('learns of a lease that it has lost', async () => {
+  it('a script is told by the exit code that it has lost a lease', async () => {
     const file = join(cli.folder, 'lease');
     const [{ fence, leaseFile, ...more }] = await json('acquire', 'script/2', '--lease-file', file);
     expect([leaseFile, Object.keys(more).sort()]).toEqual([file, ['expiresAt', 'holder', 'key']]);
@@ -232,7 +235,7 @@ describe('a script', () => {
     expect([code, stdout]).toEqual([76, 'script/2 was no longer held (broken)\n']);
   });
 
-  it('keeps the file of a lease whose release fails, so that a second release succeeds', async () => {
+  it('a script keeps the file of a lease whose release fails, so that a second release succeeds', async () => {
     const file = join(cli.folder, 'unreleased');
     let refuses = true;
     const release: LambdaHandler = (event, context) =>
@@ -246,7 +249,7 @@ describe('a script', () => {
     await service.stop();
   });
 
-  it('learns who holds a lease, and leaves no file', async () => {
+  it('a script reads who holds a lease, and has no file', async () => {
     await using _ = await holdfast.acquire('script/4');
     const file = join(cli.folder, 'never');
     const { code, stderr } = await run('acquire', 'script/4', '--lease-file', file);
@@ -257,7 +260,7 @@ describe('a script', () => {
 });
 
 describe('an operator', () => {
-  it('sees leases in a table or as lines of JSON, and breaks one', async () => {
+  it('an operator sees leases in a table or as lines of JSON, and breaks a lease', async () => {
     await using a = await holdfast.acquire('op/a', { data: { job: 1 } });
     await using _ = await holdfast.acquire('op/b');
     const { stdout } = await run('status', 'op/');
@@ -275,7 +278,7 @@ describe('an operator', () => {
     ]);
   });
 
-  it('sees who has permits of a pool, and breaks one', async () => {
+  it('an operator sees the holders of a pool, and breaks a permit', async () => {
     for (const holder of ['one', 'two'])
       await fetch(`${api.url}/v1/leases/acquire`, {
         method: 'POST',
@@ -297,7 +300,7 @@ describe('an operator', () => {
     expect(await holders()).toEqual([['two', 'held', String(other)]]);
   });
 
-  it('watches a lease from grant to release', async () => {
+  it('an operator watches a lease from grant to release', async () => {
     const lease = await holdfast.acquire('op/watched');
     const { exited, stdout } = cli.start(['watch', 'op/watched', '--interval', '0.1', '--until', 'free'], {
       env: { HOLDFAST_ENDPOINT: api.url },
@@ -309,7 +312,7 @@ describe('an operator', () => {
     expect(printed).toContain('op/watched is released by the other');
   });
 
-  it('reports and lists what has expired, and cleans it only with --yes', async () => {
+  it('an operator reports and lists what has expired, and cleans it only with --yes', async () => {
     const [{ leaseFile }] = await json('acquire', 'op/left', '--ttl', '2');
     await expect.poll(() => holdfast.readLease('op/left')).toMatchObject({ state: 'expired' });
     expect((await run('report')).stdout).toMatch(/^abandonedLease +[1-9]/m);
@@ -328,7 +331,7 @@ describe('an operator', () => {
     expect(leaseFile).toContain('holdfast/leases');
   });
 
-  it('commits text, stdin and what has to be uploaded, under a fence', async () => {
+  it('an operator commits text, stdin and what has to be uploaded, under a fence', async () => {
     const large = join(cli.folder, 'large');
     await writeFile(large, Buffer.alloc(1_500_000, 'x'));
     const options = ['--create', '--metadata', 'a=b=c', '--content-type', 'text/plain', '--commit-id', 'one'];
@@ -356,7 +359,7 @@ describe('an operator', () => {
     expect((await holdfast.readCommit({ path: 'cli/new' })).fence).toEqual({ key: 'a=b', token: 9 });
   });
 
-  it.runIf(isThere('script'))('sees colour and progress at a terminal, and neither elsewhere', async () => {
+  it.runIf(isThere('script'))('an operator sees colour and progress at a terminal, and neither elsewhere', async () => {
     await using _ = await holdfast.acquire('tty/a');
     const film = join(cli.folder, 'film');
     await writeFile(film, Buffer.alloc(2_500_000, 'x'));
@@ -383,7 +386,7 @@ describe('an operator', () => {
     expect(piped.stderr).toBe('');
   });
 
-  it('publishes, and sees how far the index is behind', async () => {
+  it('an operator publishes, and sees how far the index is behind', async () => {
     await run('publish', 'fastForwardCommit', 'cli', 'address=s3://cli/5', 't:=5');
     const { stdout } = await run('publish', 'publishIndex', 'cli', 'address=s3://cli/i', 't:=3');
     expect(stdout).toBe('cli:main is updated\n{"address":"s3://cli/i","t":3}\n');
@@ -393,7 +396,7 @@ describe('an operator', () => {
     expect((await run('names', 'cli', '--kind', 'graph_source')).stdout.trimEnd().split('\n').length).toBe(1);
   });
 
-  it('has a doctor', async () => {
+  it('an operator has a doctor', async () => {
     const findings = await json('doctor');
     expect(findings.filter(({ verdict }) => verdict === 'failed')).toEqual([]);
     expect(findings).toContainEqual({ check: 'endpoint', verdict: 'ok', detail: api.url });
@@ -404,7 +407,7 @@ describe('an operator', () => {
     expect(findings.map(({ check }) => check)).toContain('clock');
   });
 
-  it('has a doctor, which fails if another client commits by a record next to commitProtocol=native', async () => {
+  it('an operator has a doctor, which fails if another client commits by a record next to commitProtocol=native', async () => {
     const { handlers, putRecord } = await commitWorld({ protocol: 'native', clock });
     const native = await startApi({ ...handlers, readContract, readHealth: readHealth(), whoami: whoami() });
     const doctor = () => cli.call(['doctor'], { env: { HOLDFAST_ENDPOINT: native.url } });
@@ -460,7 +463,7 @@ describe('where the service', () => {
     })),
   };
 
-  it('answers with control characters, none of them gets to the terminal', async () => {
+  it('a terminal receives none of the control characters that the service answers', async () => {
     const server = await canned(() => ({ body: lease }));
     const env = { HOLDFAST_ENDPOINT: server.url };
     const table = await cli.call(['queue', 'k'], { env });
@@ -473,13 +476,13 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it.each([401, 403])('refuses the caller with %d, the exit code is 77', async (status) => {
+  it.each([401, 403])('the exit code is 77 if the service refuses the caller with %d', async (status) => {
     const server = await canned(() => ({ status, body: { message: 'Unauthorized' } }));
     expect((await cli.call(['status'], { env: { HOLDFAST_ENDPOINT: server.url } })).code).toBe(77);
     await server.stop();
   });
 
-  it('refuses the caller, the exit code is 77, and the doctor says what is missing', async () => {
+  it('the exit code is 77 if the service refuses the caller, and the doctor says what is missing', async () => {
     const server = await canned((path) =>
       path === '/v1/health'
         ? { body: { status: 'ok', version: '9.9.9' }, date: 'Thu, 01 Jan 2026 00:00:00 GMT' }
@@ -498,7 +501,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('lets the caller do one thing alone, the doctor finds that out, and exits with 77 only where nothing is left', async () => {
+  it('the doctor finds that the service lets the caller do one thing alone, and exits with 77 only if no permission is left', async () => {
     const problem = { type: 'urn:holdfast:error:InvalidRequest', code: 'InvalidRequest', detail: 'd', issues: [] };
     let allowed = '/v1/leases/acquire';
     const server = await canned((path) =>
@@ -521,7 +524,7 @@ describe('where the service', () => {
     await server.stop();
   });
 
-  it('does not answer, the doctor says so, and exits with 69', async () => {
+  it('the doctor says that the service does not answer, and exits with 69', async () => {
     const env = { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' };
     const { code, stdout, stderr } = await cli.call(['doctor'], { env });
     expect([code, stderr]).toEqual([69, '']);
@@ -530,7 +533,7 @@ describe('where the service', () => {
 });
 
 describe('the configuration', () => {
-  it('is taken from options, the environment and profiles, in this order', async () => {
+  it('the configuration is taken from options, the environment and profiles, in this order', async () => {
     const server = await canned(() => ({ body: { leases: [], nextCursor: null } }));
     const folder = join(cli.folder, 'config/holdfast');
     await mkdir(folder, { recursive: true });
@@ -567,7 +570,7 @@ describe('the configuration', () => {
     await server.stop();
   });
 
-  it('sends a token to this machine, and signs nothing for it', async () => {
+  it('the configuration sends a token to this machine, and signs no request for it', async () => {
     const seen: string[] = [];
     const server = createServer((request, response) => {
       seen.push(request.headers.authorization ?? '');

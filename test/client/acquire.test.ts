@@ -36,7 +36,7 @@ const failing =
     sent.fail(code, fields);
 
 describe('one acquisition', () => {
-  it('has one requestId over all retries, and counts from when the last one was sent', async () => {
+  it('an acquisition has one requestId over all retries, and counts from the last try', async () => {
     const { by, acquire, asked, plan } = world();
     plan(
       failing('Unreachable'),
@@ -57,7 +57,7 @@ describe('one acquisition', () => {
     expect(second.lease).toBeUndefined();
   });
 
-  it('waits with full jitter, and as long as the service asks for', async () => {
+  it('an acquisition waits with full jitter, and as long as the service asks for', async () => {
     const { by, acquire, plan, asked, service } = world();
     const at: number[] = [];
     plan(
@@ -75,7 +75,7 @@ describe('one acquisition', () => {
     expect(pauses).toEqual([100, 700, 900]);
   });
 
-  it('gives up after its limit, or at once where a retry does not help', async () => {
+  it('an acquisition ends after its limit, or at once if a retry does not help', async () => {
     const { by, acquire, plan, service } = world();
     service.reply = failing('Unavailable', { retryAfterMs: 1000 }) as never;
     const outcome = acquire({ timeoutMs: 5000 });
@@ -92,7 +92,7 @@ describe('one acquisition', () => {
     expect(service.of('acquire').length).toBe(tries + 1);
   });
 
-  it('gives up a try that is not answered', async () => {
+  it('an acquisition aborts a try that is not answered', async () => {
     const { by, acquire, plan, service, asked } = world();
     plan(() => {}, grant);
     const outcome = acquire();
@@ -102,7 +102,7 @@ describe('one acquisition', () => {
     expect(outcome.lease?.held).toBe(true);
   });
 
-  it('begins again where the grant came too late to be used', async () => {
+  it('an acquisition begins again if the grant came too late to be used', async () => {
     const { by, acquire, plan, service, asked } = world();
     plan((sent) => {
       by.block(60_000);
@@ -116,7 +116,7 @@ describe('one acquisition', () => {
     expect(service.of('release').length).toBe(1);
   });
 
-  it('counts the time that it waited inside the service', async () => {
+  it('an acquisition counts the time that it waited inside the service', async () => {
     const { by, acquire, plan } = world();
     plan(heldBy('other'), (sent) => {
       by.block(15_000);
@@ -130,7 +130,7 @@ describe('one acquisition', () => {
 });
 
 describe('a wait', () => {
-  it('throws LeaseHeld at once where none is wanted', async () => {
+  it('an acquisition without a wait throws LeaseHeld at once', async () => {
     const { acquire, plan, asked } = world();
     plan(heldBy('other'));
     const outcome = acquire();
@@ -139,7 +139,7 @@ describe('a wait', () => {
     expect(asked().map(({ waitSeconds }) => waitSeconds)).toEqual([0]);
   });
 
-  it('asks without waiting first, then for 20 seconds at most each time, and tells who holds the lease', async () => {
+  it('a wait begins without a pause, then asks for 20 seconds at most each time, and names the holder of the lease', async () => {
     const { by, acquire, plan, asked, events } = world();
     const waits = (sent: Sent) => {
       by.after(Number(sent.payload.waitSeconds) * 1000, () => heldBy(`holder ${sent.payload.waitSeconds}`)(sent));
@@ -168,7 +168,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it('asks again as soon as a question is answered, so that its turn does not pass meanwhile', async () => {
+  it('a wait asks again as soon as a call is answered, so that its grant does not expire in between', async () => {
     const { by, acquire, service } = world();
     const at: number[] = [];
     service.reply = (sent) => {
@@ -181,7 +181,7 @@ describe('a wait', () => {
     expect(at.map((ms) => ms - from)).toEqual([0, 0, 20_000, 40_000]);
   });
 
-  it('sends along what the service asks for, such as its place in line, until it asks again', async () => {
+  it('a wait sends what the service asks for, such as its position in line, until it asks again', async () => {
     const { by, acquire, plan, asked, events } = world();
     const place = (ticket: string) => (sent: Sent) =>
       sent.fail('LeaseHeld', {
@@ -212,7 +212,7 @@ describe('a wait', () => {
     ]);
   });
 
-  it('asks less and less often where the deployment answers at once', async () => {
+  it('a wait asks less and less often if the deployment answers at once', async () => {
     const { by, acquire, service, asked } = world();
     service.reply = heldBy('other');
     acquire({ waitMs: 300_000 });
@@ -221,7 +221,7 @@ describe('a wait', () => {
     expect(asked().length).toBeGreaterThan(50);
   });
 
-  it('asks again at once where the deployment cuts waits and keeps its place in line, and is never away for longer than that is kept', async () => {
+  it('a wait asks again at once if the deployment cuts waits and keeps its position in line, and never pauses for longer than the position is kept', async () => {
     const { by, acquire, service, asked } = world();
     by.chance = () => 1;
     let answeredAt = Number.NaN;
@@ -254,7 +254,7 @@ describe('a wait', () => {
     expect(asked().at(-1)).toMatchObject({ ticket: 'ticket-1' });
   });
 
-  it('goes on without end where that is wanted, and after failures', async () => {
+  it('a wait goes on without end if the caller asks for that, also after failures', async () => {
     const { by, acquire, service, plan } = world();
     let lost = 0;
     service.reply = (sent) => {
@@ -273,7 +273,7 @@ describe('a wait', () => {
 });
 
 describe('an aborted wait', () => {
-  it('sends nothing where the signal has aborted before', async () => {
+  it('an aborted wait sends no request if the signal has aborted before', async () => {
     const { acquire, service } = world();
     const outcome = acquire({ signal: AbortSignal.abort('no') });
     await outcome.done;
@@ -281,7 +281,7 @@ describe('an aborted wait', () => {
     expect(service.sent).toEqual([]);
   });
 
-  it('ends at once, and the grant that comes later is given back', async () => {
+  it('an aborted wait ends at once, and releases a grant that comes later', async () => {
     const { by, acquire, plan, service } = world();
     plan(heldBy('other'), () => {});
     const controller = new AbortController();
@@ -301,7 +301,7 @@ describe('an aborted wait', () => {
     expect(service.of('acquire').length).toBe(2);
   });
 
-  it('gives back the grant that comes with the abort', async () => {
+  it('an aborted wait releases the grant that comes with the abort', async () => {
     const { by, plan, service, acquire } = world();
     const controller = new AbortController();
     plan((sent) => {
@@ -333,7 +333,7 @@ describe('a wait that ends in doubt', () => {
     return { ...setting, lost: service.of('acquire')[1] as Sent };
   };
 
-  it('is withdrawn at once, and again where the answer of the request is lost, under its own name', async () => {
+  it('a wait that ends in doubt is withdrawn at once, and again under its own name if the answer of the request is lost', async () => {
     const { service, lost, by } = await inDoubt();
     const { requestId } = lost.payload;
     expect(service.of('withdraw').map(({ payload }) => payload)).toEqual([{ key: 'k', requestId, holder: 'tester' }]);
@@ -346,7 +346,7 @@ describe('a wait that ends in doubt', () => {
     expect([service.of('acquire').length, by.timers]).toEqual([2, []]);
   });
 
-  it('is withdrawn again when the service must be through with the lost try, and keeps no process alive for that', async () => {
+  it('a wait that ends in doubt is withdrawn again when the lost try must have ended in the service, and keeps no process alive for that', async () => {
     const { service, lost, by } = await inDoubt();
     const { requestId } = lost.payload;
     lost.fail('Unreachable');
@@ -358,7 +358,7 @@ describe('a wait that ends in doubt', () => {
     expect(service.of('withdraw').length).toBeGreaterThan(2);
   });
 
-  it('is withdrawn also where the limit to failures was met, and what cannot be withdrawn is told', async () => {
+  it('a wait that ends in doubt is withdrawn also at the limit of failures, and a failed withdrawal is reported', async () => {
     const { by, acquire, service, events } = world();
     service.reply = ({ fail }) => fail('Unreachable');
     const outcome = acquire({ timeoutMs: 500, releaseTimeoutMs: 1000 });
@@ -368,7 +368,7 @@ describe('a wait that ends in doubt', () => {
     expect(events).toEqual([{ type: 'released', key: 'k', confirmed: false, error: expect.anything() }]);
   });
 
-  it('is not withdrawn if none of its tries was sent, as the transport says', async () => {
+  it('a wait that ends in doubt is not withdrawn if none of its tries was sent, as the transport says', async () => {
     const { by, acquire, service, events } = world();
     service.reply = ({ fail }) => fail('Unreachable', { sent: false });
     const outcome = acquire({ timeoutMs: 500 });
@@ -394,24 +394,24 @@ describe('a wait that ends in doubt', () => {
       return { ...setting, tickets: () => setting.service.of('withdraw').map(({ payload }) => payload.ticket) };
     };
 
-    it('is withdrawn by its ticket, so that the service need not read the line', async () => {
+    it('a wait in line is withdrawn by its ticket, so that the service need not read the line', async () => {
       const { tickets } = await abortedAfter(heldBy('other'), inLine);
       expect(tickets()).toEqual(['ticket-1']);
     });
 
-    it('is withdrawn without its ticket if the answer of a try was lost, because that try may have another place', async () => {
+    it('a wait in line is withdrawn without its ticket if the answer of a try was lost, because that try may have another position', async () => {
       const { tickets } = await abortedAfter(heldBy('other'), failing('Unreachable'), inLine);
       expect(tickets()).toEqual([undefined]);
     });
 
-    it('is withdrawn once more without its ticket if the answer of the try under way is lost', async () => {
+    it('a wait in line is withdrawn once more without its ticket if the answer of the try under way is lost', async () => {
       const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
       service.of('acquire').at(-1)?.fail('Unreachable');
       await settled();
       expect(tickets()).toEqual(['ticket-1', undefined]);
     });
 
-    it('is withdrawn without its ticket from a deployment that refuses the field', async () => {
+    it('a wait in line is withdrawn without its ticket from a deployment that refuses the field', async () => {
       const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
       service.of('withdraw')[0]?.fail('InvalidRequest');
       await settled();
@@ -419,7 +419,7 @@ describe('a wait that ends in doubt', () => {
     });
   });
 
-  it('asks for no withdrawal where nothing can have been granted', async () => {
+  it('a wait in line asks for no withdrawal if no grant is possible', async () => {
     const { by, acquire, service } = world();
     service.reply = ({ fail }) => fail('Throttled');
     const outcome = acquire({ timeoutMs: 500 });
@@ -436,7 +436,7 @@ describe('The rest of an acquire', () => {
     return { ...world(), rest, isOver, waitUntil: (one: Promise<unknown>) => void rest.push(one) };
   };
 
-  it('does not exist for an acquire that is granted or refused', async () => {
+  it('the promise `rest` does not exist for an acquire that is granted or refused', async () => {
     const { by, plan, acquire, rest, waitUntil } = setting();
     plan(heldBy('other'), grant);
     const refused = acquire({ waitUntil });
@@ -447,7 +447,7 @@ describe('The rest of an acquire', () => {
     expect([refused.error, granted.lease?.held, rest]).toMatchObject([{ code: 'LeaseHeld' }, true, []]);
   });
 
-  it('of an aborted wait is over when its withdrawal is answered, and its request too', async () => {
+  it('the rest of an aborted wait ends when its withdrawal is answered, and its request too', async () => {
     const { by, plan, acquire, service, rest, isOver, waitUntil } = setting();
     const controller = new AbortController();
     plan(heldBy('other'));
@@ -462,7 +462,7 @@ describe('The rest of an acquire', () => {
     expect(await isOver()).toBe(true);
   });
 
-  it('of an acquire without an answer is over when its withdrawal is answered', async () => {
+  it('the rest of an acquire without an answer ends when its withdrawal is answered', async () => {
     const { by, acquire, service, rest, isOver, waitUntil } = setting();
     const outcome = acquire({ timeoutMs: 0, waitUntil });
     await by.advance(11_000);
@@ -471,7 +471,7 @@ describe('The rest of an acquire', () => {
     expect(await isOver()).toBe(true);
   });
 
-  it('of an aborted acquire that is granted all the same is over when the grant is released', async () => {
+  it('the rest of an aborted acquire that is granted all the same ends when the grant is released', async () => {
     const { acquire, service, isOver, waitUntil } = setting();
     const controller = new AbortController();
     const outcome = acquire({ signal: controller.signal, waitUntil });

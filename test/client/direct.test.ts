@@ -29,7 +29,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     return version === undefined && waiters !== undefined;
   };
 
-  it('gives back a lease with a task in line: the lease is free, and the next run of the schedule hands it to the task', async () => {
+  it('a direct client without Step Functions releases a lease with a task in line: the lease is free, and the next run of the schedule serves the task', async () => {
     const lease = await direct.acquire('released');
     const { task } = await park({ key: 'released' });
     expect(await lease.release()).toBe(true);
@@ -40,7 +40,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(await rows('released')).toEqual([]);
   });
 
-  it('gives back a lease that it was granted in line in front of a task in the same way', async () => {
+  it('a direct client without Step Functions releases a lease that it was granted in line in front of a task in the same way', async () => {
     const first = await direct.acquire('in line');
     const waiting = direct.acquire('in line', { waitMs: 10_000 });
     await expect.poll(() => rows('in line')).toHaveLength(1);
@@ -54,7 +54,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(task.state).toBe('succeeded');
   });
 
-  it('does not take a lease that is free for a task in line', async () => {
+  it('a direct client without Step Functions takes no free lease in place of a task in line', async () => {
     const lease = await direct.acquire('kept');
     await park({ key: 'kept' });
     await lease.release();
@@ -62,7 +62,7 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(await isLeftToTheQueue('kept')).toBe(true);
   });
 
-  it('gives back a permit with a task in line: the schedule grants the permit to the task', async () => {
+  it('a direct client without Step Functions releases a permit with a task in line: the schedule grants the permit to the task', async () => {
     const holdfast = new Holdfast({ transport: transportOf(pools), holder: 'direct' });
     const permit = await holdfast.acquire('pool', { limit: 1 });
     const { task } = await pools.park({ key: 'pool', limit: 1 });
@@ -77,14 +77,14 @@ describe('a client that writes to the tables itself, without a client of Step Fu
 describe('a client that writes to the tables itself, with a client of Step Functions,', () => {
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
 
-  it('hands a lease to the task in line at once', async () => {
+  it('a direct client with Step Functions hands off a lease to the task in line at once', async () => {
     const lease = await new Holdfast({ transport: transportOf(world, { stepFunctions }), holder: 'h' }).acquire('told');
     const { task } = await park({ key: 'told' });
     await lease.release();
     expect(grantOf(task)).toMatchObject({ previous: { holder: 'h' } });
   });
 
-  it('leaves the task to the schedule if its try has less than two seconds left', async () => {
+  it('a direct client with Step Functions leaves the task to the schedule if its try has less than two seconds left', async () => {
     const transport = transportOf(world, { stepFunctions });
     const { leaseId } = (await direct.call('acquire', { key: 'late', holder: 'h' })) as { leaseId: string };
     const { task } = await park({ key: 'late' });
@@ -96,7 +96,7 @@ describe('a client that writes to the tables itself, with a client of Step Funct
     expect(task.state).toBe('succeeded');
   });
 
-  it('learns from the client how long each try may take', async () => {
+  it('a direct client with Step Functions takes the time of each try from that client', async () => {
     const asked: Record<string, number | undefined> = {};
     const own = transportOf(world);
     const transport: Transport = (operation, payload, signal, ...more) => {
@@ -127,7 +127,7 @@ describe('a client of a namespace that writes to the tables itself', () => {
     ['a key that is undefined', { key: undefined }, ['own']],
     ['a key and a prefix that are undefined', { key: undefined, prefix: undefined }, ['own']],
     ['a key that is undefined and the prefix of another namespace', { key: undefined, prefix: 'cur-b/' }, []],
-  ])('lists its namespace alone for %s', async (_, payload, expected) => {
+  ])('a direct client of a namespace lists its namespace alone for %s', async (_, payload, expected) => {
     expect(await read(payload)).toEqual(expected);
   });
 });

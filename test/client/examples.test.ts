@@ -33,7 +33,7 @@ it('there is no other example', async () => {
   expect(files.sort()).toEqual(Object.keys(EXPECTED).sort());
 });
 
-it.each(Object.entries(EXPECTED))('%s says what it should, and ends by itself', async (file, lines) => {
+it.each(Object.entries(EXPECTED))('the example %s prints what it should, and ends by itself', async (file, lines) => {
   const run = promisify(execFile)(process.execPath, [join(client.folder, file), api.url], { timeout: 120_000 });
   const { stdout, stderr } = await run;
   expect({ lines: stdout.trim().split('\n'), stderr }).toEqual({ lines, stderr: '' });

@@ -51,7 +51,7 @@ it('nightly.ts runs once at a time, and releases its lease when its task is stop
   expect(await start('nightly.ts').lines()).toEqual(['writes the report, with a fence: true', 'the report is written']);
 });
 
-it('invoke.ts shows the answers of the handlers', { timeout: 120_000 }, async () => {
+it('the example invoke.ts shows the answers of the handlers', { timeout: 120_000 }, async () => {
   const [http, standard, fifo] = (await start('invoke.ts').lines())
     .join('\n')
     .split(/^a .* queue, .*\n/m)

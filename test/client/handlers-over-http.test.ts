@@ -40,7 +40,7 @@ describe.each<[string, (work: Work) => (event: Event, context: Context) => unkno
         .handler(async (_event, context) => work(leaseOf(context))) as never,
   ],
 ])('%s over HTTP', (name, way) => {
-  it('holds the lease while the handler works, and answers 409 to a second invocation', async () => {
+  it('a handler over HTTP holds the lease while it works, and answers 409 to a second invocation', async () => {
     const key = `${name}/held`;
     const second = way(() => 'never');
     const first = way(async (lease) => [lease?.held, await stateOf(key), await second({ key }, lambdaContext())]);
@@ -48,7 +48,7 @@ describe.each<[string, (work: Work) => (event: Event, context: Context) => unkno
     expect(await stateOf(key)).toBe('released');
   });
 
-  it('throws LeaseLost if an operator breaks the lease', { timeout: 60_000 }, async () => {
+  it('a handler over HTTP throws LeaseLost if an operator breaks the lease', { timeout: 60_000 }, async () => {
     const key = `${name}/broken`;
     const handler = way(async (lease) => {
       await other.breakLease({ key, fence: lease?.fence ?? 0 });
@@ -76,7 +76,7 @@ describe('leasedRecords over HTTP', () => {
     attributes: {},
   });
 
-  it('handles what it gets a lease for, and lets the records of a held key come again', async () => {
+  it('leasedRecords over HTTP handles the records whose lease it receives, and lets the records of a held key come again', async () => {
     await other.acquire('records/held');
     const seen: unknown[] = [];
     const handler = leasedRecords({ holdfast, key: ({ body }: SqsRecord) => body, onFailure: () => {} })(
@@ -90,7 +90,7 @@ describe('leasedRecords over HTTP', () => {
     expect(await stateOf('records/free')).toBe('released');
   });
 
-  it('keeps the limit of a pool over several invocations at once', async () => {
+  it('leasedRecords over HTTP keeps the limit of a pool over several invocations at once', async () => {
     let [atWork, most] = [0, 0];
     const handler = leasedRecords({ holdfast, key: 'records/pool', limit: 2, waitMs: 15_000 })(
       async (_record, _context: Context) => {

@@ -38,8 +38,8 @@ const WAYS: Record<
       .handler(async (event, context) => work(event, context, leaseOf(context))) as never,
 };
 
-describe.each(Object.entries(WAYS))('%s', (_, way) => {
-  it('runs the handler under the lease, and releases the lease before the handler answers', async () => {
+describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
+  it('a wrapper runs the handler under the lease, and releases the lease before the handler answers', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
     const handler = way(lambda, {}, async (event, context, lease) => {
@@ -53,7 +53,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('takes the key from the event, and runs without a lease if there is none', async () => {
+  it('a wrapper takes the key from the event, and runs the handler without a lease if there is no key', async () => {
     const lambda = new FakeLambda();
     const handler = way(
       lambda,
@@ -66,7 +66,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(lambda.sent).toEqual([]);
   });
 
-  it('names a new request in each invocation, and keeps the name in its retries', async () => {
+  it('a wrapper names a new request in each invocation, and keeps the name in its retries', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (at) => (at < 2 ? 'answer lost' : undefined);
     const handler = way(lambda, {}, () => 'done');
@@ -84,7 +84,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     [0, 30_000, 0],
     [60_000, 900_000, 60_000],
   ])(
-    'waits for %d ms at most, and never longer than a third of the invocation: of %d ms it waits %d',
+    'a wrapper waits for %d ms at most, and never longer than a third of the invocation: of %d ms it waits %d',
     async (waitMs, timeoutMs, waited) => {
       const lambda = new FakeLambda();
       lambda.service.hold('nightly', { holder: 'other' });
@@ -104,7 +104,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     [60_000, 59],
     [30_000, 29],
     [5000, 10],
-  ])('acquires in an invocation of %d ms a lease of %d seconds', async (timeoutMs, ttlSeconds) => {
+  ])('a wrapper acquires in an invocation of %d ms a lease of %d seconds', async (timeoutMs, ttlSeconds) => {
     const lambda = new FakeLambda();
     await lambda.invoke(
       way(lambda, {}, () => 'done'),
@@ -114,7 +114,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(lambda.sent[0]?.payload).toMatchObject({ ttlSeconds });
   });
 
-  it('passes on the other options of an acquire, and the execution of the event', async () => {
+  it('a wrapper passes on the other options of an acquire, and the execution of the event', async () => {
     const lambda = new FakeLambda();
     const options = { ttlSeconds: 20, limit: 5, execution: ({ id }: Event) => id };
     await lambda.invoke(
@@ -127,7 +127,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     });
   });
 
-  it('keeps the lease by heartbeats while the handler works', async () => {
+  it('a wrapper keeps the lease by heartbeats while the handler works', async () => {
     const lambda = new FakeLambda();
     const handler = way(lambda, {}, async (_event, _context, lease) => {
       await lambda.sleep(200_000);
@@ -138,7 +138,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
   });
 
   it.each([0, 8000])(
-    'cuts the work a second before the invocation ends, after a wait of %d ms, and releases the lease in that second',
+    'a wrapper cuts the work a second before the invocation ends, after a wait of %d ms, and releases the lease in that second',
     async (heldMs) => {
       const lambda = new FakeLambda();
       const release = heldMs ? lambda.service.hold('nightly') : () => {};
@@ -157,7 +157,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     },
   );
 
-  it('leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
+  it('a wrapper leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
     const lambda = new FakeLambda();
     const handler = way(lambda, { ttlSeconds: 20 }, () => new Promise(() => {}));
     const outcome = await lambda.invoke(handler, {}, 30_000);
@@ -169,7 +169,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(await lambda.holds('nightly')).toBe(false);
   });
 
-  it('finds the lease lost in a process that was frozen while its handler ran, and thawed', async () => {
+  it('a wrapper finds the lease lost in a process that was frozen while its handler ran, and thawed', async () => {
     const lambda = new FakeLambda();
     const handler = way(lambda, {}, async (_event, _context, lease) => {
       lambda.clock.block(120_000);
@@ -180,7 +180,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     });
   });
 
-  it('releases the lease if the handler fails, and throws its error', async () => {
+  it('a wrapper releases the lease if the handler fails, and throws its error', async () => {
     const lambda = new FakeLambda();
     const mine = new Error('mine');
     const outcome = await lambda.invoke(
@@ -191,7 +191,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(await lambda.holds('nightly')).toBe(false);
   });
 
-  it('throws a LeaseHeld of the handler itself, whatever onHeld says', async () => {
+  it('a wrapper throws a LeaseHeld of the handler itself, whatever onHeld says', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('other', { holder: 'someone' });
     const handler = way(lambda, { onHeld: 'skip' }, () => lambda.holdfast.acquire('other'));
@@ -200,7 +200,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
   });
 
   it.each(['taken', 'broken'] as const)(
-    'aborts the signal if the lease is lost (%s), drops the result, and throws LeaseLost',
+    'a wrapper aborts the signal if the lease is lost (%s), drops the result, and throws LeaseLost',
     async (reason) => {
       const lambda = new FakeLambda();
       const handler = way(lambda, {}, async (_event, _context, lease) => {
@@ -220,7 +220,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
       return lambda;
     };
 
-    it('throws LeaseHeld by default, at the cost of one call', async () => {
+    it('a wrapper throws LeaseHeld by default if the key is held, at the cost of one call', async () => {
       for (const onHeld of [{}, { onHeld: 'throw' as const }]) {
         const lambda = held();
         const outcome = await lambda.invoke(
@@ -232,7 +232,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
       }
     });
 
-    it('skips the handler with onHeld skip, at the cost of one call', async () => {
+    it('a wrapper skips the handler with onHeld skip, at the cost of one call', async () => {
       const lambda = held();
       expect(
         await lambda.invoke(
@@ -244,7 +244,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
       expect(lambda.clock.timers).toEqual([]);
     });
 
-    it('answers by the function onHeld', async () => {
+    it('a wrapper answers by the function onHeld', async () => {
       const lambda = held();
       const onHeld: OnHeld<Event> = async ({ key, holder }, event, context: LambdaContext) => [
         key,
@@ -259,7 +259,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
       expect(outcome).toEqual({ value: ['nightly', 'other', { id: 'a' }, 'test'] });
     });
 
-    it('answers 409 with retry-after in seconds by conflict(), without the name of the holder', async () => {
+    it('a wrapper answers 409 with retry-after in seconds by conflict(), without the name of the holder', async () => {
       const lambda = held();
       const outcome = await lambda.invoke(
         way(lambda, { onHeld: conflict() }, () => 'never'),
@@ -275,7 +275,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     });
   });
 
-  it('acquires nothing in an invocation with less than three seconds left, and asks onHeld', async () => {
+  it('a wrapper acquires no lease in an invocation with less than three seconds left, and asks onHeld', async () => {
     const lambda = new FakeLambda();
     const thrown = await lambda.invoke(
       way(lambda, {}, () => 'never'),
@@ -313,7 +313,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     ).toEqual({ value: 'done' });
   });
 
-  it('throws the other errors of an acquire, whatever onHeld says', async () => {
+  it('a wrapper throws the other errors of an acquire, whatever onHeld says', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('nightly', { limit: 5 });
     const outcome = await lambda.invoke(
@@ -323,7 +323,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(outcome).toMatchObject({ error: { code: 'WrongKind' } });
   });
 
-  it('gives up an acquire without an answer in time to withdraw its request', async () => {
+  it('a wrapper ends an acquire without an answer in time to withdraw its request', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (at) => (at === 0 ? 'hangs' : 'late');
     const outcome = await lambda.invoke(
@@ -336,7 +336,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     expect(await lambda.holds('nightly')).toBe(false);
   });
 
-  it('refuses a durable function, whose suspensions no heartbeat outlives', async () => {
+  it('a wrapper refuses a durable function, whose suspensions no heartbeat outlives', async () => {
     const lambda = new FakeLambda();
     const handler = way(lambda, {}, () => 'never');
     const durable = (event: Event, context: LambdaContext) =>
@@ -349,7 +349,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
 
   const FAULTS: Fault[] = ['refused', 'answer lost', 'hangs', 'late'];
   it.each(FAULTS)(
-    'holds no lease after the handler has answered, whichever request meets a fault: %s',
+    'a wrapper holds no lease after the handler has answered, whichever request meets a fault: %s',
     async (fault) => {
       let most = 0;
       for (const onHeld of ['throw', 'skip'] as const)
@@ -371,7 +371,7 @@ describe.each(Object.entries(WAYS))('%s', (_, way) => {
     },
   );
 
-  it('answers in time if the service is gone from some request on, and leaves the lease to its ttl at most', async () => {
+  it('a wrapper answers in time if the service is gone from some request on, and leaves the lease to its ttl at most', async () => {
     for (const fault of FAULTS)
       for (let from = 0; from < 6; from++) {
         const lambda = new FakeLambda();

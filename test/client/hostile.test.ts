@@ -28,7 +28,7 @@ const normal = ({ operation, payload }: Sent) =>
   operation === 'release' ? { key: 'k', released: true } : grantOf(payload);
 
 describe('a service that does not answer as it should', () => {
-  it('holds nothing by an answer that is no grant, and makes nobody ask without end', async () => {
+  it('a client holds no lease by an answer that is no grant, and makes no caller ask without end', async () => {
     const { by, service, acquire } = world();
     service.reply = ({ operation }) => (operation === 'release' ? { key: 'k', released: false } : { key: 'k' });
     const outcome = acquire({ timeoutMs: 5000 });
@@ -37,7 +37,7 @@ describe('a service that does not answer as it should', () => {
     expect(service.of('acquire').length).toBeLessThan(20);
   });
 
-  it('loses the lease at a heartbeat whose answer is no grant', async () => {
+  it('a client loses the lease at a heartbeat whose answer is no grant', async () => {
     const { by, service, holdfast } = world();
     service.reply = (sent) => (sent.operation === 'heartbeat' ? { key: 'k' } : normal(sent));
     const lease = await holdfast.acquire('k');
@@ -45,7 +45,7 @@ describe('a service that does not answer as it should', () => {
     expect(lease.held).toBe(false);
   });
 
-  it('is not asked without end where every grant comes too late', async () => {
+  it('a client does not ask without end if every grant comes too late', async () => {
     const { by, service, acquire } = world();
     service.reply = (sent) => {
       if (sent.operation === 'acquire') by.block(3000);
@@ -57,7 +57,7 @@ describe('a service that does not answer as it should', () => {
     expect(service.of('release').length).toBe(service.of('acquire').length);
   });
 
-  it('may throw at once in a transport of the caller, and leaves no timer', async () => {
+  it('a transport of the caller may throw at once, and leaves no timer', async () => {
     const { by } = world();
     const transport = () => {
       throw new Error('mine');
@@ -67,7 +67,7 @@ describe('a service that does not answer as it should', () => {
     expect(by.timers).toEqual([]);
   });
 
-  it('had ended an unseen grant: the caller asks again, unless an operator refused the wait', async () => {
+  it('a service that ended a grant whose answer was lost is asked again by the caller, unless an operator refused the wait', async () => {
     const { by, service, acquire } = world();
     const answers = [
       (sent: Sent) => sent.fail('Unreachable'),
@@ -91,7 +91,7 @@ describe('a service that does not answer as it should', () => {
 });
 
 describe('maxHoldMs', () => {
-  it('counts from the grant, and not from the request that waited for it', async () => {
+  it('the limit maxHoldMs counts from the grant, and not from the request that waited for the grant', async () => {
     const { by, service, acquire } = world();
     service.reply = (sent) => {
       if (sent.operation === 'release') return normal(sent);
@@ -106,7 +106,7 @@ describe('maxHoldMs', () => {
     expect(outcome.value).toMatchObject({ held: false, lost: { reason: 'maxHold' } });
   });
 
-  it('that is over before the answer came is LeaseLost, and the lease is given back', async () => {
+  it('a maxHoldMs that ends before the answer came is LeaseLost, and the lease is released', async () => {
     const { by, service, acquire } = world();
     service.reply = normal;
     const outcome = acquire({ maxHoldMs: 0 });
@@ -115,7 +115,7 @@ describe('maxHoldMs', () => {
     expect(service.sent.map(({ operation }) => operation)).toEqual(['acquire', 'release']);
   });
 
-  it('that is over before the answer came ends no wait that goes on', async () => {
+  it('a maxHoldMs that ends before the answer came ends no wait that goes on', async () => {
     const { by, service, holdfast, outcomeOf } = world();
     const terms: number[] = [];
     const controller = new AbortController();
@@ -135,7 +135,7 @@ describe('maxHoldMs', () => {
 });
 
 describe('a release', () => {
-  it('has half of its time left where a heartbeat is not answered', async () => {
+  it('a release has half of its time left if a heartbeat is not answered', async () => {
     const { by, service, holdfast } = world();
     service.reply = ({ operation, payload }) => (operation === 'acquire' ? grantOf(payload) : undefined);
     const lease = await holdfast.acquire('k', { releaseTimeoutMs: 2000 });
@@ -149,7 +149,7 @@ describe('a release', () => {
     expect(await released).toBe(true);
   });
 
-  it('ends at its limit if neither the heartbeat under way nor the release is answered', async () => {
+  it('a release ends at its limit if neither the heartbeat under way nor the release is answered', async () => {
     const { by, service, holdfast, outcomeOf } = world();
     service.reply = ({ operation, payload }) => (operation === 'acquire' ? grantOf(payload) : undefined);
     const lease = await holdfast.acquire('k', { releaseTimeoutMs: 2000 });
@@ -159,7 +159,7 @@ describe('a release', () => {
     expect(outcome).toEqual({ value: false });
   });
 
-  it('is sent although the wall clock jumps ahead while a heartbeat is under way', async () => {
+  it('a release is sent although the wall clock jumps ahead while a heartbeat is under way', async () => {
     const { by, service, holdfast } = world();
     service.reply = ({ operation, payload }) => (operation === 'acquire' ? grantOf(payload) : undefined);
     const lease = await holdfast.acquire('k');
@@ -174,7 +174,7 @@ describe('a release', () => {
     expect(await released).toBe(true);
   });
 
-  it('may take as long as it likes', async () => {
+  it('a release may take as long as it likes', async () => {
     vi.useFakeTimers();
     try {
       const fired = vi.fn();
@@ -186,7 +186,7 @@ describe('a release', () => {
     }
   });
 
-  it('after a loss asks the service only where the service has not said so, and once', async () => {
+  it('a release after a loss asks the service only if the service has not reported the loss, and once', async () => {
     const { by, service, holdfast } = world();
     service.reply = (sent) =>
       sent.operation === 'heartbeat' ? sent.fail('LeaseLost', { reason: 'taken' }) : normal(sent);
@@ -203,7 +203,7 @@ describe('a release', () => {
 });
 
 describe('a hook that throws', () => {
-  it('costs nobody a lease, and its error surfaces', async () => {
+  it('a hook that throws loses no lease, and its error surfaces', async () => {
     const surfaced: unknown[] = [];
     vi.stubGlobal('queueMicrotask', (act: () => void) => {
       try {
@@ -261,7 +261,7 @@ describe('lead', () => {
   it.each([
     ['the reason of its signal, as fetch does', (reason: unknown) => reason],
     ['an error with that as its cause, as timers do', (cause: unknown) => new Error('aborted', { cause })],
-  ])('waits again where the work ends by the loss, and throws %s', async (_, wrap) => {
+  ])('the function lead waits again if the work ends by the loss, and throws %s', async (_, wrap) => {
     const { by, outcome, controller, losses, terms } = leading((signal) => aborted(signal, wrap));
     await by.advance(30_000);
     expect([terms(), losses, outcome]).toEqual([2, ['taken'], {}]);
@@ -271,7 +271,7 @@ describe('lead', () => {
     expect('value' in outcome).toBe(true);
   });
 
-  it('throws what the work throws besides, and gives the lease back', async () => {
+  it('the function lead throws the other errors of the work, and releases the lease', async () => {
     const early = leading(() => {
       throw new Error('mine');
     });
@@ -296,7 +296,7 @@ describe('credentials', () => {
     return { by, sent, holdfast: new Holdfast({ ...options, holder: 'x' }) };
   };
 
-  it('that never come are no answer', async () => {
+  it('a call with credentials that never come ends without an answer', async () => {
     const { by, sent, holdfast } = withCredentials(() => new Promise(() => {}));
     const outcome = holdfast.readLease('k', {}, { timeoutMs: 15_000 }).catch((error) => error);
     await by.advance(40_000);
@@ -304,7 +304,7 @@ describe('credentials', () => {
     expect([sent, by.timers]).toEqual([[], []]);
   });
 
-  it('that throw end the call with their error', async () => {
+  it('a call with credentials that throw ends with their error', async () => {
     const mine = new Error('no profile');
     const { sent, holdfast } = withCredentials(() => Promise.reject(mine));
     await expect(holdfast.acquire('k', { waitMs: 10_000 })).rejects.toBe(mine);

@@ -38,7 +38,7 @@ it.each([
   'http://localhost.evil.example:3000',
   'http://127.0.0.1.evil.example:3000',
   'http://0.0.0.0',
-])('never sends a token or a signature over http to another machine: %s', (endpoint) => {
+])('the client never sends a token or a signature over http to another machine: %s', (endpoint) => {
   const of = (more: object) => () => new Holdfast({ endpoint, holder: 'x', ...more });
   const error = 'endpoint must be https with a token or credentials';
   expect(of({ token: 'secret' })).toThrow(new TypeError(error));
@@ -55,18 +55,18 @@ it.each([
   'http://localhost',
   'http://a.b.localhost',
   'https://api.example',
-])('takes a token for %s', (endpoint) => {
+])('the client takes a token for %s', (endpoint) => {
   expect(() => new Holdfast({ endpoint, token: 'secret', holder: 'x' })).not.toThrow();
 });
 
-it('writes the query so that every server reads it alike', async () => {
+it('the client writes the query so that every server reads it alike', async () => {
   answer = says(200, '{"key":"k"}');
   expect(await read()).toEqual({ key: 'k' });
   expect(seen).toEqual(['GET /stage/v1/leases?key=a%20b~%C3%BC']);
 });
 
 it.each([301, 302, 303, 307, 308])(
-  'follows no redirect (%s), which would carry the token elsewhere',
+  'the client follows no redirect (%s), which would carry the token elsewhere',
   async (status) => {
     answer = (response, { url }) =>
       url === '/elsewhere'
@@ -84,20 +84,20 @@ it.each([
   [429, '{"message":"Too Many Requests"}', 'Throttled'],
   [403, '{"message":"Forbidden"}', 'Refused'],
   [404, '<html>', 'Refused'],
-])('takes %s with %j from what stands in front of the service for %s', async (status, text, code) => {
+])('the client takes %s with %j from a proxy in front of the service for %s', async (status, text, code) => {
   answer = says(status, text);
   expect(await read()).toMatchObject({ code, status });
 });
 
 it.each(['<html>Sign in to the network</html>', '', 'null', '"text"', '17'])(
-  'takes 200 with %j for no answer of the service',
+  'the client takes 200 with %j for no answer of the service',
   async (text) => {
     answer = says(200, text);
     expect(await read()).toMatchObject({ code: 'Unreachable' });
   },
 );
 
-it('takes an answer that is cut for none, and asks again', async () => {
+it('the client takes an answer that is cut for no answer, and asks again', async () => {
   answer = (response) => {
     if (seen.length > 2) return says(200, '{"key":"k"}')(response);
     response.writeHead(200, { 'content-length': '100' });
@@ -108,7 +108,7 @@ it('takes an answer that is cut for none, and asks again', async () => {
   expect(seen.length).toBe(3);
 });
 
-it('takes a problem of another service for none of this one', async () => {
+it('the client takes a problem of another service for no problem of Holdfast', async () => {
   answer = says(500, '{"type":"about:blank","code":"LeaseHeld","detail":"x"}');
   expect(await read()).toMatchObject({ code: 'Unreachable', status: 500 });
 });

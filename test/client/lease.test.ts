@@ -27,7 +27,7 @@ async function held(options: AcquireOptions = {}) {
 const reasonOf = (error: unknown) => isHoldfastError(error, 'LeaseLost') && error.reason;
 
 describe('a lease is over', () => {
-  it('before its deadline, where no heartbeat is answered', async () => {
+  it('a lease is lost before its deadline, if no heartbeat is answered', async () => {
     const { by, lease, events, service } = await held();
     const { signal } = lease;
     let abortedAt = 0;
@@ -47,7 +47,7 @@ describe('a lease is over', () => {
     expect(service.of('heartbeat').at(-1)?.signal.aborted).toBe(true);
   });
 
-  it('for whoever asks after a blocked event loop, when no timer has fired', async () => {
+  it('a lease is lost to each reader after a blocked event loop, if no timer has fired', async () => {
     const { by, lease } = await held();
     const { signal } = lease;
     by.block(60_000);
@@ -65,7 +65,7 @@ describe('a lease is over', () => {
     expect(reasonOf(early.reason)).toBe('deadline');
   });
 
-  it('after the machine has slept, while the monotonic clock stood still, within a second', async () => {
+  it('a lease is lost within a second after the machine has slept, although the monotonic clock stood still', async () => {
     const { by, lease } = await held();
     const { signal } = lease;
     by.suspend(60_000);
@@ -78,7 +78,7 @@ describe('a lease is over', () => {
     expect(lease.held).toBe(false);
   });
 
-  it('although the wall clock was set back', async () => {
+  it('a lease is lost although the wall clock was set back', async () => {
     const { by, lease } = await held();
     by.wallMs -= 3_600_000;
     await by.advance(58_000);
@@ -87,7 +87,7 @@ describe('a lease is over', () => {
     expect(lease.held).toBe(false);
   });
 
-  it('and stays so, also where the answer to a heartbeat comes too late', async () => {
+  it('a lost lease stays lost, also if the answer to a heartbeat comes too late', async () => {
     const { by, lease, service, events } = await held();
     await by.advance(20_000);
     const [beat] = service.of('heartbeat');
@@ -98,7 +98,7 @@ describe('a lease is over', () => {
     expect(events.filter(({ type }) => type === 'beat')).toEqual([]);
   });
 
-  it.each(['taken', 'released', 'unknown'])('when the service says that it was lost: %s', async (reason) => {
+  it.each(['taken', 'released', 'unknown'])('a lease is lost when the service says so: %s', async (reason) => {
     const { by, lease, service } = await held();
     await by.advance(20_000);
     service.of('heartbeat')[0]?.fail('LeaseLost', { reason, holder: 'other' });
@@ -109,7 +109,7 @@ describe('a lease is over', () => {
     expect(service.of('release')).toEqual([]);
   });
 
-  it('when the service says that the lease was broken; the release after the work hands the key on', async () => {
+  it('a lease is lost when the service says that it was broken; the release after the work hands off the key', async () => {
     const { by, lease, service } = await held();
     await by.advance(20_000);
     service.of('heartbeat')[0]?.fail('LeaseLost', { reason: 'broken', holder: 'tester' });
@@ -122,7 +122,7 @@ describe('a lease is over', () => {
     expect(lease.lost).toMatchObject({ reason: 'broken' });
   });
 
-  it('after maxHoldMs, although heartbeats come through, and is given back when the work ends', async () => {
+  it('a lease is lost after maxHoldMs, although heartbeats are answered, and is released when the work ends', async () => {
     const { by, lease, service, normal } = await held({ maxHoldMs: 100_000 });
     service.reply = (sent) => normal(sent) ?? grantOf(sent.payload);
     await by.advance(99_000);
@@ -153,7 +153,7 @@ it('A lease whose maxHoldMs is a function is lost that long after the grant has 
 });
 
 describe('heartbeats', () => {
-  it('come at a third of the ttl, jittered to less, and each extends the lease', async () => {
+  it('heartbeats come at a third of the ttl, jittered to less, and each extends the lease', async () => {
     const { by, lease, service, normal, events } = await held();
     const at: number[] = [];
     service.reply = (sent) => {
@@ -173,7 +173,7 @@ describe('heartbeats', () => {
     expect(events.filter(({ type }) => type === 'beat').length).toBe(at.length);
   });
 
-  it('come at least every 20 seconds, however long the ttl, so that a holder soon learns that its lease is broken', async () => {
+  it('heartbeats come at least every 20 seconds, however long the ttl, so that a holder is soon notified that its lease is broken', async () => {
     for (const ttlSeconds of [60, 61, 900, 86_400]) {
       const { by, lease, service, normal, ttlMs } = await held({ ttlSeconds });
       const at: number[] = [];
@@ -193,7 +193,7 @@ describe('heartbeats', () => {
     }
   });
 
-  it('that fail are tried again within 20 seconds, however long the ttl', async () => {
+  it('heartbeats that fail are tried again within 20 seconds, however long the ttl', async () => {
     const { by, service } = await held({ ttlSeconds: 900 });
     const at: number[] = [];
     const { reply } = service;
@@ -207,7 +207,7 @@ describe('heartbeats', () => {
     expect(Math.max(...at.slice(1).map((moment, index) => moment - (at[index] ?? 0)))).toBeLessThan(20_000);
   });
 
-  it('go one at a time, and one that fails is tried again until the deadline', async () => {
+  it('heartbeats are sent one at a time, and a failed heartbeat is tried again until the deadline', async () => {
     const { by, lease, service } = await held();
     await by.advance(18_000);
     expect(service.of('heartbeat').length).toBe(1);
@@ -227,14 +227,14 @@ describe('heartbeats', () => {
     expect(lease.held).toBe(true);
   });
 
-  it('are cut early enough for another try', async () => {
+  it('heartbeats are cut early enough for another try', async () => {
     const { by, service } = await held({ ttlSeconds: 3 });
     await by.advance(2700);
     expect(service.of('heartbeat').length).toBeGreaterThanOrEqual(3);
     for (const { signal } of service.of('heartbeat').slice(0, -1)) expect(signal.aborted).toBe(true);
   });
 
-  it('keep no process alive, nor does anything else of a lease that is held', async () => {
+  it('heartbeats keep no process alive, nor does another part of a held lease', async () => {
     const { by, service, normal } = await held();
     service.reply = (sent) => normal(sent) ?? grantOf(sent.payload);
     for (let seconds = 0; seconds < 60; seconds++) {
@@ -258,7 +258,7 @@ describe('heartbeats', () => {
 });
 
 describe('a release', () => {
-  it('waits for the heartbeat under way, and starts none', async () => {
+  it('a release waits for the heartbeat under way, and starts none', async () => {
     const { by, lease, service } = await held();
     await by.advance(20_000);
     const released = lease.release();
@@ -274,7 +274,7 @@ describe('a release', () => {
     expect(lease.lost).toBeUndefined();
   });
 
-  it('does not wait for one longer than its own limit', async () => {
+  it('a release does not wait for a heartbeat for longer than its own limit', async () => {
     const { by, lease, service } = await held({ releaseTimeoutMs: 2000 });
     await by.advance(20_000);
     const released = lease.release();
@@ -283,7 +283,7 @@ describe('a release', () => {
     expect(service.of('release').length).toBe(1);
   });
 
-  it('that is given a time of its own takes that time in place of releaseTimeoutMs', async () => {
+  it('a release with its own time limit takes that time in place of releaseTimeoutMs', async () => {
     for (const [timeoutMs, tries] of [
       [200, 1],
       [20_000, 4],
@@ -302,7 +302,7 @@ describe('a release', () => {
     }
   });
 
-  it('is sent once, however often it is asked for, and also by await using', async () => {
+  it('a release is sent once, however often it is asked for, and also by await using', async () => {
     const { lease, service } = await held();
     {
       await using disposed = lease;
@@ -313,7 +313,7 @@ describe('a release', () => {
     expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'LeaseLost', reason: 'released' }));
   });
 
-  it('that is never answered is tried again after half of its limit, and ends at the limit', async () => {
+  it('a release that is never answered is tried again after half of its limit, and ends at the limit', async () => {
     const { by, lease, service } = await held({ releaseTimeoutMs: 3000 });
     service.reply = () => undefined;
     let ended = false;
@@ -327,7 +327,7 @@ describe('a release', () => {
     expect(await released).toBe(false);
   });
 
-  it('is tried again, gives up after its limit, and does not throw', async () => {
+  it('a release is tried again, ends after its limit, and does not throw', async () => {
     const { by, lease, service, events } = await held({ releaseTimeoutMs: 3000 });
     service.reply = (sent) => sent.fail('Unavailable');
     const startedAt = by.monotonicMs;
@@ -350,7 +350,7 @@ describe('withLease', () => {
     return { by, service, holdfast, normal };
   };
 
-  it('returns what the work returns, and sends two requests', async () => {
+  it('the function withLease returns what the work returns, and sends two requests', async () => {
     const { service, holdfast } = await setting();
     expect(await holdfast.withLease('a', { ttlSeconds: 9 }, ({ fence }) => fence + 1)).toBe(8);
     expect(await holdfast.withLease('a', async () => 'x')).toBe('x');
@@ -358,7 +358,7 @@ describe('withLease', () => {
     expect(service.sent[0]?.payload).toMatchObject({ key: 'a', holder: 'tester', ttlSeconds: 9, waitSeconds: 0 });
   });
 
-  it("throws the work's own error, also where the release fails", async () => {
+  it("the function withLease throws the work's own error, also if the release fails", async () => {
     const { by, service, holdfast, normal } = await setting();
     service.reply = (sent) => (sent.operation === 'release' ? sent.fail('Unavailable') : normal(sent));
     const mine = new Error('mine');
@@ -370,7 +370,7 @@ describe('withLease', () => {
     expect(await fine).toBe('fine');
   });
 
-  it('throws LeaseLost, and why, where the work succeeds after the loss', async () => {
+  it('the function withLease throws LeaseLost with the reason if the work succeeds after the loss', async () => {
     const { by, service, holdfast } = await setting();
     await expect(holdfast.withLease('a', () => by.block(60_000))).rejects.toMatchObject({
       code: 'LeaseLost',
@@ -388,7 +388,7 @@ describe('withLease', () => {
     await expect(taken).rejects.toMatchObject({ code: 'LeaseLost', reason: 'taken', holder: 'x' });
   });
 
-  it('releases a lease that was broken only when the work has stopped', async () => {
+  it('the function withLease releases a broken lease only when the work has stopped', async () => {
     const { by, service, holdfast } = await setting();
     let stop = () => {};
     const outcome = holdfast
@@ -408,13 +408,13 @@ describe('withLease', () => {
     expect(service.of('release').map(({ payload }) => payload)).toEqual([{ key: 'a', leaseId: 'lease-1' }]);
   });
 
-  it('takes a release by the work itself for no loss', async () => {
+  it('the function withLease takes a release by the work itself for no loss', async () => {
     const { service, holdfast } = await setting();
     expect(await holdfast.withLease('a', async (lease) => lease.release())).toBe(true);
     expect(service.of('release').length).toBe(1);
   });
 
-  it("aborts the lease's signal with the caller's, whose reason it has, and the lease stays held until the end", async () => {
+  it("the function withLease aborts the lease's signal with the caller's, whose reason it has, and the lease stays held until the end", async () => {
     const { service, holdfast } = await setting();
     const controller = new AbortController();
     const seen = await holdfast.withLease('a', { signal: controller.signal }, (lease) => {

@@ -18,7 +18,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     return { before: note('before'), after: note('after'), onError: note('onError') };
   };
 
-  it('acquires after the middlewares before it, and releases after those behind it', async () => {
+  it('middyLease acquires after the middlewares before it, and releases after those behind it', async () => {
     const lambda = new FakeLambda();
     const steps: unknown[] = [];
     const handler = middy()
@@ -30,7 +30,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(steps).toEqual(['outer before false', 'inner before true', 'inner after true', 'outer after false']);
   });
 
-  it('releases after onError of the middlewares behind it, and the error goes on', async () => {
+  it('middyLease releases after onError of the middlewares behind it, and the error goes on', async () => {
     const lambda = new FakeLambda();
     const steps: unknown[] = [];
     const handler = middy()
@@ -44,7 +44,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(steps).toEqual(['outer before false', 'inner before true', 'inner onError true', 'outer onError false']);
   });
 
-  it('leaves no timer after the end of the invocation if a middleware behind it answers early', async () => {
+  it('middyLease leaves no timer after the end of the invocation if a middleware behind it answers early', async () => {
     const lambda = new FakeLambda();
     const handler = middy()
       .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))
@@ -59,7 +59,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('ends the chain if the key is held and the handler is skipped, and runs no after and no onError', async () => {
+  it('middyLease ends the chain if the key is held and the handler is skipped, and runs no after and no onError', async () => {
     for (const onHeld of ['skip', conflict()] as const) {
       const lambda = new FakeLambda();
       lambda.service.hold('nightly');
@@ -74,7 +74,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     }
   });
 
-  it('passes LeaseHeld and LeaseLost to the onError of the other middlewares, which may answer', async () => {
+  it('middyLease passes LeaseHeld and LeaseLost to the onError of the other middlewares, which may answer', async () => {
     const lambda = new FakeLambda();
     const answering = {
       onError: (request: { error?: unknown; response?: unknown }) => {
@@ -92,7 +92,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(await lambda.invoke(handler as never, {})).toEqual({ value: 'LeaseHeld' });
   });
 
-  it('shows the lease to other middlewares in request.internal, and to the handler by its context', async () => {
+  it('middyLease shows the lease to other middlewares in request.internal, and to the handler by its context', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
     const handler = middy()
@@ -104,7 +104,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(leaseOf({})).toBeUndefined();
   });
 
-  it('keeps the leases of two keys apart', async () => {
+  it('middyLease keeps the leases of two keys apart', async () => {
     const lambda = new FakeLambda();
     const handler = middy()
       .use(middyLease({ holdfast: lambda.holdfast, key: 'a' }))
@@ -117,7 +117,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     ]);
   });
 
-  it('leaves the lease to its ttl at the timeout of middy, when the handler still runs', async () => {
+  it('middyLease leaves the lease to its ttl at the timeout of middy, when the handler still runs', async () => {
     const lambda = new FakeLambda();
     const handler = middy({ timeoutEarlyInMillis: 20 })
       .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly', ttlSeconds: 10 }))
@@ -135,7 +135,7 @@ describe.each(VERSIONS)('middyLease in %s', (_, middy) => {
     expect(await lambda.holds('nightly')).toBe(true);
   });
 
-  it('refuses a durable handler of middy, which has both contexts', async () => {
+  it('middyLease refuses a durable handler of middy, which has both contexts', async () => {
     const lambda = new FakeLambda();
     const handler = middy()
       .use(middyLease({ holdfast: lambda.holdfast, key: 'nightly' }))

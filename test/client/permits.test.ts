@@ -32,7 +32,7 @@ const refusal = (answer: Response) => answer.clone().json() as Promise<{ retryWi
 const inLine = (key: string, count: number) => until(async () => (await pool(key)).waiting).toBe(count);
 
 describe('a limit', () => {
-  it('lets so many work at once, and tells the next who is in', async () => {
+  it('a limit lets that many callers work at once, and names the holders to the next caller', async () => {
     const key = freshKey();
     const [one, two] = [await caller('one').acquire(key, { limit: 2 }), await caller('two').acquire(key, { limit: 2 })];
     const held = await caller('three')
@@ -52,7 +52,7 @@ describe('a limit', () => {
     expect(await pool(key)).toMatchObject({ used: 0, limit: 2, holders: [] });
   });
 
-  it('is not exceeded by callers that wait, who all come in', async () => {
+  it('a limit is not exceeded by callers that wait, who are all served', async () => {
     const key = freshKey();
     let [atWork, most] = [0, 0];
     const work = async () => {
@@ -66,7 +66,7 @@ describe('a limit', () => {
     expect((await pool(key)).used).toBe(0);
   });
 
-  it('counts by weight', async () => {
+  it('a limit counts by weight', async () => {
     const key = freshKey();
     const heavy = await caller('heavy').acquire(key, { limit: 8, weight: 6 });
     const refused = caller('four').acquire(key, { limit: 8, weight: 4 });
@@ -137,7 +137,7 @@ it.concurrent('a heartbeat extends a permit, and a broken one is lost', async ()
   await other.release();
 });
 
-it.concurrent('an aborted wait leaves the line at once, and one that got its permit meanwhile gives it back', async () => {
+it.concurrent('an aborted wait leaves the line at once, and releases a permit that it received with the abort', async () => {
   const key = freshKey();
   const first = await caller('first').acquire(key, { limit: 1 });
   const wait = (holder: string, { signal }: AbortController) =>
@@ -160,7 +160,7 @@ it.concurrent('an aborted wait leaves the line at once, and one that got its per
   await until(() => pool(key)).toMatchObject({ used: 0, waiting: 0 });
 });
 
-it('a lost answer takes no second permit, and a lost answer to a release gives back one', async () => {
+it('a lost answer takes no second permit, and a lost answer to a release frees one permit', async () => {
   const key = freshKey();
   const lost = new Set(['acquire', 'release']);
   const losing: typeof fetch = async (url, init) => {
@@ -203,24 +203,27 @@ describe('a key that is used as the other kind', () => {
   it.each<[who: string, held: AcquireOptions, used: number, limit: number | null]>([
     ['beside a full pool', { limit: 2, weight: 2 }, 2, 2],
     ['beside an exclusive holder', { mode: 'exclusive' }, 1_000_000, null],
-  ])('refuses at once a caller that forgets limit and mode, %s', async (_, options, used, limit) => {
-    const key = freshKey();
-    const permit = await caller('one').acquire(key, options);
-    const startedAt = performance.now();
-    const error = await refused(caller('two').withLease(key, { waitMs: 20_000 }, () => 'never'));
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
-    expect(isHoldfastError(error, 'WrongKind') && error).toMatchObject({
-      ...{ key, kind: 'pool', holder: 'one', fence: permit.fence, expiresAt: permit.expiresAt, used, limit },
-      holders: [{ holder: 'one', fence: permit.fence }],
-      message: expect.stringContaining('acquire it with limit or mode'),
-    });
-    expect(await pool(key)).toMatchObject({ used, waiting: 0, holders: [{ holder: 'one' }] });
-    await permit.release();
-    expect(await caller('two').withLease(key, ({ holder }) => holder)).toBe('two');
-    expect(await operator.readLease(key)).toMatchObject({ kind: 'lease', state: 'released' });
-  });
+  ])(
+    'a key of the other kind refuses at once a caller that forgets limit and mode, %s',
+    async (_, options, used, limit) => {
+      const key = freshKey();
+      const permit = await caller('one').acquire(key, options);
+      const startedAt = performance.now();
+      const error = await refused(caller('two').withLease(key, { waitMs: 20_000 }, () => 'never'));
+      expect(performance.now() - startedAt).toBeLessThan(10_000);
+      expect(isHoldfastError(error, 'WrongKind') && error).toMatchObject({
+        ...{ key, kind: 'pool', holder: 'one', fence: permit.fence, expiresAt: permit.expiresAt, used, limit },
+        holders: [{ holder: 'one', fence: permit.fence }],
+        message: expect.stringContaining('acquire it with limit or mode'),
+      });
+      expect(await pool(key)).toMatchObject({ used, waiting: 0, holders: [{ holder: 'one' }] });
+      await permit.release();
+      expect(await caller('two').withLease(key, ({ holder }) => holder)).toBe('two');
+      expect(await operator.readLease(key)).toMatchObject({ kind: 'lease', state: 'released' });
+    },
+  );
 
-  it('refuses a caller with a limit at once while another caller holds the lease', async () => {
+  it('a key that another caller holds as a lease refuses a caller with a limit at once', async () => {
     const key = freshKey();
     const lease = await caller('one').acquire(key);
     const error = await refused(caller('two').acquire(key, { limit: 2, waitMs: Number.POSITIVE_INFINITY }));
@@ -234,7 +237,7 @@ describe('a key that is used as the other kind', () => {
     await permit.release();
   });
 
-  it('ends the term of no leader: lead throws WrongKind', async () => {
+  it('a key of the other kind ends the term of no leader: lead throws WrongKind', async () => {
     const key = freshKey();
     const permit = await caller('one').acquire(key, { limit: 2 });
     const error = await refused(caller('two').lead(key, { onElected: () => 'never' }));

@@ -29,7 +29,7 @@ const failed = (...ids: string[]): Outcome => ({
 });
 
 describe('leasedRecords', () => {
-  it('handles the records of a key under one lease, one key after the other', async () => {
+  it('leasedRecords handles the records of a key under one lease, one key after the other', async () => {
     const lambda = new FakeLambda();
     const seen: unknown[] = [];
     const handler = handlerOf(lambda, {}, async ({ messageId }, context, lease) => {
@@ -48,7 +48,7 @@ describe('leasedRecords', () => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('works on as many keys at once as concurrency says', async () => {
+  it('leasedRecords works on as many keys at once as concurrency says', async () => {
     const lambda = new FakeLambda();
     let [atWork, most] = [0, 0];
     const handler = handlerOf(lambda, { concurrency: 2 }, async () => {
@@ -61,7 +61,7 @@ describe('leasedRecords', () => {
     expect(most).toBe(2);
   });
 
-  it('handles records without a key without a lease', async () => {
+  it('leasedRecords handles records without a key without a lease', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, (_record, _context, lease) => {
       if (lease) throw new Error('there is a lease');
@@ -70,7 +70,7 @@ describe('leasedRecords', () => {
     expect(lambda.sent).toEqual([]);
   });
 
-  it('lets the records of a held key come again, at the cost of one call, and handles the others', async () => {
+  it('leasedRecords lets the records of a held key come again, at the cost of one call, and handles the others', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('a', { holder: 'other', ttlSeconds: 42 });
     const deferred: unknown[] = [];
@@ -90,7 +90,7 @@ describe('leasedRecords', () => {
     expect(failures).toEqual([['LeaseHeld', 2]]);
   });
 
-  it('shares one waitMs among all keys, and never waits longer than a third of the invocation', async () => {
+  it('leasedRecords shares one waitMs among all keys, and never waits longer than a third of the invocation', async () => {
     for (const [waitMs, waited] of [
       [6000, 6000],
       [60_000, 10_000],
@@ -105,7 +105,7 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('lets a record come again whose handler fails, and handles the others of its key', async () => {
+  it('leasedRecords lets a record come again whose handler fails, and handles the others of its key', async () => {
     const lambda = new FakeLambda();
     const failures: unknown[] = [];
     const options: Options = { onFailure: (error, records) => failures.push([String(error), records[0]?.messageId]) };
@@ -118,7 +118,7 @@ describe('leasedRecords', () => {
     expect(await lambda.holds('a')).toBe(false);
   });
 
-  it('logs failures to stderr unless it is given onFailure', async () => {
+  it('leasedRecords logs failures to stderr unless it is given onFailure', async () => {
     const lambda = new FakeLambda();
     const log = vi.spyOn(console, 'error').mockImplementation(() => {});
     try {
@@ -133,14 +133,14 @@ describe('leasedRecords', () => {
     }
   });
 
-  it('lets a record come again whose key cannot be read, and handles the others', async () => {
+  it('leasedRecords lets a record come again whose key cannot be read, and handles the others', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, () => {});
     const Records = [{ ...recordOf('1', 'a'), body: 'no JSON' }, recordOf('2', 'a')];
     expect(await lambda.invoke(handler, { Records })).toEqual(failed('1'));
   });
 
-  it('lets the rest of a key come again if the lease is lost, and keeps what was done before', async () => {
+  it('leasedRecords lets the rest of a key come again if the lease is lost, and keeps what was done before', async () => {
     const lambda = new FakeLambda();
     const handled: string[] = [];
     const handler = handlerOf(lambda, {}, async ({ messageId }, _context, lease) => {
@@ -154,7 +154,7 @@ describe('leasedRecords', () => {
     expect(handled).toEqual(['1', '2', '5']);
   });
 
-  it('cuts the work a second before the invocation ends, and lets what is left come again', async () => {
+  it('leasedRecords cuts the work a second before the invocation ends, and lets what is left come again', async () => {
     const lambda = new FakeLambda();
     const reasons: unknown[] = [];
     const options: Options = {
@@ -174,7 +174,7 @@ describe('leasedRecords', () => {
     expect(await lambda.holds('a')).toBe(false);
   });
 
-  it('throws if every record fails, because without ReportBatchItemFailures an answer counts as success', async () => {
+  it('leasedRecords throws if every record fails, because without ReportBatchItemFailures an answer counts as success', async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('a', { holder: 'other' });
     const handler = handlerOf(lambda, {}, () => Promise.reject(new Error('mine')));
@@ -184,7 +184,7 @@ describe('leasedRecords', () => {
     expect(mine).toMatchObject({ error: { message: 'mine' } });
   });
 
-  it('handles the other records if onFailure or defer throws, and logs what they throw', async () => {
+  it('leasedRecords handles the other records if onFailure or defer throws, and logs what they throw', async () => {
     const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
     const lambda = new FakeLambda();
     lambda.service.hold('b');
@@ -203,7 +203,7 @@ describe('leasedRecords', () => {
   });
 
   it.each([0, -1, 0.5, Number.NaN, null])(
-    'handles each record with the concurrency %s, one key after the other',
+    'leasedRecords handles each record with the concurrency %s, one key after the other',
     async (concurrency) => {
       const lambda = new FakeLambda();
       const done: string[] = [];
@@ -214,13 +214,13 @@ describe('leasedRecords', () => {
     },
   );
 
-  it('handles each key of a batch at once with an unlimited concurrency', async () => {
+  it('leasedRecords handles each key of a batch at once with an unlimited concurrency', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { concurrency: Number.POSITIVE_INFINITY }, () => lambda.sleep(100));
     expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] })).toEqual(failed());
   });
 
-  it('leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
+  it('leasedRecords leaves the lease to its ttl if Lambda kills a handler that does not end at the abort', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { ttlSeconds: 20 }, () => new Promise(() => {}));
     expect(await lambda.invoke(handler, { Records: [recordOf('1', 'a')] }, 30_000)).toEqual({ killed: true });
@@ -229,7 +229,7 @@ describe('leasedRecords', () => {
     expect(await lambda.holds('a')).toBe(false);
   });
 
-  it('refuses a durable function', async () => {
+  it('leasedRecords refuses a durable function', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, () => {});
     const durable = (event: { Records: SqsRecord[] }, context: LambdaContext) =>
@@ -239,7 +239,7 @@ describe('leasedRecords', () => {
     });
   });
 
-  it('passes the execution of the event, and names a new request for each key', async () => {
+  it('leasedRecords passes the execution of the event, and names a new request for each key', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { execution: ({ messageId }) => `arn of ${messageId}` }, () => {});
     await lambda.invoke(handler, { Records: [recordOf('1', 'a'), recordOf('2', 'b')] });
@@ -249,7 +249,7 @@ describe('leasedRecords', () => {
   });
 
   it.each<Fault>(['refused', 'answer lost', 'hangs', 'late'])(
-    'holds no lease after the handler has answered, whichever request meets a fault: %s',
+    'leasedRecords holds no lease after the handler has answered, whichever request meets a fault: %s',
     async (fault) => {
       for (let at = 0, most = 0; at <= most; at++) {
         const lambda = new FakeLambda();
@@ -269,7 +269,7 @@ describe('leasedRecords', () => {
 });
 
 describe('leasedRecords of a FIFO queue', () => {
-  it('lets all later records of a message group come again after the first failure, and handles the other groups', async () => {
+  it('leasedRecords of a FIFO queue lets all later records of a message group come again after the first failure, and handles the other groups', async () => {
     const lambda = new FakeLambda();
     const handled: string[] = [];
     const handler = handlerOf(lambda, {}, ({ messageId }) => {
@@ -284,7 +284,7 @@ describe('leasedRecords of a FIFO queue', () => {
     expect(handled).toEqual(['1', '2', '3', '6']);
   });
 
-  it('keeps the order of a message group that has several keys, and shares the leases of neighbours', async () => {
+  it('leasedRecords of a FIFO queue keeps the order of a message group that has several keys, and shares the leases of neighbours', async () => {
     const lambda = new FakeLambda();
     const handled: string[] = [];
     const handler = handlerOf(lambda, { concurrency: 5 }, async ({ messageId }) => {
@@ -300,7 +300,7 @@ describe('leasedRecords of a FIFO queue', () => {
     expect(lambda.operations.filter((operation) => operation === 'acquire').length).toBe(3);
   });
 
-  it('does not wait for its own lease if two message groups share a key', async () => {
+  it('leasedRecords of a FIFO queue does not wait for its own lease if two message groups share a key', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, { concurrency: 5 }, () => lambda.sleep(100));
     const Records = [
@@ -313,7 +313,7 @@ describe('leasedRecords of a FIFO queue', () => {
     expect(lambda.operations.filter((operation) => operation === 'acquire').length).toBe(2);
   });
 
-  it('lets the later records of a message group come again if an earlier one is held', async () => {
+  it("leasedRecords of a FIFO queue lets the later records of a message group come again if an earlier record's key is held", async () => {
     const lambda = new FakeLambda();
     lambda.service.hold('a');
     const handled: string[] = [];
@@ -323,7 +323,7 @@ describe('leasedRecords of a FIFO queue', () => {
     expect(handled).toEqual(['3']);
   });
 
-  it('takes the message group of a standard queue, which is for fairness, for no order', async () => {
+  it('leasedRecords takes the message group of a standard queue, which is for fairness, for no order', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, ({ messageId }) => {
       if (messageId === '1') throw new Error('mine');

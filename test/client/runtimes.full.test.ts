@@ -130,9 +130,11 @@ describe('the package as it is built keeps its word', () => {
     expect(JSON.parse(stdout)).toEqual({ http: 14, lambda: 9, direct: 9 });
   };
 
-  it.each(runtimes)('in %s', { timeout: 120_000 }, (_, command) => play(command));
+  it.each(runtimes)('the built package works in %s', { timeout: 120_000 }, (_, command) => play(command));
 
-  it('in Node, with the build that browsers load', { timeout: 120_000 }, () => play([process.execPath], [small]));
+  it('the built package works in Node, with the build that browsers load', { timeout: 120_000 }, () =>
+    play([process.execPath], [small]),
+  );
 });
 
 const BROWSER_MAIN = `
@@ -183,7 +185,7 @@ async function handle(script: string, request: IncomingMessage, response: Server
 
 const browser = chromiumIn(folders);
 
-it.runIf(browser)('in Chromium, with a JWT', { timeout: 120_000 }, async () => {
+it.runIf(browser)('the built package works in Chromium, with a JWT', { timeout: 120_000 }, async () => {
   const script = await readFile(await bundled(BROWSER_MAIN, 'browser'), 'utf8');
   const site = await listen((request, response) => {
     handle(script, request, response).catch((error) => response.destroy(error));

@@ -30,7 +30,7 @@ const errorOf = (act: Promise<unknown>) =>
 const pair = [{ key: 'openai' }, { key: 'openai/tenant-a' }];
 
 describe('The order of several keys', () => {
-  it('puts deeper paths first, and then goes by the bytes of UTF-8', () => {
+  it('several keys are ordered with deeper paths first, and then by the bytes of UTF-8', () => {
     const keys = ['b', 'a', 'a/b', 'a/b/c', 'z/z', '\uff5e', '\u{10000}', 'A', ''];
     const sorted = ['a/b/c', 'a/b', 'z/z', '', 'A', 'a', 'b', '\uff5e', '\u{10000}'];
     expect(inOrder(keys.map((key) => ({ key }))).map(({ key }) => key)).toEqual(sorted);
@@ -41,7 +41,7 @@ describe('The order of several keys', () => {
 });
 
 describe('withLeases', () => {
-  it('acquires in the one order, releases in the reverse order, and returns what the work returns', async () => {
+  it('withLeases acquires in the one order, releases in the reverse order, and returns what the work returns', async () => {
     for (const entries of [pair, pair.toReversed()]) {
       const { holdfast, sent } = setting();
       expect(await holdfast.withLeases(entries, () => 'done')).toBe('done');
@@ -51,7 +51,7 @@ describe('withLeases', () => {
     }
   });
 
-  it('gives the work every fence by its key, and the leases in the order of the entries', async () => {
+  it('withLeases gives the work every fence by its key, and the leases in the order of the entries', async () => {
     const { holdfast, service } = setting();
     service.hold('openai')();
     const seen = await holdfast.withLeases(pair, ({ fences, leases, held, lost, remainingMs }) => {
@@ -63,7 +63,7 @@ describe('withLeases', () => {
     });
   });
 
-  it('passes on the options of all, and those of an entry in their place', async () => {
+  it('withLeases passes on the options of all, and those of an entry in their place', async () => {
     const { holdfast, service } = setting();
     service.hold('openai', { limit: 20, weight: 15 });
     const entries = [
@@ -76,7 +76,7 @@ describe('withLeases', () => {
     });
   });
 
-  it('fails with the key that is refused, and gives back what it had', async () => {
+  it('withLeases fails with the key that is refused, and releases the leases that it had', async () => {
     const { holdfast, service, stateOf, sent } = setting();
     service.hold('openai', { holder: 'other' });
     const error = await errorOf(holdfast.withLeases(pair, () => 'never'));
@@ -85,7 +85,7 @@ describe('withLeases', () => {
     expect(sent.at(-1)).toBe('release openai/tenant-a');
   });
 
-  it('waits for waitMs in all, however many keys are held, and keeps the former leases meanwhile', async () => {
+  it('withLeases waits for waitMs in all, however many keys are held, and keeps the former leases while it waits', async () => {
     const { clock, holdfast, service } = setting();
     const release = service.hold('openai/tenant-a');
     service.hold('openai');
@@ -102,7 +102,7 @@ describe('withLeases', () => {
     expect(tookMs).toBe(60_000);
   });
 
-  it('asks once for each key if the time to wait is over', async () => {
+  it('withLeases asks once for each key if the time to wait has passed', async () => {
     const { clock, holdfast, service } = setting();
     clock.after(10_000, service.hold('openai/tenant-a'));
     const outcome = holdfast.withLeases(pair, { waitMs: 10_000 }, () => 'done');
@@ -110,7 +110,7 @@ describe('withLeases', () => {
     expect(await outcome).toBe('done');
   });
 
-  it('refuses two entries of one key before it asks for any', async () => {
+  it('withLeases refuses two entries of one key before it asks for any', async () => {
     const { holdfast, sent } = setting();
     const twice = [...pair, { key: 'openai', limit: 5 }];
     const error = await errorOf(holdfast.withLeases(twice, () => 'never'));
@@ -120,7 +120,7 @@ describe('withLeases', () => {
   });
 
   it.each(['openai', 'openai/tenant-a'])(
-    'aborts its signal with the first loss, here of %s, and throws LeaseLost',
+    'withLeases aborts its signal with the first loss, here of %s, and throws LeaseLost',
     async (key) => {
       const { clock, holdfast, service, stateOf } = setting();
       const outcome = errorOf(
@@ -139,7 +139,7 @@ describe('withLeases', () => {
     },
   );
 
-  it('ends its wait if a lease that it has already is lost', async () => {
+  it('withLeases ends its wait if a lease that it has already is lost', async () => {
     const { clock, holdfast, service, stateOf } = setting();
     service.hold('openai');
     const outcome = errorOf(holdfast.withLeases(pair, { waitMs: 300_000 }, () => 'never'));
@@ -151,7 +151,7 @@ describe('withLeases', () => {
     expect(await stateOf('openai/tenant-a')).toBe('released');
   });
 
-  it('asks the clocks when the signal is read, after a blocked event loop', async () => {
+  it('withLeases asks the clocks when the signal is read, after a blocked event loop', async () => {
     const { clock, holdfast } = setting();
     const outcome = errorOf(
       holdfast.withLeases(pair, (held) => {
@@ -163,7 +163,7 @@ describe('withLeases', () => {
     expect(await outcome).toMatchObject({ code: 'LeaseLost', reason: 'deadline' });
   });
 
-  it('ends its wait by the signal of the options, which aborts the signal of the work too', async () => {
+  it('withLeases ends its wait by the signal of the options, which aborts the signal of the work too', async () => {
     const { clock, holdfast, service, stateOf } = setting();
     const release = service.hold('openai');
     const controller = new AbortController();
@@ -183,7 +183,7 @@ describe('withLeases', () => {
     expect(clock.timers).toEqual([]);
   });
 
-  it("throws the work's own error, and releases", async () => {
+  it("withLeases throws the work's own error, and releases", async () => {
     const { holdfast, stateOf, clock } = setting();
     const mine = new Error('mine');
     expect(await errorOf(holdfast.withLeases(pair, () => Promise.reject(mine)))).toBe(mine);
@@ -191,13 +191,13 @@ describe('withLeases', () => {
     expect(clock.timers).toEqual([]);
   });
 
-  it('runs the work without a lease for an empty list', async () => {
+  it('withLeases runs the work without a lease for an empty list', async () => {
     const { holdfast, sent } = setting();
     expect(await holdfast.withLeases([], ({ held, fences }) => [held, fences])).toEqual([true, {}]);
     expect(sent).toEqual([]);
   });
 
-  it('lets no two callers wait for each other, however they name their keys', async () => {
+  it('withLeases lets no two callers wait for each other, however they name their keys', async () => {
     const { clock, client } = setting();
     const keys = ['a', 'b/c', 'b'];
     const done: string[] = [];

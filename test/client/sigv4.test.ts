@@ -48,7 +48,7 @@ const request = fc.record({
   service: fc.constantFrom('execute-api', 'lambda'),
 });
 
-it('signs as @smithy/signature-v4 does, whatever the request', async () => {
+it('the client signs as @smithy/signature-v4 does, whatever the request', async () => {
   await fc.assert(
     fc.asyncProperty(
       request,
@@ -78,7 +78,7 @@ it('signs as @smithy/signature-v4 does, whatever the request', async () => {
   );
 });
 
-it('is shorter than 1.5 kB', async () => {
+it('the code that signs is shorter than 1.5 kB', async () => {
   const { build } = await import('esbuild');
   const options = { bundle: true, minify: true, format: 'esm', target: 'es2022', write: false } as const;
   const { outputFiles } = await build({ ...options, entryPoints: ['client/src/sigv4.ts'] });

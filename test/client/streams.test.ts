@@ -69,7 +69,7 @@ const LARGE_MIB = isFull ? 200 : 48;
 
 const request = { path: 'p', ifNoneMatch: '*' as const };
 
-it('goes out with its length, and is committed', async () => {
+it('a stream is sent with its length, and is committed', async () => {
   const { stream } = streamOf(3 * MIB);
   await holdfast().commit({ ...request, body: stream, sizeBytes: 3 * MIB, contentType: 'a/b' });
   expect(puts).toEqual([{ length: String(3 * MIB), type: 'a/b', received: 3 * MIB }]);
@@ -79,7 +79,7 @@ it('goes out with its length, and is committed', async () => {
   ]);
 });
 
-it('is not held in memory', async () => {
+it('a stream is not held in memory', async () => {
   const index = join(import.meta.dirname, '../../client/src/index.ts');
   const program = `
     import { Holdfast } from ${JSON.stringify(index)};
@@ -115,7 +115,7 @@ it('is not held in memory', async () => {
 it.each([
   ['longer', 2 * MIB + 1, 'has more'],
   ['shorter', 2 * MIB - 1, 'has less'],
-])('that is %s than it should be is refused, and nothing is committed', async (_, bytes, message) => {
+])('a stream that is %s than it should be is refused, and not committed', async (_, bytes, message) => {
   const { stream } = streamOf(bytes);
   await expect(holdfast().commit({ ...request, body: stream, sizeBytes: 2 * MIB })).rejects.toMatchObject({
     code: 'InvalidRequest',
@@ -127,14 +127,14 @@ it.each([
 it.each([
   ['longer', 2001],
   ['shorter', 1999],
-])('that is short, and %s than it should be, is refused before anything is sent', async (_, bytes) => {
+])('a stream that is short, and %s than it should be, is refused before a request is sent', async (_, bytes) => {
   const { stream } = streamOf(bytes);
   const refused = holdfast().commit({ ...request, body: stream, sizeBytes: 2000 });
   await expect(refused).rejects.toMatchObject({ code: 'InvalidRequest' });
   expect(calls).toEqual([]);
 });
 
-it('of an unknown length is held up to 16 MiB, and cancelled above', async () => {
+it('a stream of an unknown length is held up to 16 MiB, and cancelled above', async () => {
   await holdfast().commit({ ...request, body: streamOf(16 * MIB, MIB).stream });
   expect(puts).toContainEqual({ length: String(16 * MIB), type: undefined, received: 16 * MIB });
   calls = [];
@@ -148,7 +148,7 @@ it('of an unknown length is held up to 16 MiB, and cancelled above', async () =>
   await expect.poll(() => state.cancelled).toBe(true);
 });
 
-it('is sent once, and a Blob again after a failure that may pass', async () => {
+it('a stream is sent once, and a Blob again after a failure that may pass', async () => {
   putStatus = (attempt) => (attempt < 3 ? 503 : 200);
   const blob = new Blob([new Uint8Array(2 * MIB)], { type: 'not/signed' });
   expect(await holdfast().upload(blob)).toBe('up');
@@ -164,7 +164,7 @@ it('is sent once, and a Blob again after a failure that may pass', async () => {
   await expect(holdfast().upload(blob)).rejects.toMatchObject({ code: 'Refused', status: 403 });
 });
 
-it('whose source fails is no upload, and the error is the cause', async () => {
+it('a stream whose source fails is no upload, and the error is the cause', async () => {
   const mine = new Error('the disk');
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({ pull: (to) => to.error(mine) });
   const error = await holdfast()
@@ -173,7 +173,7 @@ it('whose source fails is no upload, and the error is the cause', async () => {
   expect(error).toMatchObject({ code: 'Unreachable', message: 'the upload failed' });
 });
 
-it('is cancelled by the signal of the call', async () => {
+it('a stream is cancelled by the signal of the call', async () => {
   const { stream, state } = streamOf(512 * MIB);
   const controller = new AbortController();
   const uploading = holdfast().upload(stream, { sizeBytes: 512 * MIB }, { signal: controller.signal });

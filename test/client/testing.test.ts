@@ -52,14 +52,14 @@ it('The service in memory plays the scenario that every transport plays', async 
 });
 
 describe('The service in memory', () => {
-  it('grants a lease with a fence that rises, and frees the lease at its release', async () => {
+  it('the service in memory grants a lease with a fence that rises, and frees the lease at its release', async () => {
     const { holdfast } = setting();
     const first = await holdfast.withLease('nightly', ({ fence }) => fence);
     const second = await holdfast.withLease('nightly', ({ fence, previous }) => ({ fence, previous }));
     expect(second).toMatchObject({ fence: first + 1, previous: { holder: 'test', ended: 'released' } });
   });
 
-  it('refuses a key that a test gives to another holder, until the test releases the key', async () => {
+  it('the service in memory refuses a key that a test gives to another holder, until the test releases the key', async () => {
     const { service, holdfast } = setting();
     const release = service.hold('nightly', { holder: 'other', ttlSeconds: 30 });
     const refusal = { code: 'LeaseHeld', key: 'nightly', holder: 'other', retryAfterMs: 30_000 };
@@ -68,7 +68,7 @@ describe('The service in memory', () => {
     expect(await holdfast.withLease('nightly', () => 'done')).toBe('done');
   });
 
-  it('lists the keys that are held or waited for as active, and the permit of the holder that is asked for', async () => {
+  it('the service in memory lists the keys that are held or waited for as active, and the permit of the holder that is asked for', async () => {
     const { service, holdfast } = setting();
     service.hold('lease');
     service.hold('freed')();
@@ -87,7 +87,7 @@ describe('The service in memory', () => {
     expect(await rows({ holder: 'two' })).toMatchObject([{ key: 'pool', holder: 'two' }]);
   });
 
-  it('shows the waiters of a key, and answers a break of another fence with Conflict', async () => {
+  it('the service in memory shows the waiters of a key, and answers a break of another fence with Conflict', async () => {
     const { clock, service, holdfast, client } = setting();
     service.hold('nightly', { holder: 'other' });
     const waiting = errorOf(client('waiter').acquire('nightly', { waitMs: 5000 }));
@@ -100,12 +100,12 @@ describe('The service in memory', () => {
     await waiting;
   });
 
-  it('has a clock that refuses what is no time', async () => {
+  it('the service in memory has a clock that refuses what is no time', async () => {
     const { clock } = setting();
     await expect(clock.advance(Number.NaN)).rejects.toThrow('ms must be a finite number');
   });
 
-  it('grants a lease to those that wait in the order of their arrival', async () => {
+  it('the service in memory grants a lease to callers that wait in the order of their arrival', async () => {
     const { clock, service, client } = setting();
     const release = service.hold('nightly');
     const order: string[] = [];
@@ -120,7 +120,7 @@ describe('The service in memory', () => {
     expect(order).toEqual(['a', 'b', 'c']);
   });
 
-  it('grants a lease to a waiter when the lease of a holder without heartbeats expires', async () => {
+  it('the service in memory grants a lease to a waiter when the lease of a holder without heartbeats expires', async () => {
     const { clock, service, holdfast } = setting();
     service.hold('nightly', { ttlSeconds: 5 });
     const waiting = holdfast.acquire('nightly', { waitMs: 60_000 });
@@ -131,7 +131,7 @@ describe('The service in memory', () => {
   });
 
   it.each(['taken', 'broken', 'unknown'] as const)(
-    'lets a holder lose its lease at the next heartbeat: %s',
+    'the service in memory lets a holder lose its lease at the next heartbeat: %s',
     async (reason) => {
       const { clock, service, holdfast } = setting();
       const lease = await holdfast.acquire('nightly', { ttlSeconds: 60 });
@@ -146,7 +146,7 @@ describe('The service in memory', () => {
     },
   );
 
-  it('takes a lost lease from those in line too', async () => {
+  it('the service in memory takes a lost lease from callers in line too', async () => {
     const { clock, service, holdfast, client } = setting();
     await holdfast.acquire('nightly');
     const waiting = errorOf(client('waiter').acquire('nightly', { waitMs: 5000 }));
@@ -156,13 +156,13 @@ describe('The service in memory', () => {
     expect(await waiting).toMatchObject({ code: 'LeaseHeld', holder: 'another' });
   });
 
-  it('ends the lease of a process whose clock has run past the ttl', async () => {
+  it('the service in memory ends the lease of a process whose clock has run past the ttl', async () => {
     const { clock, holdfast } = setting();
     const outcome = errorOf(holdfast.withLease('nightly', { ttlSeconds: 5 }, () => clock.block(6000)));
     expect(await outcome).toMatchObject({ code: 'LeaseLost', reason: 'deadline' });
   });
 
-  it('keeps the limit of a pool, and says who is in', async () => {
+  it('the service in memory keeps the limit of a pool, and names the holders', async () => {
     const { holdfast, service } = setting();
     service.hold('pool', { limit: 3, weight: 2, holder: 'other' });
     const permit = await holdfast.acquire('pool', { limit: 3 });
@@ -182,13 +182,13 @@ describe('The service in memory', () => {
     expect(await errorOf(holdfast.acquire('pool'))).toMatchObject({ code: 'WrongKind', kind: 'pool' });
   });
 
-  it('says that callers of a pool disagree on its limit', async () => {
+  it('the service in memory says that callers of a pool disagree on its limit', async () => {
     const { client } = setting();
     await client('one').acquire('pool', { limit: 3 });
     expect((await client('two').acquire('pool', { limit: 5 })).limitChanged).toEqual({ from: 3, to: 5 });
   });
 
-  it('repeats the grant of a request whose answer was lost', async () => {
+  it('the service in memory repeats the grant of a request whose answer was lost', async () => {
     const { clock, service } = setting();
     let isLost = false;
     const losing: Transport = async (operation, ...rest) => {
@@ -203,7 +203,7 @@ describe('The service in memory', () => {
     expect((await acquiring).fence).toBe(1);
   });
 
-  it('withdraws an aborted wait', async () => {
+  it('the service in memory withdraws an aborted wait', async () => {
     const { clock, service, holdfast } = setting();
     const release = service.hold('nightly');
     const controller = new AbortController();
@@ -218,14 +218,14 @@ describe('The service in memory', () => {
     expect(await holdfast.readLease('nightly')).toMatchObject({ state: 'released', holder: 'another' });
   });
 
-  it('refuses the calls that it does not have, by their names', async () => {
+  it('the service in memory refuses the calls that it does not have, by their names', async () => {
     const { holdfast } = setting();
     const refusal = { code: 'Refused', message: 'readNames is not a call of the service in memory' };
     expect(await errorOf(holdfast.readName('a'))).toMatchObject(refusal);
     expect(await errorOf(holdfast.park({ key: 'a', taskToken: 'b' }))).toMatchObject({ code: 'Refused' });
   });
 
-  it('runs on the fake timers of a test runner', async () => {
+  it('the service in memory runs on the fake timers of a test runner', async () => {
     vi.useFakeTimers();
     try {
       const service = new MemoryService();

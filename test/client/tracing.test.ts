@@ -17,7 +17,7 @@ function setting() {
   return new Holdfast({ transport: service.transport, holder: 'x', surroundings: new ManualSurroundings() });
 }
 
-it('a process with OpenTelemetry gets a span of the work, with the acquisition inside', async () => {
+it('a process with OpenTelemetry records a span of the work, with the acquisition inside', async () => {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -36,6 +36,6 @@ it('a process with OpenTelemetry gets a span of the work, with the acquisition i
   expect(outer?.events.map(({ name }) => name)).toEqual(['exception']);
 });
 
-it('a process without it gets none, and misses nothing', async () => {
+it('a process without OpenTelemetry records no span, and misses no function', async () => {
   expect(await setting().withLease('nightly', ({ fence }) => fence)).toBe(7);
 });

@@ -29,12 +29,12 @@ const run = (way: Way, everything: boolean) => {
   return scenario({ ...parties, isHoldfastError, everything });
 };
 
-it.concurrent('over HTTP, signed', async () => {
+it.concurrent('the client plays the scenario over HTTP, signed', async () => {
   const credentials = async () => ({ accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: 'token' });
   expect((await run({ endpoint: api.url, region: 'eu-west-1', credentials }, true)).length).toBe(14);
 });
 
-it.concurrent('over HTTP, in a namespace', async () => {
+it.concurrent('the client plays the scenario over HTTP, in a namespace', async () => {
   // Of two reports of one deployment at once, the second is refused.
   const own = await startApi((await allWorlds()).handlers);
   try {
@@ -44,7 +44,7 @@ it.concurrent('over HTTP, in a namespace', async () => {
   }
 });
 
-it.concurrent('over HTTP, with a JWT', async () => {
+it.concurrent('the client plays the scenario over HTTP, with a JWT', async () => {
   const seen: unknown[] = [];
   const watching: typeof fetch = (url, init) => {
     if (String(url).startsWith(api.url)) seen.push(new Headers(init?.headers).get('authorization'));
@@ -58,7 +58,7 @@ it.concurrent('over HTTP, with a JWT', async () => {
   expect(seen.every((value) => /^Bearer jwt-\d+$/.test(String(value)))).toBe(true);
 });
 
-it.concurrent('by lambda:Invoke', async () => {
+it.concurrent('the client plays the scenario by lambda:Invoke', async () => {
   // Of two reports of one deployment at once, the second is refused.
   const lambda = await startLambdaApi((await allWorlds()).handlers, 'holdfast-test-');
   try {
@@ -72,7 +72,7 @@ it.concurrent('by lambda:Invoke', async () => {
   }
 });
 
-it.concurrent('in the same process, on its own DynamoDB client', async () => {
+it.concurrent('the client plays the scenario in the same process, on its own DynamoDB client', async () => {
   const { table, dependencies } = world.leases;
   const transport = directTransport({
     client: testClient(),
@@ -85,7 +85,7 @@ it.concurrent('in the same process, on its own DynamoDB client', async () => {
   await expect(direct.park({ key: 'a', taskToken: 'b' })).rejects.toMatchObject({ code: 'Refused' });
 });
 
-it.concurrent('over HTTP and in the same process, the client asks for the grace of its execution', async () => {
+it.concurrent('the client asks for the grace of its execution over HTTP and in the same process', async () => {
   const { table, dependencies, rawItem } = world.leases;
   const { waitersTable } = dependencies;
   const direct = directTransport({ client: testClient(), leasesTable: table, waitersTable });

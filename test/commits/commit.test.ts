@@ -25,7 +25,7 @@ describe('commit, protocol dynamo', async () => {
   const world = await commitWorld();
   const { commit, read, clock, records, objects } = world;
 
-  it('creates with one HEAD, one record and one PUT', async () => {
+  it('a commit (dynamo) creates with one HEAD, one record and one PUT', async () => {
     clear(world);
     const committed = await commit({ path: 'table/_log/0.json', ifNoneMatch: '*', body: 'one', commitId: 'c-1' });
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'PutObject'], ['PutItem']]);
@@ -41,7 +41,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.body('table/_log/0.json')).toBe('one');
   });
 
-  it('leaves the record that object_store writes, and of its own only commit_id and written_at', async () => {
+  it('a commit leaves the record that object_store writes, with only commit_id and written_at besides', async () => {
     await commit({ path: 'rec/ä b', ifNoneMatch: '*', body: 'one', commitId: 'c-1' });
     const now = clock.now();
     const seconds = Math.ceil(now / 1000) + 3600;
@@ -62,7 +62,7 @@ describe('commit, protocol dynamo', async () => {
     });
   });
 
-  it('counts generations up from a record of its own, without waiting', async () => {
+  it('a commit counts generations up from a record of its own, without waiting', async () => {
     await commit({ path: 'again', ifNoneMatch: '*', body: 'one' });
     await world.rawDelete('again');
     const { generation } = await commit({ path: 'again', ifNoneMatch: '*', body: 'two' });
@@ -70,7 +70,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.rawRecord('again')).toMatchObject({ generation: { N: '1' } });
   });
 
-  it('names its id where the answer of the record never came', async () => {
+  it('a commit names its id if the answer of the record never came', async () => {
     const path = 'record-unknown';
     const service = world.another();
     service.records.faultsOf.PutItem = ['error500', 'error500', 'error500'];
@@ -84,7 +84,7 @@ describe('commit, protocol dynamo', async () => {
     });
   });
 
-  it('names the version of the object that it wrote, and of no other', async () => {
+  it('a commit names the version of the object that it wrote, and of no other', async () => {
     const service = world.another();
     const { faultsOf } = service.objects;
     const input = { path: 'versions', ifNoneMatch: '*', body: 'one', commitId: 'mine' };
@@ -100,7 +100,7 @@ describe('commit, protocol dynamo', async () => {
     expect(await service.commit(input)).toEqual({ ...answer, etag: null, currentEtag: md5.two, size: null });
   });
 
-  it('tells who lost what is there, before anything is written', async () => {
+  it('a commit that lost names the commit that is there, before any write', async () => {
     await commit({ path: 'lose', ifNoneMatch: '*', body: 'one' });
     clear(world);
     const lost = await failure(commit({ path: 'lose', ifNoneMatch: '*', body: 'two' }));
@@ -117,7 +117,7 @@ describe('commit, protocol dynamo', async () => {
     expect([objects.sent, records.sent]).toEqual([['HeadObject', 'HeadObject'], []]);
   });
 
-  it('is tried again where the object that S3 refused it for is gone at the next look', async () => {
+  it('a commit is tried again if the object for which S3 refused it is gone at the next look', async () => {
     const path = 'came and went';
     const service = world.another();
     service.objects.faultsOf.PutObject = [
@@ -131,20 +131,20 @@ describe('commit, protocol dynamo', async () => {
     expect(await world.body(path)).toBe('one');
   });
 
-  it('compares and swaps, also with an ETag that lost its quotes', async () => {
+  it('a commit compares and swaps, also with an ETag that lost its quotes', async () => {
     const { etag } = await commit({ path: 'swap', ifNoneMatch: '*', body: 'one' });
     const swapped = await commit({ path: 'swap', ifMatch: String(etag).replaceAll('"', ''), body: 'two' });
     expect(swapped).toMatchObject({ etag: md5.two, repeated: false });
     expect(await world.body('swap')).toBe('two');
   });
 
-  it('says etag: null to who replaces what is not there', async () => {
+  it('a commit answers etag: null to a caller who replaces an absent object', async () => {
     const absent = await failure(commit({ path: 'absent', ifMatch: md5.one, body: 'two' }));
     expect(absent).toMatchObject({ code: 'PreconditionFailed', context: { path: 'absent', etag: null } });
     expect(absent.message).toBe('there is no object at the path: commit with ifNoneMatch to create the object');
   });
 
-  it('refuses bytes that are there already: their ETag would tell nobody who won', async () => {
+  it('a commit refuses bytes that are there already: their ETag would not tell who won', async () => {
     await commit({ path: 'same', ifNoneMatch: '*', body: 'one' });
     clear(world);
     const same = await failure(commit({ path: 'same', ifMatch: md5.one, body: 'one' }));
@@ -152,13 +152,13 @@ describe('commit, protocol dynamo', async () => {
     expect(records.sent).toEqual([]);
   });
 
-  it('keeps content type and metadata, and shows the metadata that is the user’s', async () => {
+  it('a commit keeps content type and metadata, and shows the metadata of the user', async () => {
     const metadata = { 'schema-version': '7', author: 'me' };
     await commit({ path: 'meta', ifNoneMatch: '*', body: '{}', contentType: 'application/json', metadata });
     expect(await read('meta')).toMatchObject({ contentType: 'application/json', metadata, size: 2 });
   });
 
-  it('takes base64', async () => {
+  it('a commit takes base64', async () => {
     const bytes = Buffer.from([0, 255, 10, 128]);
     const body = bytes.toString('base64');
     const { size } = await commit({ path: 'binary', ifNoneMatch: '*', body, encoding: 'base64' });
@@ -166,7 +166,7 @@ describe('commit, protocol dynamo', async () => {
     expect((await read('binary')).etag).toBe(`"${createHash('md5').update(bytes).digest('hex')}"`);
   });
 
-  it('answers through both adapters', async () => {
+  it('a commit answers through both adapters', async () => {
     const { handlers } = world;
     const payload = { path: 'doors', ifNoneMatch: '*', body: 'one', commitId: 'door' };
     expect(await post(handlers.commit, payload)).toMatchObject({ status: 201, body: { etag: md5.one } });
@@ -189,7 +189,7 @@ describe('commit, protocol native', async () => {
   const world = await commitWorld({ protocol: 'native' });
   const { commit, records, objects } = world;
 
-  it('creates with one call, replaces with two, and keeps no record', async () => {
+  it('a commit (native) creates with one call, replaces with two, and keeps no record', async () => {
     clear(world);
     const created = await commit({ path: 'n', ifNoneMatch: '*', body: 'one' });
     expect(objects.sent).toEqual(['PutObject']);
@@ -202,7 +202,7 @@ describe('commit, protocol native', async () => {
     expect(await world.allRecords()).toEqual([]);
   });
 
-  it('looks only after a refusal', async () => {
+  it('a commit (native) looks only after a refusal', async () => {
     await commit({ path: 'refused', ifNoneMatch: '*', body: 'one' });
     objects.sent.length = 0;
     const lost = await failure(commit({ path: 'refused', ifNoneMatch: '*', body: 'three' }));
@@ -210,7 +210,7 @@ describe('commit, protocol native', async () => {
     expect(objects.sent).toEqual(['PutObject', 'HeadObject']);
   });
 
-  it('repeats', async () => {
+  it('a commit (native) repeats', async () => {
     await commit({ path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' });
     const repeat = { path: 'r', ifNoneMatch: '*', body: 'one', commitId: 'r-1' };
     expect(await commit(repeat)).toMatchObject({ etag: md5.one, repeated: true });
@@ -219,7 +219,7 @@ describe('commit, protocol native', async () => {
     expect((await failure(commit(repeat))).code).toBe('PreconditionFailed');
   });
 
-  it('is read without a table', async () => {
+  it('a commit (native) is read without a table', async () => {
     await commit({ path: 'tableless', ifNoneMatch: '*', body: 'one' });
     const { bucket } = world;
     const { read } = await commitWorld({ protocol: 'native', bucket, table: 'test-commits-missing' });
@@ -231,7 +231,7 @@ describe('read', async () => {
   const world = await commitWorld();
   const { commit, read, putRecord } = world;
 
-  it('shows an absent path', async () => {
+  it('a read shows an absent path', async () => {
     expect(await read('nothing')).toEqual({
       path: 'nothing',
       etag: null,
@@ -245,7 +245,7 @@ describe('read', async () => {
     });
   });
 
-  it('shows commit id and fence, and the commit in flight', async () => {
+  it('a read shows commit id and fence, and the commit in flight', async () => {
     const fence = { key: 'jöb', token: 7 };
     const { etag } = await commit({ path: 'shown', ifNoneMatch: '*', body: 'one', commitId: 'c', fence });
     expect(await read('shown')).toMatchObject({ etag, commitId: 'c', fence, inFlight: null });
@@ -263,7 +263,7 @@ describe('read', async () => {
     expect((await read('shown')).inFlight).toBeNull();
   });
 
-  it('shows an object whose marks another client has cut', async () => {
+  it('a read shows an object whose marks another client has cut', async () => {
     await commit({ path: 'cut', ifNoneMatch: '*', body: 'one', commitId: 'c', fence: { key: 'k', token: 1 } });
     const [tag = ''] = (await world.rawMetadata('cut'))['holdfast-commits']?.split(' ') ?? [];
     await world.rawPut('cut', 'one', { Metadata: { 'holdfast-commits': tag } });

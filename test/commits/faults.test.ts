@@ -81,7 +81,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
   );
 
   it.each([...small, ...aFew(2, large)])(
-    '%s: a lost reply of %s is found out within the call',
+    'a lost reply (%s) of %s is found out within the call',
     async (kind, command) => {
       const path = `lost/${paths++}`;
       const service = world.another();
@@ -97,7 +97,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     some.flatMap(([kind, command]) => [[kind, 'before', command] as const, [kind, 'after', command] as const]);
 
   it.each([...crashesOf(small), ...aFew(3, crashesOf(large))])(
-    '%s: after a crash %s %s a repeat commits once',
+    'a repeat (%s) after a crash %s %s commits once',
     async (kind, moment, command) => {
       const path = `crash/${paths++}`;
       const dying = world.another();
@@ -130,7 +130,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     },
   );
 
-  it('names the commit id of an unknown outcome, and a repeat with it tells', async () => {
+  it('an unknown outcome names its commit id, and a repeat with that id is definite', async () => {
     for (const fault of ['lostReply', vanished] as const) {
       const path = `unknown/${paths++}`;
       const { commit, objects } = world.another();
@@ -149,7 +149,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     }
   });
 
-  it('is in doubt as long as a write may still land, and says so', async () => {
+  it('a commit is in doubt as long as a write may still land, and says so', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(4, vanished);
     const unknown = await failure(
@@ -162,7 +162,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
   });
 
   it.each(['EHOSTUNREACH', 'ENETUNREACH'])(
-    'is in doubt when %s is met on a connection in use, and only then',
+    'a commit is in doubt when %s is met on a connection in use, and only then',
     async (code) => {
       const lost =
         (syscall: string): Fault =>
@@ -181,7 +181,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     },
   );
 
-  it('is in doubt also when the source has changed since the write was sent', async () => {
+  it('a commit is in doubt also when the source has changed since the write was sent', async () => {
     const path = `changed/${protocol}`;
     const { etag } = await world.commit({ path, ifNoneMatch: '*', body: 'before' });
     const source = await world.stage('after');
@@ -210,7 +210,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     expect(await world.body(path)).toBe('after');
   });
 
-  it('is tried again after a 409, though a try before that got no answer', async () => {
+  it('a commit is tried again after a 409, although a try before that got no answer', async () => {
     const path = `again/${protocol}`;
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [vanished, { name: 'ConditionalRequestConflict', status: 409 }];
@@ -218,7 +218,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     expect(await world.body(path)).toBe('mine');
   });
 
-  it('is in doubt also when a later write was refused for good', async () => {
+  it('a commit is in doubt also when a later write was refused permanently', async () => {
     const path = `refused/${protocol}`;
     const { commit, objects } = world.another();
     let late = async (): Promise<unknown> => undefined;
@@ -236,7 +236,7 @@ describe.each(['dynamo', 'native'] as const)('lost replies and crashes, protocol
     expect(await world.commit(input)).toMatchObject({ repeated: true });
   });
 
-  it('is in doubt no longer when another commit has closed the way for that write', async () => {
+  it('a commit is in doubt no longer when another commit has excluded that write', async () => {
     const path = `closed/${protocol}`;
     const { commit, objects } = world.another();
     const other: Fault = async () => {
@@ -262,14 +262,14 @@ describe('repeats', async () => {
     return current;
   }
 
-  it.each([1, 7])('are definite after %i other commits', async (count) => {
+  it.each([1, 7])('repeats are definite after %i other commits', async (count) => {
     const first = { path: `chain/${count}`, ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
     const { etag } = await commit(first);
     const currentEtag = await replace(first.path, count, String(etag));
     expect(await commit(first)).toMatchObject({ repeated: true, etag: null, size: null, currentEtag });
   });
 
-  it('say that they cannot tell after more, while the record shows that there was a try', async () => {
+  it('repeats have an unknown outcome after more commits, while the record shows that there was a try', async () => {
     const first = { path: 'chain/8', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
     await replace(first.path, 8, String((await commit(first)).etag));
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
@@ -278,7 +278,7 @@ describe('repeats', async () => {
     expect((await failure(commit(first))).code).toBe('PreconditionFailed');
   });
 
-  it('say that they cannot tell after a foreign writer replaced the object', async () => {
+  it('repeats have an unknown outcome after a foreign writer replaced the object', async () => {
     const first = { path: 'chain/foreign', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
     await commit(first);
     const etag = await world.rawPut(first.path, 'foreign');
@@ -288,7 +288,7 @@ describe('repeats', async () => {
     expect((await failure(commit(first))).code).toBe('OutcomeUnknown');
   });
 
-  it('say that they cannot tell after the object was deleted, while the record shows that there was a try', async () => {
+  it('repeats have an unknown outcome after the object was deleted, while the record shows that there was a try', async () => {
     const path = 'chain/deleted';
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'before' });
     const second = { path, ifMatch: etag, body: 'mine', commitId: 'mine' };
@@ -299,7 +299,7 @@ describe('repeats', async () => {
   });
 
   it.each(['others', 'foreign', 'foreign take-over', 'many'])(
-    'do not deny a commit that landed although its record was taken over (%s)',
+    'repeats do not deny a commit that landed although its record was taken over (%s)',
     async (what) => {
       const path = `displaced/${what}`;
       const slow = world.another();
@@ -333,7 +333,7 @@ describe('repeats', async () => {
     },
   );
 
-  it('are another call’s also where both came in the same millisecond', async () => {
+  it('repeats belong to another call also if both came in the same millisecond', async () => {
     const path = 'same-ms';
     const stalled = world.another();
     const { arrived, before, open } = gate();
@@ -350,7 +350,7 @@ describe('repeats', async () => {
     expect(await first).toMatchObject({ repeated: false });
   });
 
-  it('are not seen in a record of the very call whose reply was lost', async () => {
+  it('repeats are not seen in a record of the very call whose reply was lost', async () => {
     const path = 'own-record';
     const service = world.another();
     service.records.faultsOf.PutItem = ['lostReply'];
@@ -364,7 +364,7 @@ describe('repeats', async () => {
     expect(lost.code).toBe('PreconditionFailed');
   });
 
-  it('read the record, and its first sight, consistently', async () => {
+  it('repeats read the record, and its first sight, consistently', async () => {
     const dynamodb = dynamodbClient();
     const reads: unknown[] = [];
     dynamodb.middlewareStack.add(
@@ -381,7 +381,7 @@ describe('repeats', async () => {
     expect(reads).toMatchObject([{ ConsistentRead: true }, { ConsistentRead: true }]);
   });
 
-  it('are told that they never landed where the whole chain is there', async () => {
+  it('repeats are answered that they never landed if the whole chain is there', async () => {
     const dying = world.another();
     const { arrived, before } = gate();
     dying.objects.faultsOf.PutObject = [before];
@@ -392,7 +392,7 @@ describe('repeats', async () => {
     expect(await failure(commit(first))).toMatchObject({ code: 'PreconditionFailed', context: { etag } });
   });
 
-  it('are refused where they ask for something else', async () => {
+  it('repeats are refused if they ask for another write', async () => {
     const first = { path: 'other', ifNoneMatch: '*', body: 'mine', commitId: 'mine' };
     const role = 'arn:aws:sts::123456789012:assumed-role';
     const { etag } = await commit(first, call({ principal: `${role}/writer/session-1` }));
@@ -410,7 +410,7 @@ describe('repeats', async () => {
     expect(await world.body('other')).toBe('mine');
   });
 
-  it('do not take a copy from another path for their own history', async () => {
+  it('repeats do not take a copy from another path for their own history', async () => {
     await commit({ path: 'from', ifNoneMatch: '*', body: 'mine', commitId: 'mine', fence: { key: 'k', token: 5 } });
     const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
     await writer.copyIfNotExists('from', 'to');
@@ -475,7 +475,7 @@ describe('what S3 answers', async () => {
     expect(objects.sent.filter((command) => command === 'CreateMultipartUpload')).toHaveLength(2);
   });
 
-  it('409 without end is Unavailable, and delays nobody', async () => {
+  it('an endless 409 of S3 is Unavailable, and delays no other commit', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = times(99, conflict);
     const ended = await failure(commit({ path: '409-always', ifNoneMatch: '*', body: 'mine' }));
@@ -506,7 +506,7 @@ describe('what S3 answers', async () => {
     ['a throttle', times(4, { name: 'SlowDown', status: 503 }), 'Throttled'],
   ];
 
-  it.each(definite)('%s leaves a record that delays nobody', async (_, faults, code) => {
+  it.each(definite)('an answer %s of S3 leaves a record that delays no other commit', async (_, faults, code) => {
     const path = `definite/${code}/${faults.length}${JSON.stringify(faults[0])}`.replaceAll(/[^\w/]/g, '');
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [...faults];
@@ -524,7 +524,7 @@ describe('what S3 answers', async () => {
     ['KeyTooLongError', 'PutObject', 'inline', 'path'],
     ['EntityTooLarge', 'CopyObject', 'copy', 'source'],
     ['MetadataTooLarge', 'CreateMultipartUpload', 'parts', 'metadata'],
-  ])('%s of %s is the caller’s to mend, and delays nobody', async (name, command, kind, field) => {
+  ])('an answer %s of %s is the caller’s to fix, and delays no other commit', async (name, command, kind, field) => {
     const path = `caller/${name}/${command}`;
     const { commit, objects } = world.another();
     objects.faultsOf[command] = [{ name, status: 400 }];
@@ -535,7 +535,7 @@ describe('what S3 answers', async () => {
     else expect(record).toMatchObject({ timeout: { N: '0' } });
   });
 
-  it('a staged upload that vanishes under the copy is NotFound, and delays nobody', async () => {
+  it('a staged upload that vanishes under the copy is NotFound, and delays no other commit', async () => {
     const { commit, objects } = world.another();
     const source = await world.stage('mine');
     objects.faultsOf.CopyObject = [
@@ -578,7 +578,7 @@ describe('time', async () => {
   const world = await commitWorld({ commitTimeoutMs: 2000 });
 
   it.each(['ours', 'foreign'])(
-    'a stalled writer that wakes after a take-over overwrites nothing (%s)',
+    'a stalled writer that wakes after a take-over overwrites no commit (%s)',
     async (taker) => {
       for (const create of [true, false]) {
         const path = `stalled/${taker}/${create}`;
@@ -609,14 +609,14 @@ describe('time', async () => {
   it.each([
     [2000, 0],
     [2001, 1],
-  ])('sends no try after the time of its record: after %d ms it has generation %d', async (ms, generation) => {
+  ])('a commit sends no try after the time of its record: after %d ms it has generation %d', async (ms, generation) => {
     const { commit, objects, records } = world.another();
     records.faultsOf.PutItem = [(send) => send().finally(() => world.clock.advance(ms))];
     expect(await commit({ path: `late-${ms}`, ifNoneMatch: '*', body: 'mine' })).toMatchObject({ generation });
     expect(objects.sent.filter((command) => command === 'PutObject')).toHaveLength(1);
   });
 
-  it('lets the SDK send no other try after that time either', async () => {
+  it('a commit lets the SDK send no other try after the time of its record either', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.PutObject = [
       async () => {
@@ -632,7 +632,7 @@ describe('time', async () => {
     ['HeadObject', 'Unavailable'],
     ['PutItem', 'OutcomeUnknown'],
     ['PutObject', 'OutcomeUnknown'],
-  ])('ends with the invocation while %s hangs', async (command, code) => {
+  ])('a commit ends with the invocation while %s hangs', async (command, code) => {
     const service = world.another();
     const controller = new AbortController();
     client(service, command).faultsOf[command] = [

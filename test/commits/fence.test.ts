@@ -7,7 +7,7 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
   const { commit, read, body } = world;
   const job = (token: number) => ({ key: 'job', token });
 
-  it('takes an equal or higher token, and keeps the highest', async () => {
+  it('a fenced object takes an equal or higher token, and keeps the highest', async () => {
     let { etag } = await commit({ path: 'up', ifNoneMatch: '*', body: '0', fence: job(7) });
     for (const token of [7, 8, 100]) {
       ({ etag } = await commit({ path: 'up', ifMatch: etag, body: `by ${token}`, fence: job(token) }));
@@ -19,7 +19,7 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
     ['a lower token', job(6), { token: 6, highest: 7 }, /^a newer holder of the fence has written/],
     ['no token', undefined, { token: null, highest: 7 }, /this commit has none/],
     ['another key', { key: 'other', token: 100 }, { token: 100, highest: 7 }, /under the fence of another key/],
-  ])('refuses %s, and is unchanged', async (name, fence, context, why) => {
+  ])('a fenced object refuses %s, and is unchanged', async (name, fence, context, why) => {
     const path = `refuse/${name}`;
     const { etag } = await commit({ path, ifNoneMatch: '*', body: 'newest', fence: job(7) });
     const before = [await read(path), await world.allRecords()];
@@ -34,7 +34,7 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
     expect([await read(path), await world.allRecords()]).toEqual(before);
   });
 
-  it('rejects an older holder whose write was already on its way', async () => {
+  it('a fenced object rejects an older holder whose write was already on its way', async () => {
     const { etag } = await commit({ path: 'on-its-way', ifNoneMatch: '*', body: '0', fence: job(1) });
     const older = world.another();
     older.objects.faultsOf.PutObject = [
@@ -48,13 +48,13 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
     expect(await body('on-its-way')).toBe('newer');
   });
 
-  it('may begin its fence at any commit', async () => {
+  it('a fenced object may begin its fence at any commit', async () => {
     const { etag } = await commit({ path: 'begin', ifNoneMatch: '*', body: '0' });
     await commit({ path: 'begin', ifMatch: etag, body: '1', fence: job(3) });
     expect((await read('begin')).fence).toEqual(job(3));
   });
 
-  it('answers the repeat of a commit that a newer holder has replaced', async () => {
+  it('a fenced object answers the repeat of a commit that a newer holder has replaced', async () => {
     const first = { path: 'repeat', ifNoneMatch: '*', body: 'older', fence: job(1), commitId: 'older' };
     const { etag } = await commit(first);
     const { etag: currentEtag } = await commit({ path: 'repeat', ifMatch: etag, body: 'newer', fence: job(2) });
@@ -62,7 +62,7 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
   });
 
   // What docs/safety.md promises nothing about.
-  it('loses its fence to a foreign overwrite and to a delete', async () => {
+  it('a fenced object loses its fence to a foreign overwrite and to a delete', async () => {
     await commit({ path: 'lost', ifNoneMatch: '*', body: '0', fence: job(9) });
     const etag = await world.rawPut('lost', 'foreign');
     expect((await read('lost')).fence).toBeNull();
@@ -73,14 +73,14 @@ describe.each(['dynamo', 'native'] as const)('a fenced object, protocol %s', asy
   });
 
   // Likewise: an ETag names bytes, and the same bytes again are the same ETag.
-  it('cannot tell X from X again after Y', async () => {
+  it('a fenced object cannot distinguish X from X again after Y', async () => {
     const { etag: x } = await commit({ path: 'aba', ifNoneMatch: '*', body: 'X' });
     const { etag: y } = await commit({ path: 'aba', ifMatch: x, body: 'Y' });
     await commit({ path: 'aba', ifMatch: y, body: 'X' });
     expect(await commit({ path: 'aba', ifMatch: x, body: 'Z' })).toMatchObject({ repeated: false });
   });
 
-  it('has room in its metadata for the longest of everything', async () => {
+  it('a fenced object has room in its metadata for the longest of everything', async () => {
     const fence = { key: 'k'.repeat(256), token: world.clock.now() + 24 * 60 * 60 * 1000 };
     const metadata = { m: 'v'.repeat(1023) };
     const id = (n: number) => `${n}`.padEnd(64, 'i');

@@ -22,7 +22,7 @@ const ours = (path: string, writtenAt: number, more: object = {}) =>
   foreign(path, { commit_id: { S: `of-${path.replaceAll(' ', '-')}` }, written_at: { N: String(writtenAt) }, ...more });
 
 describe('the list of commits in flight', () => {
-  it('tells those that have begun and not replaced what they found, and no other', async () => {
+  it('the list of commits in flight shows those that have begun and not replaced what they found, and no other', async () => {
     const world = await commitWorld();
     const { commit, clock, inFlight, putRecord, rawPut } = world;
     const { etag } = await commit({ path: 'landed', ...CREATE });
@@ -58,7 +58,7 @@ describe('the list of commits in flight', () => {
     ]);
   });
 
-  it('says of each path what reading the path says', async () => {
+  it('the list of commits in flight says of each path what a read of the path says', async () => {
     const { clock, inFlight, putRecord, read } = await commitWorld();
     await putRecord(ours('a', clock.now() - 5));
     await putRecord(foreign('b'));
@@ -68,7 +68,7 @@ describe('the list of commits in flight', () => {
       expect(await read(path)).toMatchObject({ etag: expectedEtag, inFlight: listed });
   });
 
-  it('takes one scan, and a HEAD for each record that may be under way', async () => {
+  it('the list of commits in flight takes one scan, and a HEAD for each record that may be under way', async () => {
     const world = await commitWorld();
     const { clock, putRecord, handlers } = world;
     for (const path of ['a', 'b']) await putRecord(ours(path, clock.now()));
@@ -80,7 +80,7 @@ describe('the list of commits in flight', () => {
     expect(sent(world)).toEqual(['Scan', 'HeadObject', 'HeadObject']);
   });
 
-  it('has the writers of other clients under the native protocol too, because such a writer may overwrite a commit', async () => {
+  it('the list of commits in flight has the writers of other clients under the native protocol too, because such a writer may overwrite a commit', async () => {
     const { commit, putRecord, inFlight } = await commitWorld({ protocol: 'native' });
     await commit({ path: 'landed', ...CREATE });
     expect(await inFlight()).toEqual({ protocol: 'native', commits: [], nextCursor: null });
@@ -108,7 +108,7 @@ describe('the list of commits in flight', () => {
     expect([all.commits.map(({ path }) => path).toSorted(), all.nextCursor]).toEqual([paths.toSorted(), null]);
   });
 
-  it('goes on where the scan ended, also between two records of a path', async () => {
+  it('the list of commits in flight goes on at the end of the scan, also between two records of a path', async () => {
     const world = await commitWorld();
     const { commit, clock, putRecord, dependencies } = world;
     const { etag } = await commit({ path: 'a', ...CREATE });
@@ -134,7 +134,7 @@ describe('the list of commits in flight', () => {
   });
 
   it.each(['garbage', 'Zm9v', Buffer.from('\0*').toString('base64url'), Buffer.from('path\0').toString('base64url')])(
-    'refuses the cursor %s',
+    'the list of commits in flight refuses the cursor %s',
     async (cursor) => {
       const { inFlight } = await commitWorld();
       const { code, context } = await failure(inFlight({ cursor }));
@@ -145,7 +145,7 @@ describe('the list of commits in flight', () => {
     },
   );
 
-  it('names the field at fault', async () => {
+  it('the list of commits in flight names the field at fault', async () => {
     const { handlers } = await commitWorld();
     for (const [query, path] of [
       [{ limit: '0' }, 'limit'],
@@ -155,7 +155,7 @@ describe('the list of commits in flight', () => {
       expect((await get(handlers.readInFlight, query)).body.issues).toMatchObject([{ path }]);
   });
 
-  it('says which table is missing', async () => {
+  it('the list of commits in flight names the missing table', async () => {
     const { inFlight } = await commitWorld({ table: 'test-commits-missing' });
     const error = await failure(inFlight());
     expect([error.code, String(error)]).toEqual(['Unavailable', expect.stringContaining('test-commits-missing')]);

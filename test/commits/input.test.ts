@@ -103,7 +103,7 @@ describe('bad input names its field and writes nothing', () => {
     ['a fence with a long key', { ...valid, fence: { key: 'k'.repeat(257), token: 1 } }, 'fence.key'],
     ['waiting too long', { ...valid, waitSeconds: 21 }, 'waitSeconds'],
     ['an unknown field', { ...valid, force: true }, 'force'],
-  ])('%s', async (_, payload, field) => {
+  ])('bad input names its field and causes no write: %s', async (_, payload, field) => {
     const { status, outcome, body } = await post(handlers.commit, payload);
     expect([status, outcome, body.issues]).toEqual([
       400,
@@ -122,11 +122,11 @@ describe('bad input names its field and writes nothing', () => {
     [{ ...reset, expectedFence: undefined }, 'expectedFence', 'is missing'],
     [{ ...reset, expectedFence: 'k' }, 'expectedFence', 'must be an object of key and token'],
     [{ ...reset, path: '/p' }, 'path', 'must not begin with a slash'],
-  ])('and says what is wrong with it: %j', async (payload, path, message) => {
+  ])('bad input is refused with what is wrong with it: %j', async (payload, path, message) => {
     expect((await post(handlers.resetFence, payload)).body.issues).toEqual([{ path, message }]);
   });
 
-  it('says how metadata must be named', async () => {
+  it('bad input of metadata is answered with how metadata must be named', async () => {
     const { body } = await post(handlers.commit, { ...valid, metadata: { Author: 'x' } });
     const message = "must be named in lower case: a-z, 0-9, '.', '_', '-'";
     expect(body.issues).toEqual([{ path: 'metadata.Author', message }]);
@@ -138,7 +138,7 @@ describe('bad input names its field and writes nothing', () => {
     expect(await elsewhere.read('valid')).toMatchObject({ contentType: 'x' });
   });
 
-  it('says of a text in place of metadata what it must be, and nothing about its length', async () => {
+  it('a text in place of metadata is answered with what metadata must be, and not with its length', async () => {
     const { body } = await post(handlers.commit, { ...valid, metadata: 'x'.repeat(33) });
     expect(body.issues).toEqual([{ path: 'metadata', message: 'must be an object of strings' }]);
   });
@@ -150,7 +150,7 @@ describe('bad input names its field and writes nothing', () => {
     expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
   });
 
-  it('metadata under 32 names is not too much', async () => {
+  it('metadata under 32 names is accepted', async () => {
     const elsewhere = await commitWorld();
     await elsewhere.commit({ ...valid, metadata: names(32) });
     expect((await elsewhere.read('valid')).metadata).toEqual(names(32));
@@ -168,7 +168,7 @@ describe('bad input names its field and writes nothing', () => {
     expect([await world.allRecords(), await world.allObjects()]).toEqual([[], []]);
   });
 
-  it('uploads and reads name theirs', async () => {
+  it('bad input of uploads and reads names its field', async () => {
     expect((await post(handlers.stageUpload, { sizeBytes: 5 * 1024 ** 3 + 1 })).body.issues).toMatchObject([
       { path: 'sizeBytes' },
     ]);
@@ -216,7 +216,7 @@ describe('what a body may be', async () => {
     expect(await post(handlers.commit, input)).toMatchObject({ status: 201, body: { size: MIB } });
   });
 
-  it('paths are what they are', async () => {
+  it('a path is taken as it is', async () => {
     for (const path of ['a b+c', 'ü/ß', '%25/%2F', 'a?b#c&d=e', "it's(*)!~:@,$;", 'x'.repeat(1024), '...', '.a/b..']) {
       await world.commit({ path, ifNoneMatch: '*', body: path });
       expect(await world.body(path)).toBe(path);
@@ -229,7 +229,7 @@ describe('what a body may be', async () => {
 describe('settings', () => {
   const env = { COMMITS_TABLE: 't', BUCKET: 'b' };
 
-  it('have defaults', () => {
+  it('the settings of commits have defaults', () => {
     expect(commitsFromEnvironment(env)).toMatchObject({
       protocol: 'dynamo',
       commitTimeoutMs: 20_000,
@@ -242,7 +242,7 @@ describe('settings', () => {
     });
   });
 
-  it('that are wrong or missing stop the function, by name', () => {
+  it('settings that are wrong or missing stop the function, by name', () => {
     expect(() => commitsFromEnvironment({ BUCKET: 'b' })).toThrow('COMMITS_TABLE');
     expect(() => commitsFromEnvironment({ COMMITS_TABLE: 't' })).toThrow('BUCKET');
     expect(() => uploadsFromEnvironment({})).toThrow('BUCKET');
@@ -262,7 +262,7 @@ describe('settings', () => {
         expect(() => settings({ ...env, MAX_UPLOAD_MIB: wrong })).toThrow('MAX_UPLOAD_MIB');
   });
 
-  it('are read by their names', () => {
+  it('the settings of commits are read by their names', () => {
     const set = { CLOCK_SKEW_MS: '700', MULTIPART_THRESHOLD_MIB: '5', MULTIPART_PART_MIB: '6', MAX_UPLOAD_MIB: '5120' };
     expect(commitsFromEnvironment({ ...env, ...set })).toMatchObject({
       clockSkewMs: 700,
@@ -272,12 +272,12 @@ describe('settings', () => {
     });
   });
 
-  it('of uploads make URLs that ask for no checksum, which would be that of an empty body', async () => {
+  it('the settings of uploads make URLs that ask for no checksum, which would be that of an empty body', async () => {
     const { url } = await stager(uploadsFromEnvironment(env))({});
     expect([...new URL(url).searchParams.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });
 
-  it('name what is missing in the deployment', async () => {
+  it('the settings name what is missing in the deployment', async () => {
     const elsewhere = world.another({ table: 'test-commits-missing' });
     const unavailable = (error: unknown) => error;
     const table = await elsewhere.commit({ path: 'elsewhere', ifNoneMatch: '*', body: 'x' }).catch(unavailable);

@@ -32,7 +32,7 @@ const fence = fc.record({
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 
 describe('the marks on an object', () => {
-  it('read as they were written, whatever the ids and the fence', () => {
+  it('the marks on an object read as they were written, whatever the ids and the fence', () => {
     fc.assert(
       fc.property(fc.string(), entry, maybe(fence), maybe(fc.uuid()), (path, commit, held, call) => {
         const marks = parseMarks(path, marksMetadata(path, { before: null, entry: commit, fence: held, call }));
@@ -61,13 +61,13 @@ describe('the marks on an object', () => {
     ['a name that holds one', { ifNoneMatch: '*', body: 'one' }, `sub:${ROLE}/session-1`, 'Zehf1EkWfuK'],
     ['an upload', { ifNoneMatch: '*', source: UPLOAD }, undefined, 'T3qHs1WFEqu'],
     ['an upload with its ETag', { ifNoneMatch: '*', source: UPLOAD, sourceEtag: '"x"' }, undefined, '5EMsaT16Z6r'],
-  ])('have the same fingerprint in each release: of %s', (_, input, principal, expected) => {
+  ])('the marks on an object have the same fingerprint in each release: of %s', (_, input, principal, expected) => {
     const dependencies = { ids: seededIds(1), clock: new ManualClock() };
     const request = commitRequest(dependencies, commitInput().parse({ path: 'p', ...input }), principal);
     expect(request.entry.fingerprint).toBe(expected);
   });
 
-  it('are nothing to another path, and no user’s metadata', () => {
+  it('the marks on an object mean no other path, and no user’s metadata', () => {
     const metadata = {
       ...marksMetadata('p', {
         before: null,
@@ -81,7 +81,7 @@ describe('the marks on an object', () => {
     expect(userMetadata(metadata)).toEqual({ a: 'b' });
   });
 
-  it('are written in this form', () => {
+  it('the marks on an object are written in this form', () => {
     // Undefined: a foreign writer's object was there, so that the chain is not whole.
     const [before, entry] = [undefined, { commitId: 'c', fingerprint: 'fingerprint' }];
     const written = marksMetadata('p', { before, entry, fence: { key: 'k', token: 7 }, call: 'mine', isReset: true });
@@ -94,7 +94,7 @@ describe('the marks on an object', () => {
   });
 
   it.each(['x7 aw', '7 aw x', '7', '', 'aw', '12345678901234567 aw'])(
-    'hold no fence where it is broken: %j',
+    'the marks on an object hold no fence if it is broken: %j',
     (fence) => {
       const entry = { commitId: 'c', fingerprint: fingerprint() };
       const marks = marksMetadata('p', { before: null, entry });
@@ -105,13 +105,13 @@ describe('the marks on an object', () => {
     },
   );
 
-  it('that are broken are a foreign writer’s', () => {
+  it('broken marks on an object are a foreign writer’s', () => {
     for (const value of ['', ' ', 'x y z', '~']) expect(parseMarks('p', { 'holdfast-commits': value })).toBeUndefined();
   });
 });
 
 describe('an ETag', () => {
-  it('has one form', () => {
+  it('an ETag has one form', () => {
     fc.assert(
       fc.property(visible(1, 40), (value) => {
         const etag = normalEtag(value);
@@ -122,7 +122,7 @@ describe('an ETag', () => {
 });
 
 describe('a path', () => {
-  it('that is accepted is one that no URL parser rewrites', () => {
+  it('a path that is accepted is rewritten by no URL parser', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom('a', '/', '.', '..', 'ä'), { minLength: 1, maxLength: 8 }), (parts) => {
         const path = parts.join('');

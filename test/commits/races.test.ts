@@ -103,7 +103,7 @@ describe('races with the Rust writer on one table and bucket', async () => {
 
   const raceRounds = rounds(200, 6);
 
-  it(`have one winner each; ${raceRounds} seeded races`, async () => {
+  it(`races with the Rust writer on one table and bucket have one winner each; ${raceRounds} seeded races`, async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     const won = { ours: 0, rust: 0 };
@@ -201,7 +201,7 @@ function chaos(requests: Requests, random: () => number): void {
 describe.each(['dynamo', 'native'] as const)('writers of one log under faults, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol, clock: systemClock });
 
-  it('find every commit that was told to have landed in it once, and no other', async () => {
+  it('the writers of a log find every commit once that was answered as landed, and no other', async () => {
     const seed = testSeed();
     const path = `log/${seed}`;
     await world.commit({ path, ifNoneMatch: '*', body: 'begin' });

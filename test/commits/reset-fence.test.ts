@@ -58,7 +58,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   const { commit, resetFence, read } = world;
 
   it.each(aFew(3, Object.keys(KINDS) as Kind[]))(
-    'can be lifted and replaced, and nothing else changes (%s)',
+    'the fence of an object can be lifted and replaced, and no other mark changes (%s)',
     async (kind) => {
       const fences = [null, job(7), { key: 'other', token: 7 }];
       for (const fence of contents[kind].length > MIB ? aFew(1, fences) : fences) {
@@ -92,7 +92,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     },
   );
 
-  it('is copied in one piece where that is allowed and the object came in parts', async () => {
+  it('a fenced object is copied in one piece if that is allowed and the object came in parts', async () => {
     const seen = await fenced(world, 'one-piece', 'large, in two parts');
     const multipartThresholdBytes = contents['large, in two parts'].length;
     const { resetFence: inOnePiece, objects } = world.another({ multipartThresholdBytes });
@@ -102,7 +102,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     expect(digest(await world.bytes('one-piece'))).toBe(digest(contents['large, in two parts']));
   });
 
-  it('is copied in one piece where the object came in one part', async () => {
+  it('a fenced object is copied in one piece if the object came in one part', async () => {
     const inOnePart = { partBytes: 7 * MIB };
     const { commit: commitIt } = world.another(inOnePart);
     const bytes = contents['large, in two parts'];
@@ -117,7 +117,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   });
 
   // S3 copies no part of an object without bytes.
-  it('of an empty object is replaced by an upload of nothing', async () => {
+  it('the fence of an empty object is replaced by an empty upload', async () => {
     const seen = await fenced(world, 'nothing in it', 'empty');
     const admin = world.administrator();
     await admin.resetFence({ ...seen, fence: null });
@@ -125,7 +125,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     expect(admin.objects.sent).not.toContain('UploadPartCopy');
   });
 
-  it('is given up where the object changes at each of fifty copies', async () => {
+  it('a fence replacement fails if the object changes at each of fifty copies', async () => {
     const seen = await fenced(world, 'restless');
     const admin = world.administrator();
     admin.objects.faultsOf.UploadPartCopy = Array<Fault>(60).fill({ name: 'PreconditionFailed', status: 412 });
@@ -164,7 +164,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     ],
   ];
 
-  it.each(refused)('is left alone where there is %s', async (_, prepare, context) => {
+  it.each(refused)('the fence of an object is left alone if there is %s', async (_, prepare, context) => {
     const fresh = await commitWorld({ protocol });
     const input = await prepare(fresh);
     const before = [await fresh.allRecords(), await fresh.allObjects()];
@@ -176,7 +176,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   });
 
   // Equal bytes have few ETags: a third state could have the first one's, which a delayed commit still names.
-  it('is replaced once between two commits', async () => {
+  it('the fence of an object is replaced once between two commits', async () => {
     const seen = await fenced(world, 'twice');
     const { etag } = await resetFence({ ...seen, fence: job(5) });
     const again = { path: 'twice', ifMatch: etag, expectedFence: job(5), fence: null };
@@ -186,7 +186,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     expect((await read('twice')).fence).toBeNull();
   });
 
-  it('admits nobody whose commit was decided on the fence before', async () => {
+  it('the fence of an object admits no commit that was decided on the fence before', async () => {
     const seen = await fenced(world, 'decided');
     const holder = world.another();
     holder.objects.faultsOf.PutObject = [
@@ -201,7 +201,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
   });
 
   it.each(['CompleteMultipartUpload', 'CopyObject'])(
-    'is not replaced under a commit that came in before %s',
+    'the fence of an object is not replaced under a commit that came in before %s',
     async (last) => {
       const path = `between/${last}`;
       const seen = await fenced(world, path, 'large, in two parts');
@@ -219,20 +219,23 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     },
   );
 
-  it.each(['gone', 'replaced'])('is told where the object is %s while it is copied', async (change) => {
-    const path = `while/${change}`;
-    const seen = await fenced(world, path, 'large, in one piece');
-    const admin = world.administrator();
-    admin.objects.faultsOf.UploadPartCopy = [
-      async (send) => {
-        await (change === 'gone' ? world.rawDelete(path) : world.rawPut(path, 'foreign'));
-        return send();
-      },
-    ];
-    const { code, context } = await failure(admin.resetFence({ ...seen, fence: null }));
-    expect([code, context.etag === null]).toEqual(['PreconditionFailed', change === 'gone']);
-    expect(admin.objects.sent).toContain('AbortMultipartUpload');
-  });
+  it.each(['gone', 'replaced'])(
+    'a fence replacement reports that the object is %s while it is copied',
+    async (change) => {
+      const path = `while/${change}`;
+      const seen = await fenced(world, path, 'large, in one piece');
+      const admin = world.administrator();
+      admin.objects.faultsOf.UploadPartCopy = [
+        async (send) => {
+          await (change === 'gone' ? world.rawDelete(path) : world.rawPut(path, 'foreign'));
+          return send();
+        },
+      ];
+      const { code, context } = await failure(admin.resetFence({ ...seen, fence: null }));
+      expect([code, context.etag === null]).toEqual(['PreconditionFailed', change === 'gone']);
+      expect(admin.objects.sent).toContain('AbortMultipartUpload');
+    },
+  );
 
   const steps = ['HeadObject', 'PutItem', 'CreateMultipartUpload', 'UploadPartCopy', 'CompleteMultipartUpload'].filter(
     (command) => protocol === 'dynamo' || command !== 'PutItem',
@@ -253,7 +256,7 @@ describe.each(['dynamo', 'native'] as const)('the fence of an object, protocol %
     });
   });
 
-  it('is unknown where the write may still land', async () => {
+  it('a fence replacement has an unknown outcome if the write may still land', async () => {
     const seen = await fenced(world, 'unknown');
     const admin = world.administrator();
     const vanished: Fault = async () => {
@@ -281,7 +284,7 @@ describe('replacing a fence', async () => {
     ['the fence that is there', { ...valid, fence: job(1) }, 'fence'],
     ['a fence of the far future', { ...valid, fence: job(Number.MAX_SAFE_INTEGER) }, 'fence.token'],
     ['content', { ...valid, body: 'x' }, 'body'],
-  ])('names the field at fault: %s', async (_, payload, field) => {
+  ])('a fence replacement names the field at fault: %s', async (_, payload, field) => {
     const { status, body } = await post(handlers.resetFence, payload);
     expect([status, body.issues]).toEqual([400, [{ path: field, message: expect.any(String) }]]);
     expect((await throughTask(handlers.resetFence, payload)).outcome).toBe('InvalidRequest');
@@ -289,7 +292,7 @@ describe('replacing a fence', async () => {
   });
 
   // Such tokens can have been written before they were refused.
-  it('takes a token seen that no commit may name', async () => {
+  it('a fence replacement takes a token seen that no commit may name', async () => {
     const { etag } = await world.commit({ path: 'ruined', ifNoneMatch: '*', body: 'x', fence: job(1) });
     const ruined = { ...(await world.rawMetadata('ruined')), 'holdfast-fence': `${Number.MAX_SAFE_INTEGER} am9i` };
     await world.rawPut('ruined', 'x', { Metadata: ruined });
@@ -299,7 +302,7 @@ describe('replacing a fence', async () => {
     expect((await world.read('ruined')).fence).toBeNull();
   });
 
-  it('waits for a writer of the Rust crate as a commit does', async () => {
+  it('a fence replacement waits for a writer of the Rust crate as a commit does', async () => {
     const seen = await fenced(world, 'rust');
     const writer = new ObjectStoreWriter({ ...world, clock: world.clock });
     const admin = world.administrator();
@@ -311,7 +314,7 @@ describe('replacing a fence', async () => {
     expect(await admin.resetFence({ ...seen, fence: null })).toMatchObject({ generation: 2 });
   });
 
-  it('waits for such a writer within the call, as long as it may', async () => {
+  it('a fence replacement waits for a writer of the Rust crate within the call, as long as it may', async () => {
     const seen = await fenced(world, 'rust in time');
     await world.putRecord(foreignRecord('rust in time', { etag: seen.ifMatch, timeout: 2000 }));
     const before = world.clock.now();
@@ -319,7 +322,7 @@ describe('replacing a fence', async () => {
     expect(world.clock.now() - before).toBeGreaterThanOrEqual(2000);
   });
 
-  it('is in doubt after a foreign writer only under an id that the caller gave', async () => {
+  it('a fence replacement is in doubt after a foreign writer only under an id that the caller gave', async () => {
     const seen = await fenced(world, 'doubt');
     // It may have taken the place of a record that names such an id.
     await world.putRecord(foreignRecord('doubt', { etag: seen.ifMatch, generation: 1 }));
@@ -329,7 +332,7 @@ describe('replacing a fence', async () => {
     expect((await failure(world.resetFence(again))).code).toBe('OutcomeUnknown');
   });
 
-  it('keeps nobody waiting for a write that S3 has refused', async () => {
+  it('a fence replacement keeps no caller waiting for a write that S3 has refused', async () => {
     const seen = await fenced(world, 'refused');
     const admin = world.administrator();
     const slowDown: Fault = { name: 'SlowDown', status: 503 };
@@ -339,7 +342,7 @@ describe('replacing a fence', async () => {
     expect(records).toMatchObject([{ timeout: { N: '0' } }]);
   });
 
-  it('fits the metadata, with the longest of everything', async () => {
+  it('a fence replacement fits the metadata, with the longest of everything', async () => {
     const fence = { key: 'k'.repeat(256), token: world.clock.now() };
     const metadata = { m: 'v'.repeat(1023) };
     const id = (n: number) => `${n}`.padEnd(64, 'i');
@@ -353,7 +356,7 @@ describe('replacing a fence', async () => {
     expect(Object.entries(stored).flat().join('').length).toBeLessThanOrEqual(2048);
   });
 
-  it('is logged with its caller, and with what was seen and wanted', async () => {
+  it('a fence replacement is logged with its caller, and with what was seen and wanted', async () => {
     const lines: string[] = [];
     vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
       lines.push(String(chunk));
@@ -386,7 +389,7 @@ describe('replacing a fence', async () => {
 describe.each(['dynamo', 'native'] as const)('races of a fence that is replaced, protocol %s', async (protocol) => {
   const world = await commitWorld({ protocol, clock: systemClock });
 
-  it('have one winner among commits and resets of one state; many seeded rounds', async () => {
+  it('races of commits and fence replacements have one winner of one state; many seeded rounds', async () => {
     const seed = testSeed();
     const random = seededRandom(seed);
     const winners = { commit: 0, reset: 0 };

@@ -70,13 +70,13 @@ afterAll(async () => {
 });
 
 describe('PUT', () => {
-  it('If-None-Match: * creates once', async () => {
+  it('a PUT with If-None-Match: * creates once', async () => {
     expect(await put('create', 'one', { IfNoneMatch: '*' })).toBe(quoted('one'));
     expect(await outcome(put('create', 'two', { IfNoneMatch: '*' }))).toBe(FAILED);
     expect(await body('create')).toBe('one');
   });
 
-  it('If-Match replaces that ETag only', async () => {
+  it('a PUT with If-Match replaces that ETag only', async () => {
     const etag = await put('replace', 'one');
     expect(await outcome(put('replace', 'two', { IfMatch: '"0123456789abcdef0123456789abcdef"' }))).toBe(FAILED);
     expect(await body('replace')).toBe('one');
@@ -84,11 +84,11 @@ describe('PUT', () => {
     expect(await outcome(put('replace', 'three', { IfMatch: etag }))).toBe(FAILED);
   });
 
-  it('If-Match where nothing is: 404 NoSuchKey', async () => {
+  it('a PUT with If-Match on an absent object is 404 NoSuchKey', async () => {
     expect(await outcome(put('nothing', 'x', { IfMatch: quoted('x') }))).toBe('404 NoSuchKey');
   });
 
-  it('If-None-Match: * creates again after a delete', async () => {
+  it('a PUT with If-None-Match: * creates again after a delete', async () => {
     await put('again', 'one');
     await remove('again');
     expect(await outcome(put('again', 'two', { IfNoneMatch: '*' }))).toBe('ok');
@@ -99,7 +99,7 @@ describe('PUT', () => {
     expect(await outcome(s3.send(elsewhere))).toBe('404 NoSuchBucket');
   });
 
-  it('keeps content type and two kilobytes of metadata, less than which a commit takes', async () => {
+  it('a PUT keeps content type and two kilobytes of metadata, less than which a commit takes', async () => {
     const Metadata = { 'holdfast-x': 'a b', long: 'v'.repeat(2000), odd: `!"#$%&'()*+,-./:;<=>?@[]^_{|}~` };
     for (const ContentType of ['text/csv', 'application/x-www-form-urlencoded', 'application/json', 'text', '/*;%@']) {
       await put('meta', 'a=b', { ContentType, Metadata });
@@ -108,7 +108,7 @@ describe('PUT', () => {
     }
   });
 
-  it('keeps keys as they are', async () => {
+  it('a PUT keeps keys as they are', async () => {
     const keys = ['a b+c', 'ü/ß', '%25/%2F', 'a?b#c&d=e', "it's(*)!~:@,$;", 'x'.repeat(1024), '...', 'a/b', 'a%2Fb'];
     for (const key of keys) await put(`k/${key}`.slice(0, 1024), key, { IfNoneMatch: '*' });
     const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket, Prefix: 'k/' }));
@@ -117,13 +117,13 @@ describe('PUT', () => {
 });
 
 describe('HEAD', () => {
-  it('says 404 NotFound where nothing is', async () => {
+  it('a HEAD of an absent object is 404 NotFound', async () => {
     expect(await outcome(head('nothing'))).toBe('404 NotFound');
   });
 });
 
 describe('DELETE', () => {
-  it('If-Match deletes that ETag only', async () => {
+  it('a DELETE with If-Match deletes that ETag only', async () => {
     const etag = await put('delete', 'one');
     expect(await outcome(remove('delete', quoted('two')))).toBe(FAILED);
     expect(await body('delete')).toBe('one');
@@ -133,14 +133,14 @@ describe('DELETE', () => {
 });
 
 describe('COPY', () => {
-  it('honours conditions on its source', async () => {
+  it('a COPY honours conditions on its source', async () => {
     const etag = await put('source', 'one');
     expect(await outcome(copy('source', 'copied', { CopySourceIfMatch: quoted('two') }))).toBe(FAILED);
     expect(await outcome(head('copied'))).toBe('404 NotFound');
     expect((await copy('source', 'copied', { CopySourceIfMatch: etag })).CopyObjectResult?.ETag).toBe(etag);
   });
 
-  it('honours conditions on its target', async () => {
+  it('a COPY honours conditions on its target', async () => {
     await put('from', 'from');
     const etag = await put('to', 'to');
     expect(await outcome(copy('from', 'to', { IfNoneMatch: '*' }))).toBe(FAILED);
@@ -151,11 +151,11 @@ describe('COPY', () => {
     expect(await outcome(copy('from', 'new', { IfNoneMatch: '*' }))).toBe('ok');
   });
 
-  it('says 404 NoSuchKey where its source is not', async () => {
+  it('a COPY without its source is 404 NoSuchKey', async () => {
     expect(await outcome(copy('no source', 'x', { IfNoneMatch: '*' }))).toBe('404 NoSuchKey');
   });
 
-  it('replaces metadata and content type when told', async () => {
+  it('a COPY replaces metadata and content type when asked', async () => {
     await put('typed', 'x', { ContentType: 'text/csv', Metadata: { from: 'source' } });
     const replaced = { MetadataDirective: 'REPLACE', TaggingDirective: 'REPLACE', IfNoneMatch: '*' };
     await copy('typed', 'retyped', { ...replaced, ContentType: 'text/plain', Metadata: { to: 'target' } });
@@ -190,7 +190,7 @@ describe('multipart copy', () => {
   const complete = (upload: object, MultipartUpload: object, condition: object) =>
     s3.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload, ...condition } as never));
 
-  it('completes under If-None-Match: * once, with the metadata of its beginning', async () => {
+  it('a multipart copy completes under If-None-Match: * once, with the metadata of its beginning', async () => {
     const [first, second] = [await begin('big', { Metadata: { a: 'b' }, ContentType: 'text/csv' }), await begin('big')];
     const [firstParts, secondParts] = [await parts(first), await parts(second)];
     const { ETag } = await complete(first, firstParts, { IfNoneMatch: '*' });
@@ -206,14 +206,14 @@ describe('multipart copy', () => {
     expect(await outcome(s3.send(new AbortMultipartUploadCommand(second)))).toBe('ok');
   });
 
-  it('does not complete what was aborted', async () => {
+  it('a multipart copy does not complete after an abort', async () => {
     const upload = await begin('big-aborted');
     const copied = await parts(upload);
     await s3.send(new AbortMultipartUploadCommand(upload));
     expect(await outcome(complete(upload, copied, { IfNoneMatch: '*' }))).toBe('404 NoSuchUpload');
   });
 
-  it('completes under If-Match of what is there', async () => {
+  it('a multipart copy completes under the current If-Match', async () => {
     const etag = await put('big-replace', 'one');
     const upload = await begin('big-replace');
     const copied = await parts(upload);
@@ -225,7 +225,7 @@ describe('multipart copy', () => {
     expect(await outcome(complete(upload, copied, { IfMatch: etag }))).toBe('ok');
   });
 
-  it('copies a part of that source only', async () => {
+  it('a multipart copy copies a part of that source only', async () => {
     const upload = await begin('big-source');
     const part = { ...upload, PartNumber: 1, CopySource: copySource(Bucket, 'large') };
     expect(await outcome(s3.send(new UploadPartCopyCommand({ ...part, CopySourceIfMatch: quoted('x') })))).toBe(FAILED);
@@ -235,7 +235,7 @@ describe('multipart copy', () => {
     await s3.send(new AbortMultipartUploadCommand(upload));
   });
 
-  it('does not show an upload that is not complete', async () => {
+  it('a multipart copy does not show an upload that is not complete', async () => {
     const upload = await begin('big-unseen');
     await s3.send(new UploadPartCommand({ ...upload, PartNumber: 1, Body: 'x' }));
     expect(await outcome(head('big-unseen'))).toBe('404 NotFound');
@@ -247,7 +247,7 @@ describe('presigned URLs', () => {
   const sign = (Key: string, more: Partial<PutObjectCommandInput>, options: object = {}) =>
     getSignedUrl(s3, new PutObjectCommand({ Bucket, Key, ...more }), { expiresIn: 900, ...options });
 
-  it('take an upload, its content type and its size', async () => {
+  it('a presigned URL takes an upload, its content type and its size', async () => {
     const headers = { 'content-type': 'text/csv', 'content-length': '3' };
     const signed = { ContentType: 'text/csv', ContentLength: 3 };
     const url = await sign('signed', signed, { signableHeaders: new Set(['host', ...Object.keys(headers)]) });
@@ -255,7 +255,7 @@ describe('presigned URLs', () => {
     expect(await head('signed')).toMatchObject({ ContentType: 'text/csv', ETag: quoted('one') });
   });
 
-  it('end', async () => {
+  it('a presigned URL ends', async () => {
     const url = await sign('expired', {}, { expiresIn: 60, signingDate: new Date(Date.now() - 120_000) });
     expect((await fetch(url, { method: 'PUT', body: 'late' })).status).toBe(403);
     expect(await outcome(head('expired'))).toBe('404 NotFound');
@@ -277,7 +277,7 @@ describe('races', () => {
     ['creates', 'nothing there', (path: string) => (n: number) => put(path, `writer ${n}`, { IfNoneMatch: '*' })],
     ['replacements', 'one', (path: string) => (n: number) => put(path, `writer ${n}`, { IfMatch: quoted('one') })],
     ['copies', 'nothing there', (path: string) => (n: number) => copy(`race/source/${n}`, path, { IfNoneMatch: '*' })],
-  ])('of 50 %s one wins', async (kind, before, write) => {
+  ])('a race of 50 %s has one winner', async (kind, before, write) => {
     const path = `race/${kind}`;
     if (before === 'one') await put(path, 'one');
     if (kind === 'copies') await fifty((n) => put(`race/source/${n}`, `writer ${n}`));
@@ -288,7 +288,7 @@ describe('races', () => {
     expect(await body(path)).toBe(`writer ${outcomes.indexOf('ok')}`);
   });
 
-  it('a delete in the middle of a conditional create is a conflict, or nothing happened at all', async () => {
+  it('a delete in the middle of a conditional create is a conflict, or has no effect at all', async () => {
     await put('conflict', 'before');
     const url = new URL(await getSignedUrl(s3, new PutObjectCommand({ Bucket, Key: 'conflict', IfNoneMatch: '*' })));
     const answer = new Promise<{ status: number; text: string }>((resolve, reject) => {
@@ -348,13 +348,13 @@ describe('a listing', () => {
     for (const key of all.toReversed()) await put(`order/${key}`, 'x');
   });
 
-  it('is in the order of the bytes of the keys', async () => {
+  it('a listing is in the order of the bytes of the keys', async () => {
     expect(await list({})).toEqual([all]);
     expect((await list({ MaxKeys: 3 })).flat()).toEqual(all);
     expect((await list({ StartAfter: 'order/_last_checkpoint' })).flat()).toEqual(all.slice(6));
   });
 
-  it.each([1, 2, 3, 100])('names each group once, in pages of %i', async (MaxKeys) => {
+  it.each([1, 2, 3, 100])('a listing names each group once, in pages of %i', async (MaxKeys) => {
     const grouped = await list({ Delimiter: '/', MaxKeys });
     const expected = ['-', '00000000000000000001.json', 'B', 'Z', '_delta_log/', '_last_checkpoint', 'a', 'a/', 'b_c/'];
     expect(grouped.flat().toSorted()).toEqual([...expected, 'é', '\uff21', '😀'].toSorted());

@@ -29,7 +29,7 @@ describe('a staged upload', async () => {
   const { handlers } = world;
   const stage = async (payload: object) => (await post(handlers.stageUpload, payload)).body as unknown as Staged;
 
-  it('is put to a presigned URL and committed, with its content type', async () => {
+  it('a staged upload is put to a presigned URL and committed, with its content type', async () => {
     const answer = await post(handlers.stageUpload, { contentType: 'text/csv', sizeBytes: 7 });
     expect(answer).toMatchObject({
       status: 201,
@@ -50,7 +50,7 @@ describe('a staged upload', async () => {
     expect(await world.body('a.csv')).toBe('a,b\n1,2');
   });
 
-  it('signs type and size, and nothing about its content', async () => {
+  it('a staged upload signs type and size, and no part of its content', async () => {
     const { url, headers } = await stage({ contentType: 'text/csv', sizeBytes: 7 });
     for (const [change, isSigned] of [
       [{}, true],
@@ -64,20 +64,20 @@ describe('a staged upload', async () => {
     expect([...query.keys()].filter((name) => /checksum/i.test(name))).toEqual([]);
   });
 
-  it('signs no header that was not announced', async () => {
+  it('a staged upload signs no header that was not announced', async () => {
     const { url, headers } = await stage({});
     expect(headers).toEqual({});
     expect(new URL(url).searchParams.get('X-Amz-SignedHeaders')).toBe('host');
   });
 
-  it('tells when its URL expires: a quarter of an hour from now', async () => {
+  it('a staged upload says when its URL expires: a quarter of an hour from now', async () => {
     const clock = new ManualClock(Date.parse('2026-03-01T10:00:00.000Z'));
     const { url, expiresAt } = await stager({ ...world.dependencies, clock })({});
     expect(expiresAt).toBe('2026-03-01T10:15:00.000Z');
     expect(new URL(url).searchParams.get('X-Amz-Date')).toBe('20260301T100000Z');
   });
 
-  it('of a namespace is found by that namespace alone', async () => {
+  it('a staged upload of a namespace is found by that namespace alone', async () => {
     const team = { namespace: 'team-a' };
     const { uploadId, url } = await stager(world.dependencies)({}, team);
     expect((await fetch(url, { method: 'PUT', body: 'x' })).status).toBe(200);
@@ -95,19 +95,19 @@ describe('a staged upload', async () => {
     expect(await world.body('team-a/x')).toBe('x');
   });
 
-  it('cannot be put to a URL that has expired', async () => {
+  it('a staged upload cannot be put to a URL that has expired', async () => {
     const clock = { ...systemClock, now: () => Date.now() - 901_000 };
     const { url } = await stager({ ...world.dependencies, clock })({});
     expect((await fetch(url, { method: 'PUT', body: 'late' })).status).toBe(403);
   });
 
-  it('takes the content type of the commit where that has one', async () => {
+  it('a staged upload takes the content type of the commit if the commit has one', async () => {
     const source = await world.stage('x', { ContentType: 'text/csv' });
     await world.commit({ path: 'typed', ifNoneMatch: '*', source, contentType: 'text/plain' });
     expect(await world.read('typed')).toMatchObject({ contentType: 'text/plain' });
   });
 
-  it('over the limit can neither be announced nor committed', async () => {
+  it('a staged upload over the limit can neither be announced nor committed', async () => {
     const limitBytes = 16 * MIB;
     const announced = await post(handlers.stageUpload, { sizeBytes: limitBytes + 1 });
     expect(announced).toMatchObject({ status: 413, body: { code: 'PayloadTooLarge', limitBytes } });
@@ -118,7 +118,7 @@ describe('a staged upload', async () => {
     expect([await world.body('over'), await world.rawRecord('over')]).toEqual([undefined, undefined]);
   });
 
-  it('of just the limit is committed', async () => {
+  it('a staged upload of just the limit is committed', async () => {
     const { commit } = world.another({ maxUploadBytes: 7 });
     expect(await commit({ path: 'just', ifNoneMatch: '*', source: await world.stage('7 bytes') })).toMatchObject({
       size: 7,
@@ -132,7 +132,7 @@ describe.each(['body', 'copy', 'parts'] as const)('the headers of an object, fro
   const brought = async () =>
     kind === 'body' ? { body: 'x' } : { source: await world.stage(kind === 'copy' ? 'x' : large, unsigned) };
 
-  it('are those that the commit names', async () => {
+  it('the headers of an object are those that the commit names', async () => {
     const headers = { cacheControl: 'max-age=60', contentDisposition: 'inline', contentEncoding: 'gzip' };
     await world.commit({ path: 'named', ifNoneMatch: '*', ...(await brought()), ...headers });
     expect(await world.rawHead('named')).toMatchObject({
@@ -142,7 +142,7 @@ describe.each(['body', 'copy', 'parts'] as const)('the headers of an object, fro
     });
   });
 
-  it('are not those that the uploader chose', async () => {
+  it('the headers of an object are not those that the uploader chose', async () => {
     await world.commit({ path: 'unnamed', ifNoneMatch: '*', ...(await brought()) });
     for (const header of Object.keys(unsigned)) expect(await world.rawHead('unnamed')).not.toHaveProperty(header);
   });
@@ -153,7 +153,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
   const { commit } = world;
   const uploads = { small: 'small', large };
 
-  it.each(['small', 'large'] as const)('creates, loses, replaces and repeats (%s)', async (kind) => {
+  it.each(['small', 'large'] as const)('a copy creates, loses, replaces and repeats (%s)', async (kind) => {
     const path = `copy/${kind}`;
     const source = await world.stage(uploads[kind], { ContentType: 'text/csv' });
     const first = { path, ifNoneMatch: '*', source, metadata: { by: 'me' }, commitId: 'first' };
@@ -183,7 +183,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
   });
 
   it.each(['small', 'large'] as const)(
-    'takes the very bytes that sourceEtag names, and no others (%s)',
+    'a copy takes the very bytes that sourceEtag names, and no others (%s)',
     async (kind) => {
       const path = `exact/${kind}`;
       const source = await world.stage(uploads[kind]);
@@ -214,7 +214,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     },
   );
 
-  it('goes in parts, side by side, before there is a record', async () => {
+  it('a copy goes in parts, side by side, before there is a record', async () => {
     const { commit, objects, records } = world.another();
     let running = 0;
     const together = Promise.withResolvers<void>();
@@ -230,13 +230,13 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     expect(objects.sent.at(-1)).toBe('CompleteMultipartUpload');
   });
 
-  it('of no more bytes than the threshold goes in one copy', async () => {
+  it('a copy of no more bytes than the threshold goes in one copy', async () => {
     const { commit, objects } = world.another({ multipartThresholdBytes: large.length });
     await commit({ path: 'at the threshold', ifNoneMatch: '*', source: await world.stage(large) });
     expect(objects.sent.filter((command) => command !== 'HeadObject')).toEqual(['CopyObject']);
   });
 
-  it('that loses on completion takes its parts back', async () => {
+  it('a copy that loses on completion removes its parts', async () => {
     const { commit, objects } = world.another();
     objects.faultsOf.CompleteMultipartUpload = [
       async (send) => {
@@ -257,7 +257,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
       'InvalidRequest',
       (source: string) => world.rawPut(`.holdfast/staging/${source}`, randomBytes(large.length)),
     ],
-  ])('whose source %s in the middle is %s, and nothing is written', async (name, code, change) => {
+  ])('a copy whose source %s in the middle is %s, and writes no object', async (name, code, change) => {
     const { commit, objects, records } = world.another();
     const source = await world.stage(large);
     objects.faultsOf.UploadPartCopy = [
@@ -275,7 +275,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     expect(await world.body(`source/${name}`)).toBeUndefined();
   });
 
-  it('of which a part is refused ends, is taken back, and begins no further part', async () => {
+  it('a copy of which a part is refused ends, is removed, and begins no further part', async () => {
     const { commit, objects, records } = world.another({ partBytes: MIB / 2 });
     const refused = Promise.withResolvers<void>();
     const underWay: Fault = async (send) => {
@@ -296,7 +296,7 @@ describe.each(['dynamo', 'native'] as const)('a copy, protocol %s', async (proto
     expect([records.sent, await world.body('denied')]).toEqual([[], undefined]);
   });
 
-  it('of a source that is uploaded again at the last moment takes what is there', async () => {
+  it('a copy of a source that is uploaded again at the last moment takes what is there', async () => {
     const { commit, objects } = world.another();
     const source = await world.stage('before');
     objects.faultsOf.CopyObject = [
@@ -320,7 +320,7 @@ describe('ranges', () => {
     [1, 5, [undefined]],
     [10, 5, ['bytes=0-4', 'bytes=5-9']],
     [11, 5, ['bytes=0-4', 'bytes=5-9', 'bytes=10-10']],
-  ])('of %i bytes by %i', (size, part, expected) => {
+  ])('the ranges cover %i bytes by %i', (size, part, expected) => {
     expect(ranges(size, part)).toEqual(expected);
   });
 });

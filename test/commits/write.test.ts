@@ -39,29 +39,32 @@ describe('the write of a commit, as S3 gets it', async () => {
     ['of an inline body', 'PUT', undefined, undefined],
     ['of a staged upload', 'PUT', 3, COPY_MS],
     ['of parts', 'POST', 7 * MIB, COPY_MS],
-  ])('%s has its condition, and the time that it takes', async (path, method, size, timeoutMs) => {
-    const { s3, last } = listened();
-    const { commit } = world.another({ s3 });
-    const content = async (byte: string) =>
-      size === undefined ? { body: byte } : { source: await world.stage(byte.repeat(size)) };
-    const more = size === 3 ? replaced : {};
+  ])(
+    'the write of a commit (%s) has its condition, and the time that it takes',
+    async (path, method, size, timeoutMs) => {
+      const { s3, last } = listened();
+      const { commit } = world.another({ s3 });
+      const content = async (byte: string) =>
+        size === undefined ? { body: byte } : { source: await world.stage(byte.repeat(size)) };
+      const more = size === 3 ? replaced : {};
 
-    const { etag } = await commit({ path, ifNoneMatch: '*', ...(await content('1')) });
-    expect(last()).toMatchObject({ method, headers: { 'if-none-match': '*', ...more } });
-    expect(last()?.headers).not.toHaveProperty('if-match');
-    expect(last()?.timeoutMs).toBe(timeoutMs);
+      const { etag } = await commit({ path, ifNoneMatch: '*', ...(await content('1')) });
+      expect(last()).toMatchObject({ method, headers: { 'if-none-match': '*', ...more } });
+      expect(last()?.headers).not.toHaveProperty('if-match');
+      expect(last()?.timeoutMs).toBe(timeoutMs);
 
-    await commit({ path, ifMatch: etag, ...(await content('2')) });
-    expect(last()).toMatchObject({ method, headers: { 'if-match': etag, ...more } });
-    expect(last()?.headers).not.toHaveProperty('if-none-match');
-    expect(last()?.timeoutMs).toBe(timeoutMs);
-  });
+      await commit({ path, ifMatch: etag, ...(await content('2')) });
+      expect(last()).toMatchObject({ method, headers: { 'if-match': etag, ...more } });
+      expect(last()?.headers).not.toHaveProperty('if-none-match');
+      expect(last()?.timeoutMs).toBe(timeoutMs);
+    },
+  );
 
   it.each([
     ['PreconditionFailed', 412],
     ['NoSuchKey', 404],
   ])(
-    'is not sent again after a lost answer and %s, though the object is as expected: it may still land',
+    'the write of a commit is not sent again after a lost answer and %s, although the object is as expected: it may still land',
     async (name, status) => {
       const path = `late after ${name}`;
       const { commit, objects } = world.another();

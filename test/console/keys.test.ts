@@ -51,7 +51,7 @@ async function faults(page: Page, name: string): Promise<unknown[]> {
 }
 
 describe.runIf(executablePath)('the page', () => {
-  it('sorts the list by each column, and reverses the order at a second click', async () => {
+  it('the page sorts the list by each column, and reverses the order at a second click', async () => {
     await site.world.acquire('sort/b', { holder: 'zoe', ttlSeconds: 300, limit: 2 });
     await site.world.acquire('sort/a', { holder: 'eve', ttlSeconds: 600 });
     await site.world.acquire('sort/c', { holder: 'ann', ttlSeconds: 900 });
@@ -87,7 +87,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.setViewportSize(SCREENS[0][2]);
   });
 
-  it('shows two lines of a key of 1,024 bytes with the whole key as a tooltip, and leaves the holder its place', async () => {
+  it('the page shows two lines of a key of 1,024 bytes with the whole key as a tooltip, and leaves the holder its place', async () => {
     await site.world.acquire(LONG, { holder: 'airflow/dag=exports', ttlSeconds: 600 });
     await site.world.acquire('long/other', { holder: 'airflow/dag=exports', ttlSeconds: 600 });
     const page = await site.open('#/leases?q=long/');
@@ -114,7 +114,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.keyboard.press('Escape');
   });
 
-  it('tells a key without a record from a key that was released', async () => {
+  it('the page distinguishes a key without a record from a key that was released', async () => {
     const page = await site.open('#/leases/typo-key');
     const never = page.getByRole('region', { name: 'typo-key' });
     await never.getByText('no record', { exact: true }).waitFor();
@@ -130,7 +130,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await used.getByText('no record').count()).toBe(0);
   });
 
-  it('shows how long a caller has waited, and no deadline of a caller that waits for as long as it takes', async () => {
+  it('the page shows how long a caller has waited, and no deadline of a caller that waits without end', async () => {
     await site.world.acquire('patience', { ttlSeconds: 600 });
     const waiting = waitFor('patience');
     await until(async () => (await site.world.get('leases?key=patience')).waiting).toBe(1);
@@ -150,7 +150,7 @@ describe.runIf(executablePath)('the page', () => {
     await waiting.end();
   });
 
-  it('shows the holders of a pool with their weights, and its line', async () => {
+  it('the page shows the holders of a pool with their weights, and its line', async () => {
     for (const [holder, weight] of [
       ['heavy', 3],
       ['light', 1],
@@ -170,7 +170,7 @@ describe.runIf(executablePath)('the page', () => {
     await waiting.end();
   });
 
-  it('names who broke a lease and when, while it ends and after the grant to the next in line', async () => {
+  it('the page names who broke a lease and when, while it ends and after the grant to the next in line', async () => {
     const { fence, leaseId } = await site.world.acquire('who', { holder: 'slow', ttlSeconds: 600 });
     await site.world.breakAs(OPERATOR, { key: 'who', fence, wait: true });
     await site.world.park('who', 'next', { parkSeconds: 90 });
@@ -195,7 +195,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await faults(page, 'broken-permit')).toEqual([]);
   });
 
-  it('shows data in the full width of the panel', async () => {
+  it('the page shows data in the full width of the panel', async () => {
     await site.world.acquire('data', { ttlSeconds: 600, data: { startedAt: '2026-11-26T08:30:00.000Z' } });
     const page = await site.open('#/leases/data');
     const data = page.getByRole('region', { name: 'data' }).locator('pre');
@@ -204,7 +204,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(own?.width).toBe(whole?.width);
   });
 
-  it('shows the day of each instant and the time zone, and changes to UTC and back', async () => {
+  it('the page shows the day of each instant and the time zone, and changes to UTC and back', async () => {
     const { expiresAt } = (await site.world.acquire('zone', { ttlSeconds: 600 })) as object as { expiresAt: string };
     const page = await site.open('#/history');
     const browser = await page.context().newCDPSession(page);
@@ -230,7 +230,7 @@ describe.runIf(executablePath)('the page', () => {
     await browser.detach();
   });
 
-  it('says once that no answer comes, with an open key beside the list, and goes on in both when one comes', async () => {
+  it('the page says once that no answer comes, with an open key beside the list, and goes on in both when one comes', async () => {
     await site.world.acquire('unanswered', { ttlSeconds: 600 });
     const page = await site.open('#/leases/unanswered', { expectsRefusals: true });
     await page.getByRole('region', { name: 'unanswered' }).getByText('worker-1').waitFor();

@@ -8,7 +8,7 @@ import { beyond, executablePath, pageTests, picture, violations } from '../suppo
 const site = pageTests();
 
 describe.runIf(executablePath)('the page', () => {
-  it('breaks nobody but whom it named', async () => {
+  it('the page breaks only the holder that it named', async () => {
     await site.world.acquire('moved', { holder: 'first', ttlSeconds: 600 });
     const page = await site.open('#/leases/moved', { expectsRefusals: true });
     await page.getByRole('button', { name: 'Break lease…' }).click();
@@ -20,7 +20,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=moved')).toMatchObject({ state: 'held', holder: 'second' });
   });
 
-  it('through holdfast console in a namespace shows that and what is in it alone, and breaks there', async () => {
+  it('the page through holdfast console in a namespace shows only that namespace, and breaks there', async () => {
     const ours = await site.world.acquire('team-a/job', { ttlSeconds: 600 });
     const others = await site.world.acquire('job', { ttlSeconds: 600 });
     const passOn = httpTransport({ endpoint: site.world.url }, () => Date.now());
@@ -53,7 +53,7 @@ describe.runIf(executablePath)('the page', () => {
     }
   });
 
-  it('through holdfast console only reads, and names the permission that is missing', async () => {
+  it('the page through holdfast console only reads, and names the permission that is missing', async () => {
     await site.world.acquire('guarded', { ttlSeconds: 600 });
     const passOn = httpTransport({ endpoint: site.world.url }, () => Date.now());
     const transport: Transport = (operation, ...rest) => {
@@ -93,7 +93,7 @@ describe.runIf(executablePath)('the page', () => {
     }
   });
 
-  it('shows commits in flight, and how far each index is behind', async () => {
+  it('the page shows commits in flight, and how far each index is behind', async () => {
     await site.world.beginCommit('log/00042.json');
     for (const alias of ['books', 'orders']) {
       await site.world.post('nameservice/publish', { op: 'initLedger', alias });
@@ -110,7 +110,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await violations(page)).toEqual([]);
   });
 
-  it('tells what it saw change', async () => {
+  it('the page announces what it saw change', async () => {
     const { leaseId } = await site.world.acquire('seen', { holder: 'ann', ttlSeconds: 600 });
     const page = await site.open();
     await page.getByRole('row', { name: /seen.*ann/ }).waitFor();
@@ -122,7 +122,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await violations(page)).toEqual([]);
   });
 
-  it('can be worked by keys alone, which can be turned off', async () => {
+  it('the page can be worked by keys alone, which can be turned off', async () => {
     await site.world.acquire('keys/a', { ttlSeconds: 600 });
     await site.world.acquire('keys/b', { ttlSeconds: 600 });
     const page = await site.open('#/leases?q=keys');
@@ -146,7 +146,7 @@ describe.runIf(executablePath)('the page', () => {
     await expect.poll(() => page.url()).toMatch(/#\/leases/);
   });
 
-  it('asks only while it is seen, and goes on where the service was gone for a while', async () => {
+  it('the page asks only while it is seen, and goes on after a pause of the service', async () => {
     await site.world.acquire('outage', { ttlSeconds: 600 });
     const page = await site.open('', { expectsRefusals: true });
     await page.getByRole('link', { name: 'outage' }).waitFor();
@@ -174,7 +174,7 @@ describe.runIf(executablePath)('the page', () => {
     ['dark', { width: 1280, height: 760 }],
     ['light', { width: 390, height: 844 }],
     ['dark', { width: 390, height: 844 }],
-  ] as const)('gives axe nothing to complain of in %s at %o', async (colorScheme, viewport) => {
+  ] as const)('the page has no fault that axe finds in %s at %o', async (colorScheme, viewport) => {
     await site.world.acquire('nightly-report', { ttlSeconds: 600, data: { step: 'aggregate', rows: 120_334 } });
     for (const holder of ['render-1', 'render-2'])
       await site.world.acquire('gpus', { holder, requestId: holder, limit: 4, ttlSeconds: 600 });

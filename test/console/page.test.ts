@@ -24,7 +24,7 @@ const FIRST_TIME = `new Promise((resolve) => {
 })`;
 
 describe.runIf(executablePath)('the page', () => {
-  it('draws rows with their times, and not first without them: the second layout of a long list takes as long as the first', async () => {
+  it('the page draws rows with their times at once: the second layout of a long list takes as long as the first', async () => {
     await site.world.acquire('drawn/once', { ttlSeconds: 600 });
     const page = await site.open('#/history');
     await page.getByText('Nothing has changed yet.').waitFor();
@@ -33,7 +33,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await first).toMatch(/^(10 min|9 min \d+ s)$/);
   });
 
-  it('breaks a lease when its holder stops, behind a dialog that says how long the holder may work, and shows that the lease is ending', async () => {
+  it('the page breaks a lease when its holder stops, behind a dialog that says how long the holder may work, and shows that the lease is ending', async () => {
     const { fence, leaseId } = await site.world.acquire('ending', { holder: 'slow', ttlSeconds: 600 });
     const page = await site.open('#/leases/ending');
     const detail = page.getByRole('region', { name: 'ending' });
@@ -57,7 +57,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page asked slow to stop, fence ${fence}`).waitFor();
   });
 
-  it('takes its token out of the address, so that neither a link nor the way back has it', async () => {
+  it('the page takes its token out of the address, so that neither a link nor the way back has it', async () => {
     const page = await site.open('#token=secret');
     await expect.poll(() => page.url()).toBe(`${site.world.url}/#/leases`);
     expect(await page.evaluate("sessionStorage.getItem('holdfast-token')")).toBe('secret');
@@ -66,7 +66,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(page.url()).toBe(`${site.world.url}/#/leases`);
   });
 
-  it('finds a lease, shows who holds it, and breaks it now behind a dialog that names holder and fence', async () => {
+  it('the page finds a lease, shows its holder, and breaks it now behind a dialog that names holder and fence', async () => {
     const holder = '<script>alert("x")</script>';
     await site.world.acquire('find/other');
     const { fence } = await site.world.acquire('find/me', { holder, ttlSeconds: 600, data: { '<b>': 'bold' } });
@@ -98,7 +98,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByText(`this page broke the lease of ${holder}, fence ${fence}`).waitFor();
   });
 
-  it('breaks nothing if another holder has come since the dialog named one, also when the page shows the new holder', async () => {
+  it('the page breaks no lease if another holder has come since the dialog named one, also when the page shows the new holder', async () => {
     const { fence } = await site.world.acquire('passed on', { holder: 'first', ttlSeconds: 600 });
     const page = await site.open('#/leases/passed%20on', { expectsRefusals: true });
     const detail = page.getByRole('region', { name: 'passed on' });
@@ -114,7 +114,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(standing).toMatchObject({ state: 'held', holder: 'second', ending: false });
   });
 
-  it('says that a list is longer than what it shows, and takes no key behind its end for gone', async () => {
+  it('the page says that a list is longer than what it shows, and does not take a key behind its end for deleted', async () => {
     await site.world.acquire('long list', { ttlSeconds: 600 });
     const { leases } = (await site.world.get('leases?prefix=long list')) as { leases: object[] };
     const page = await site.open('#/history');
@@ -133,7 +133,7 @@ describe.runIf(executablePath)('the page', () => {
   });
 
   it.runIf(isFull)(
-    'shows who has permits of a pool, and breaks one behind a dialog that names holder and fence',
+    'the page shows the holders of a pool, and breaks a permit behind a dialog that names holder and fence',
     async () => {
       const permit = (holder: string) => site.world.acquire('render', { holder, limit: 5, ttlSeconds: 600 });
       const [, two, three] = [await permit('one'), await permit('two'), await permit('three')];
@@ -177,7 +177,7 @@ describe.runIf(executablePath)('the page', () => {
     },
   );
 
-  it('finds a full pool in the list, and shows how much of the pool is in use, its holders and its line', async () => {
+  it('the page finds a full pool in the list, and shows how much of the pool is in use, its holders and its line', async () => {
     const permit = (holder: string, ttlSeconds: number) =>
       site.world.acquire('full/pool', { holder, limit: 3, ttlSeconds });
     await site.world.acquire('full/lease', { holder: 'alone', ttlSeconds: 500 });
@@ -215,7 +215,7 @@ describe.runIf(executablePath)('the page', () => {
     await detail.getByText('The line is empty.').waitFor();
   });
 
-  it('shows the queue with its places, and cancels a waiter', async () => {
+  it('the page shows the line with its positions, and cancels a waiter', async () => {
     const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run-1';
     await site.world.acquire('queue', { ttlSeconds: 600, execution });
     const tasks: Task[] = [];
@@ -242,7 +242,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.getByRole('row', { name: /queue.*up to \d/ }).waitFor();
   });
 
-  it('shows what expired and why, and cleans up after it has shown what would go', async () => {
+  it('the page shows what expired and why, and cleans up after it has shown what would go', async () => {
     await site.world.abandon('left/1', 'crashed-1');
     await site.world.abandon('left/2', 'crashed-2');
     await site.world.acquire('not-left', { ttlSeconds: 600 });
@@ -265,7 +265,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await site.world.get('leases?key=not-left')).toMatchObject({ state: 'held' });
   });
 
-  it('says that a waiter was not cancelled if the waiter had its grant before', async () => {
+  it('the page says that a waiter was not cancelled if the waiter had its grant before', async () => {
     await site.world.acquire('late cancel', { ttlSeconds: 600 });
     await site.world.park('late cancel', 'waiter-1');
     const page = await site.open('#/leases/late%20cancel');
@@ -278,7 +278,7 @@ describe.runIf(executablePath)('the page', () => {
     await page.unroute('**/v1/leases/cancel');
   });
 
-  it('cleans page after page until the report ends, and asks for nothing but what was chosen', async () => {
+  it('the page cleans page after page until the report ends, and asks only for what was chosen', async () => {
     await site.world.abandon('left/3', 'crashed-3');
     await site.world.report();
     const page = await site.open('#/expired');
@@ -305,7 +305,7 @@ describe.runIf(executablePath)('the page', () => {
 
   // Its names are shortened there: one that is not ours would fail here alone.
   it.runIf(isFull)(
-    'as it is in the file of the command shows every view, breaks, takes out of the line and cleans',
+    'the page in the file of the command shows every view, breaks, takes out of the line and cleans',
     async () => {
       const cli = await builtCli();
       const served = cli.start(['console', '--write'], { env: { HOLDFAST_ENDPOINT: site.world.url } });
@@ -366,7 +366,7 @@ describe.runIf(executablePath)('the page', () => {
     },
   );
 
-  it.runIf(isFull)('draws a thousand leases, in under a second where nothing else runs', async () => {
+  it.runIf(isFull)('the page draws a thousand leases, in under a second if no other test runs', async () => {
     await site.world.hold(1000);
     const page = await site.open('#/history');
     await page.getByText('Nothing has changed yet.').waitFor();

@@ -57,7 +57,7 @@ const token = { 'x-holdfast-token': TOKEN };
 const json = { ...token, 'content-type': 'application/json' };
 
 describe('holdfast console', () => {
-  it('sends each call of the page to the namespace that it was started for', async () => {
+  it('holdfast console sends each call of the page to the namespace that it was started for', async () => {
     const url = await started({ namespace: 'team-a', write: true });
     const before = sent.length;
     expect((await raw(url, '/v1/leases?state=held', token)).status).toBe(200);
@@ -72,7 +72,7 @@ describe('holdfast console', () => {
     expect(JSON.parse((await raw(url, '/console/settings', token)).body)).toMatchObject({ namespace: 'team-a' });
   });
 
-  it('serves the page with a policy that runs no other script, and no data without the token', async () => {
+  it('holdfast console serves the page with a policy that runs no other script, and no data without the token', async () => {
     const page = await raw(reader, '/', {});
     expect([page.status, page.body]).toEqual([
       200,
@@ -96,7 +96,7 @@ describe('holdfast console', () => {
     ['another site', { 'sec-fetch-site': 'cross-site' }],
     ['another Host', { host: 'evil.example' }],
     ['a Host that resolves here', { host: 'rebound.example:80' }],
-  ])('refuses %s, with the token and without', async (_, headers) => {
+  ])('holdfast console refuses %s, with the token and without', async (_, headers) => {
     const before = sent.length;
     for (const more of [{}, token])
       for (const path of ['/', '/console/page.js', '/v1/leases'])
@@ -104,14 +104,14 @@ describe('holdfast console', () => {
     expect(sent).toHaveLength(before);
   });
 
-  it('keeps a connection open for longer than the page waits between its calls', async () => {
+  it('holdfast console keeps a connection open for longer than the page waits between its calls', async () => {
     const { headers } = await raw(reader, '/console/settings', token);
     const [, seconds] = /^timeout=(\d+)$/.exec(String(headers['keep-alive'])) ?? [];
     // It asks every five seconds, and a call that meets a connection just being closed is lost.
     expect(Number(seconds)).toBeGreaterThan(10);
   });
 
-  it('signs each call with the credentials of the operator', async () => {
+  it('holdfast console signs each call with the credentials of the operator', async () => {
     const answer = await raw(reader, '/v1/leases?key=a+b%2Fc*&waiters=true', token);
     expect([answer.status, JSON.parse(answer.body)]).toEqual([200, { leases: [], nextCursor: null }]);
     const { method, url, authorization } = sent.at(-1) ?? {};
@@ -121,7 +121,7 @@ describe('holdfast console', () => {
     );
   });
 
-  it('changes nothing unless it was started to, and never more than the page needs', async () => {
+  it('holdfast console changes no record unless it was started to, and never more than the page needs', async () => {
     const before = sent.length;
     const body = JSON.stringify({ key: 'k', fence: 1 });
     expect(JSON.parse((await raw(reader, '/console/settings', token)).body)).toMatchObject({ write: false });
@@ -143,7 +143,7 @@ describe('holdfast console', () => {
     expect(sent.at(-1)).toMatchObject({ method: 'POST', url: '/v1/leases/break', body });
   });
 
-  it('hands on what the service says, and tells its own refusal from that of the gateway', async () => {
+  it('holdfast console passes on what the service says, and distinguishes its own refusal from that of the gateway', async () => {
     const problem = {
       type: 'urn:holdfast:error:Conflict',
       code: 'Conflict',
@@ -168,7 +168,7 @@ describe('holdfast console', () => {
     expect([expired.status, expired.body]).toEqual([403, expect.stringContaining('credentials are not accepted')]);
   });
 
-  it('ends a call to the service if the page has closed its connection', async () => {
+  it('holdfast console ends a call to the service if the page has closed its connection', async () => {
     let signal: AbortSignal | undefined;
     const waits: Transport = (_operation, _payload, own) => {
       signal = own;
@@ -182,7 +182,7 @@ describe('holdfast console', () => {
     await expect.poll(() => signal?.aborted, { timeout: 10_000 }).toBe(true);
   });
 
-  it('says so where the service cannot be reached, or there are no credentials', async () => {
+  it('holdfast console says if the service cannot be reached, or if there are no credentials', async () => {
     const gone = httpTransport({ endpoint: 'http://127.0.0.1:9' }, () => Date.now());
     const answer = await raw(await started({ transport: gone }), '/v1/leases', token);
     expect([answer.status, answer.body]).toEqual([502, expect.stringContaining('the connection failed')]);

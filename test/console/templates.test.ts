@@ -40,10 +40,10 @@ it.each<(html: Html) => unknown>([
   (html) => html`<${'part'}><b>${html`<i>${'A'}</i>`}</b><//>`,
   (html) => html`<p title='a "quoted" one'>It's \\ here: \` $ {} “…” &lt;</p>`,
   (html) => html`<p title="back \\ and ${'A'} \` $\{x} \u{1f600}">x</p>`,
-])('makes of %s what htm makes of it', async (template) => {
+])('the build makes of %s what htm makes of it', async (template) => {
   expect((await compiled(template))(element)).toEqual(template(asRead));
 });
 
-it('sees whether two templates differ', async () => {
+it('the build sees whether two templates differ', async () => {
   expect((await compiled((html) => html`<b>${1}</b>`))(element)).toEqual({ tag: 'b', props: null, children: [1] });
 });

@@ -127,7 +127,7 @@ describe('a difference', () => {
     ],
     ['other words', (document) => (fieldsOf(document, 'Grant').key.description = 'In other words.'), HEARTBEAT],
   ];
-  it.each(aFew(1, harmless))('may be %s', (_, change, part = SUCCESSFUL_ACQUIRE) => {
+  it.each(aFew(1, harmless))('a difference may be %s', (_, change, part = SUCCESSFUL_ACQUIRE) => {
     expect(breaking(part, change)).toEqual([]);
   });
 
@@ -248,7 +248,7 @@ describe('a difference', () => {
       COMMIT,
     ],
   ];
-  it.each(aFew(2, harmful))('may not be %s', (_, named, change, part = SUCCESSFUL_ACQUIRE) => {
+  it.each(aFew(2, harmful))('a difference may not be %s', (_, named, change, part = SUCCESSFUL_ACQUIRE) => {
     expect(breaking(part, change)).toContain(named);
   });
 });
@@ -260,7 +260,7 @@ describe('the changelog', () => {
     { subject: 'POST /v1/leases/break', member: undefined, detail: '' },
   ];
 
-  it('names a change in an item with the member and its call or component', () => {
+  it('the changelog names a change in an item with the member and its call or component', () => {
     const both = '### Removed\n\n- The `fence` of a `Grant`.\n- The call `POST /v1/leases/break`.\n';
     expect(unnamed(changes, both)).toEqual([]);
     expect(unnamed(changes, '- The `fence` of something.\n- `Grant` has changed.\n')).toEqual(changes);

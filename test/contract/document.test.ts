@@ -15,7 +15,7 @@ const { url, stop } = await startApi({ readContract: readContract() });
 afterAll(stop);
 
 describe('the document', () => {
-  it('is served as it is stored, and may be cached by its reader alone', async () => {
+  it('the document is served as it is stored, and may be cached by its reader alone', async () => {
     const response = await fetch(`${url}/openapi.json`);
     expect(response.status).toBe(200);
     expect(response.headers.get('cache-control')).toBe('private, max-age=300');
@@ -23,17 +23,17 @@ describe('the document', () => {
     expect(await response.json()).toEqual(stored);
   });
 
-  it('takes no fields', async () => {
+  it('the call that reads the document takes no fields', async () => {
     expect(await get(readContract(), { version: '1' })).toMatchObject({ status: 400, outcome: 'InvalidRequest' });
     expect((await post(readContract(), {})).headers?.['cache-control']).toBe('private, max-age=300');
   });
 
-  it('is what the contract says', () => {
+  it('the document is what the contract says', () => {
     expect(stored).toEqual(JSON.parse(JSON.stringify(openapi())));
     expect(Object.values(stored.paths).flatMap((path) => Object.keys(path as object))).toHaveLength(2 * ROUTES.length);
   });
 
-  it('leaves answers open, so that a later version may add fields, and requests closed', () => {
+  it('the document leaves answers open, so that a later version may add fields, and requests closed', () => {
     const { schemas } = stored.components;
     expect(schemas.Grant.additionalProperties).toBeUndefined();
     expect(schemas.LeaseHeld.unevaluatedProperties).toBeUndefined();
@@ -43,7 +43,7 @@ describe('the document', () => {
     expect(strict.components.schemas.LeaseHeld.unevaluatedProperties).toBe(false);
   });
 
-  it('says of each field of a request what it is, also of those inside others', () => {
+  it('the document says of each field of a request what it is, also of nested fields', () => {
     const untyped: string[] = [];
     // biome-ignore lint/suspicious/noExplicitAny: JSON Schema
     const visit = (where: string, schema: any) => {
@@ -62,14 +62,14 @@ describe('the document', () => {
     expect([kinds.type, kinds.minItems]).toEqual(['array', 1]);
   });
 
-  it('refers to nothing that it does not have', () => {
+  it('the document has each part that it refers to', () => {
     const refs = [...JSON.stringify(stored).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)];
     expect(refs.length).toBeGreaterThan(50);
     for (const [ref, kind = '', name = ''] of refs) expect(stored.components[kind], ref).toHaveProperty(name);
   });
 
   it.runIf(isFull)(
-    'gives the linter nothing to complain of',
+    'the document has no fault that the linter finds',
     async () => {
       const { stdout } = await promisify(execFile)(
         'node_modules/.bin/redocly',

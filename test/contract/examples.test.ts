@@ -39,11 +39,14 @@ async function sent(api: string, { function: name, request }: Step) {
 }
 
 describe('the functions answer the examples of the contract as they are recorded in', () => {
-  it.each(Object.keys(SCENARIOS))('contract/examples/%s.json', async (name) => {
-    const file = resolve(`contract/examples/${name}.json`);
-    const api = await freshApi();
-    const replayed = await replay(JSON.parse(await readFile(file, 'utf8')), (step) => sent(api, step));
-    // With --update, this records the answers.
-    await expect(`${JSON.stringify(replayed, null, 2)}\n`).toMatchFileSnapshot(file);
-  });
+  it.each(Object.keys(SCENARIOS))(
+    'the functions answer the examples of contract/examples/%s.json as they are recorded',
+    async (name) => {
+      const file = resolve(`contract/examples/${name}.json`);
+      const api = await freshApi();
+      const replayed = await replay(JSON.parse(await readFile(file, 'utf8')), (step) => sent(api, step));
+      // With --update, this records the answers.
+      await expect(`${JSON.stringify(replayed, null, 2)}\n`).toMatchFileSnapshot(file);
+    },
+  );
 });

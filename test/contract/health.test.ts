@@ -9,7 +9,7 @@ import { httpEvent, throughHttp, throughTask } from '../support/stack/adapters.t
 
 const { version } = packageJson;
 
-it('a deployment tells that it answers, and its version, over HTTP and to a task', async () => {
+it('a deployment reports that it answers, and its version, over HTTP and to a task', async () => {
   const handler = readHealth();
   expect(await throughHttp(handler, httpEvent('GET', {}))).toMatchObject({
     status: 200,

@@ -10,7 +10,7 @@ import { KINDS } from '../../shared/expiry/kinds.ts';
 const { functions } = await readService('test');
 
 describe('the table of routes', () => {
-  it('has every route of the deployment, each beside one in a namespace, and no other: contract/README.md says how to add one', () => {
+  it('the table of routes has every route of the deployment, each beside one in a namespace, and no other: contract/README.md says how to add one', () => {
     const deployed = functions.flatMap(({ name, routes }) =>
       routes.map(({ method, path }) => `${method} ${path} is ${name}`),
     );
@@ -21,7 +21,7 @@ describe('the table of routes', () => {
     expect(documented.toSorted()).toEqual(deployed.toSorted());
   });
 
-  it('asks for the scopes that the deployment asks for', async () => {
+  it('the table of routes asks for the scopes that the deployment asks for', async () => {
     const authorizers = {
       breakScope: 'breaker',
       cleanScope: 'sweeper',
@@ -46,7 +46,7 @@ describe('the table of routes', () => {
     }
   });
 
-  it('gives a status to each example that the route has, and 2xx to those that succeed', () => {
+  it('the table of routes gives a status to each example that the route has, and 2xx to those that succeed', () => {
     for (const { path, method, success, errors, examples } of ROUTES) {
       const statuses = [400, ...Object.keys(success).map(Number), ...errors.map((code) => ERRORS[code].status)];
       expect(examples.length, path).toBeGreaterThan(0);
@@ -63,7 +63,7 @@ describe('examples', () => {
   const all = ROUTES.flatMap((route) => route.examples.map((example) => ({ route, name: route.function, example })));
 
   it.each(all)(
-    'of $name, $example.name: the function accepts the request, unless the answer is InvalidRequest, and may give the answer',
+    'the function of $name accepts the request of the example $example.name, unless the answer is InvalidRequest, and may give the answer',
     ({ route, name, example: { request, status, answer } }) => {
       expect(route.request.schema.safeParse(asSent(route.method, request)).success).toBe(status !== 400);
       expect(undocumented(name, { status, body: answer })).toBeUndefined();
@@ -88,7 +88,7 @@ describe('requests', () => {
   });
 
   it.each(fields.filter(({ maxLength }) => maxLength !== undefined))(
-    'of $name take $maxLength characters as $field, and not one more',
+    'requests of $name take $maxLength characters as $field, and not one more',
     ({ request, field, maxLength }) => {
       const faults = (length: number) =>
         request.schema
@@ -103,7 +103,7 @@ describe('requests', () => {
 describe('an answer', () => {
   const released = { key: 'k', released: true };
 
-  it('is documented with the fields of its schema, and with no other status, field or error', () => {
+  it('an answer is documented with the fields of its schema, and with no other status, field or error', () => {
     const over = (status: number, body: object, contentType = 'application/json') =>
       undocumented('release', { status, contentType, body });
     expect(over(200, released)).toBeUndefined();
@@ -120,7 +120,7 @@ describe('an answer', () => {
     expect(undocumented('acquire', { body: { ...held, surplus: 1 } })).toContain('surplus');
   });
 
-  it('of a function without a route is nobody’s concern', () => {
+  it('an answer of a function without a route is not checked', () => {
     expect(undocumented('repairQueues', { body: { any: KINDS } })).toBeUndefined();
   });
 });

@@ -29,7 +29,7 @@ async function asked(authorizer?: object, namespace?: string) {
 }
 
 describe('whoami', () => {
-  it('tells a caller that IAM let in its ARN, and the permission of each call, which IAM alone decides on', async () => {
+  it('whoami names to a caller that IAM let in its ARN, and the permission of each call, which IAM alone decides on', async () => {
     const userArn = 'arn:aws:sts::123456789012:assumed-role/operator/ann';
     const { status, rest, calls, of } = await asked({ iam: { userArn } });
     expect([status, rest]).toEqual([
@@ -50,7 +50,7 @@ describe('whoami', () => {
     ['of scope', { scope: 'openid own/admin own/break' }],
     ['of scp', { scope: 'own/admin', scp: 'own/break' }],
     ['of a list, as the gateway hands it on', { scp: '[openid own/admin own/break]' }],
-  ])('tells a caller with a JWT what its scopes allow: %s', async (_, claims) => {
+  ])('whoami names to a caller with a JWT what its scopes allow: %s', async (_, claims) => {
     const { rest, of } = await asked({ jwt: { claims: { sub: 'ann', ...claims }, scopes: null } });
     expect(rest).toMatchObject({ principal: 'ann', authorizedBy: 'jwt' });
     expect(of('acquire')).toMatchObject({ allowed: true, permission: 'own/admin' });
@@ -65,26 +65,29 @@ describe('whoami', () => {
   it.each([
     ['one', 'team-a', ['team-a']],
     ['a list, as the gateway hands it on', '[team-a team-b]', ['team-a', 'team-b']],
-  ])('tells a caller with a JWT its namespaces, and what its scopes allow there: %s', async (_, claim, namespaces) => {
-    const claims = { sub: 'ann', scope: 'own/leases own/clean', holdfast_namespace: claim };
-    const { rest, of } = await asked({ jwt: { claims } }, 'team-a');
-    expect(rest).toMatchObject({ principal: 'ann', namespaces });
-    expect(of('acquire')).toMatchObject({
-      route: 'POST /v1/ns/team-a/leases/acquire',
-      allowed: true,
-      permission: 'own/leases',
-    });
-    expect(of('breakLease')).toMatchObject({ allowed: false, permission: 'own/break' });
-    expect(of('clean')).toMatchObject({ allowed: true, permission: 'own/clean' });
-    expect(of('commit')).toMatchObject({ allowed: false, permission: 'own/commits' });
-  });
+  ])(
+    'whoami names to a caller with a JWT its namespaces, and what its scopes allow there: %s',
+    async (_, claim, namespaces) => {
+      const claims = { sub: 'ann', scope: 'own/leases own/clean', holdfast_namespace: claim };
+      const { rest, of } = await asked({ jwt: { claims } }, 'team-a');
+      expect(rest).toMatchObject({ principal: 'ann', namespaces });
+      expect(of('acquire')).toMatchObject({
+        route: 'POST /v1/ns/team-a/leases/acquire',
+        allowed: true,
+        permission: 'own/leases',
+      });
+      expect(of('breakLease')).toMatchObject({ allowed: false, permission: 'own/break' });
+      expect(of('clean')).toMatchObject({ allowed: true, permission: 'own/clean' });
+      expect(of('commit')).toMatchObject({ allowed: false, permission: 'own/commits' });
+    },
+  );
 
-  it('takes a scope for no other that it is a part of', async () => {
+  it('whoami takes a scope for no other that it is a part of', async () => {
     const { of } = await asked({ jwt: { claims: { sub: 'ann', scope: 'own/breaker' } } });
     expect(of('breakLease')?.allowed).toBe(false);
   });
 
-  it('says where nothing asks who calls, and where the function was invoked', async () => {
+  it('whoami says if no caller is authenticated, and by which way the function was invoked', async () => {
     const open = await asked();
     expect(open.rest).toMatchObject({ principal: null, authorizedBy: 'nobody' });
     expect(open.calls.every(({ allowed }) => allowed)).toBe(true);
@@ -96,7 +99,7 @@ describe('whoami', () => {
     });
   });
 
-  it('takes no field, and needs the scopes of its deployment', async () => {
+  it('whoami takes no field, and needs the scopes of its deployment', async () => {
     const { body } = await throughHttp(handler, httpEvent('GET', { query: 'as=ann' }));
     expect(body).toMatchObject({ code: 'InvalidRequest', issues: [{ path: 'as' }] });
     expect(() => scopesFromEnvironment({ ADMIN_SCOPE: 'a' })).toThrow('LEASES_SCOPE');

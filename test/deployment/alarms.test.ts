@@ -47,7 +47,7 @@ describe('alarms', () => {
     ['expiry', 'ExpiryErrorsAlarm', () => true],
     ['contract', 'ContractErrorsAlarm', () => true],
   ] as const)(
-    'exist for crashes of every function of %s, less the errors that tasks are told by: %s',
+    'an alarm exists for crashes of every function of %s, less the errors that tasks receive: %s',
     (capability, id, isWatched) => {
       const functions = functionsOf(capability).filter(({ name }) => isWatched(name));
       const errors = metrics(id).filter(({ Namespace }) => Namespace === 'AWS/Lambda');
@@ -66,7 +66,7 @@ describe('alarms', () => {
     },
   );
 
-  it('exist for faults, for throttled functions and for throttled tables', () => {
+  it('alarms exist for faults, for throttled functions and for throttled tables', () => {
     expect(alarms().find(({ id }) => id === 'FaultsAlarm')).toMatchObject({
       Namespace: 'Holdfast',
       MetricName: 'Faults',
@@ -108,7 +108,7 @@ describe('alarms', () => {
     expect(throttledOf('WaitersTableThrottlesAlarm')).toEqual([waiters, [...waiters, index]].flatMap(readAndWrite));
   });
 
-  it('exist for what callers feel: errors of the API, slow heartbeats and releases, and the oldest waiter', () => {
+  it('alarms exist for what callers feel: errors of the API, slow heartbeats and releases, and the oldest waiter', () => {
     const api = [{ Name: 'ApiId', Value: { Ref: 'HttpApi' } }];
     expect(metrics('ApiErrorsAlarm')).toEqual(
       ['5xx', 'Count'].map((MetricName) => ({ Namespace: 'AWS/ApiGateway', MetricName, Dimensions: api })),
@@ -130,7 +130,7 @@ describe('alarms', () => {
     expect(oldest).toMatchObject({ MetricName: 'OldestTicketAgeSeconds', Statistic: 'Maximum', Threshold: '600' });
   });
 
-  it('are by default those that page alone, and all or none if the parameter says so', () => {
+  it('alarms are by default those that page alone, and all or none if the parameter says so', () => {
     const idsWith = (value: Record<string, string>) => alarms(withParameters(value)).map(({ id }) => id);
     expect(inOrder(idsWith({}))).toEqual([
       ...['ApiErrorsAlarm', 'FaultsAlarm', 'LeaseErrorsAlarm', 'LeaseLatencyAlarm', 'LeaseThrottlesAlarm'],
@@ -158,7 +158,7 @@ describe('alarms', () => {
     });
   });
 
-  it('notify the topic of pages, and for tickets a topic of their own if there is one', () => {
+  it('alarms notify the topic of pages, and for tickets a topic of their own if there is one', () => {
     const [onCall, tickets] = ['on-call', 'tickets'].map((name) => `arn:aws:sns:eu-west-1:123456789012:${name}`);
     const actions = (topics: Record<string, string>) =>
       Object.fromEntries(
@@ -176,7 +176,7 @@ describe('alarms', () => {
     });
   });
 
-  it('link their sections of the runbook, where a parameter says that it is', async () => {
+  it('alarms link their sections of the runbook, if a parameter gives its address', async () => {
     const runbook = await readFile('docs/operations.md', 'utf8');
     const anchors = [...runbook.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
     const url = 'https://wiki.example/holdfast/operations';

@@ -7,7 +7,7 @@ const stageWith = (parameters: Record<string, string> = {}) => {
 };
 
 describe('the stage of the API', () => {
-  it('logs the namespace in the path, the caller, and the request id that the function logs too', () => {
+  it('the stage of the API logs the namespace in the path, the caller, and the request id that the function logs too', () => {
     const format = JSON.parse(stageWith().Properties.AccessLogSettings.Format);
     expect(format).toMatchObject({
       path: '$context.path',
@@ -19,7 +19,7 @@ describe('the stage of the API', () => {
     for (const variable of Object.values(format)) expect(variable).toMatch(/^\$context\.[a-zA-Z.]+$/);
   });
 
-  it('throttles the lists that scan a table, more than other routes, and the read of one alias not', () => {
+  it('the stage of the API throttles the lists that scan a table, more than other routes, and the read of one alias not', () => {
     const lists = ['leases', 'commits/in-flight', 'expired'];
     const throttled = lists.flatMap((list) => [`GET /v1/${list}`, `GET /v1/ns/{ns}/${list}`]);
     const { Properties, DependsOn } = stageWith();
@@ -34,7 +34,7 @@ describe('the stage of the API', () => {
     expect(routesOf.map(([, { Properties: route }]) => route.RouteKey).toSorted()).toEqual(throttled.toSorted());
   });
 
-  it('answers under the name that AWS gives it, unless a parameter leaves the domain alone, which must exist', () => {
+  it('the stage of the API answers under the name that AWS gives it, unless a parameter leaves the domain alone, which must exist', () => {
     const endpointOf = (parameters: Record<string, string>) =>
       ofType('AWS::ApiGatewayV2::Api', withParameters(parameters)).map(
         ([, { Properties }]) => Properties.DisableExecuteApiEndpoint,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { BUCKET, TABLES, template } from '../support/stack/template.ts';
 
 describe('the commits table and the bucket', () => {
-  it('are in the format of object_store, and retained', () => {
+  it('the commits table and the bucket are in the format of object_store, and retained', () => {
     expect(template.Resources.CommitsTable).toMatchObject({
       DeletionPolicy: 'RetainExceptOnCreate',
       UpdateReplacePolicy: 'Retain',

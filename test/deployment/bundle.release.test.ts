@@ -75,7 +75,7 @@ const lines = (written: string): Record<string, unknown>[] =>
   written.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line)] : []));
 
 describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', (level) => {
-  it('answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
+  it('the built bundles answer an API Gateway event and a task payload, and log the request without its secrets', async () => {
     const settings = { LOG_LEVEL: level };
     const key = `nightly ${randomUUID()}`;
     const written: string[] = [];
@@ -138,7 +138,7 @@ describe.concurrent.each(['DEBUG', 'INFO'])('the built bundles, logging at %s', 
   });
 });
 
-it.concurrent('the built bundles log who repaired what in the nameservice, and nothing of the extra', async () => {
+it.concurrent('the built bundles log who repaired what in the nameservice, and no more', async () => {
   const settings = { LOG_LEVEL: 'DEBUG', NAMESERVICE_TABLE: await newTable('nameservice') };
   const publish = await deployed('publish', settings);
   await publish.post({ op: 'initLedger', alias: 'l' });
@@ -258,7 +258,7 @@ it.concurrent('the built bundles complete callbacks and ask about their executio
   for (const { id } of [first, second]) expect(written.join('\n')).not.toContain(id);
 });
 
-it.concurrent('counts outcomes under the names and dimensions that the alarms watch', async () => {
+it.concurrent('the built bundles count outcomes under the names and dimensions that the alarms watch', async () => {
   const acquire = await deployed('acquire', { LEASES_TABLE: 'no-such-table' });
   const startedAt = Date.now();
   expect(await acquire.task({ key: 'k', holder: 'h' })).toMatchObject({ errorType: 'Unavailable' });
@@ -285,7 +285,7 @@ it.concurrent('counts outcomes under the names and dimensions that the alarms wa
   expect(byHttp).not.toHaveProperty('TaskFailures');
 });
 
-it.concurrent('dates what it counts by the arrival of the call, as Lambda does, however long it waited', async () => {
+it.concurrent('the built bundles date what they count by the arrival of the call, as Lambda does, however long it waited', async () => {
   const key = `awaited ${randomUUID()}`;
   const acquire = await deployed('acquire', { WAITERS_TABLE: await newTable('waiters') });
   await acquire.task({ key, holder: 'first' });
@@ -301,7 +301,7 @@ it.concurrent('dates what it counts by the arrival of the call, as Lambda does, 
   expect(answeredAt - Timestamp).toBeGreaterThan(900);
 });
 
-it.concurrent('reports expired records as built: metrics that the alarms watch, the event on the bus, and no secret', async ({
+it.concurrent('the built bundles report expired records: metrics that the alarms watch, the event on the bus, and no secret', async ({
   expect,
 }) => {
   const bus = await eventBus();

@@ -41,11 +41,11 @@ describe('what is typed for a deployment is refused where it', () => {
     [{ tags: ['team=a', 'team=b'] }, 'the tag team is given twice'],
     [{ tags: ['team=a'], untag: ['team'] }, 'the tag team is in both --tag and --untag'],
     [{ roleArn: 'deployer' }, "--role-arn must be an ARN like arn:aws:iam::111122223333:role/name, not 'deployer'"],
-  ])('has %j', (wrong, words) => {
+  ])('a deployment is refused if its options have %j', (wrong, words) => {
     expect(() => readRequest(released, { ...EMPTY, ...wrong })).toThrow(words);
   });
 
-  it('has not any of that', () => {
+  it('a deployment is refused if its options lack what it needs', () => {
     const tags = ['team=platform', 'cost centre=42/a:b', 'owner=équipe', 'empty=', 'team=platform'];
     const request = {
       ...EMPTY,
@@ -73,7 +73,7 @@ describe('what is typed for a deployment is refused where it', () => {
     });
   });
 
-  it('would give a stack too many tags', () => {
+  it('a deployment is refused if it would give a stack too many tags', () => {
     const before = Array.from({ length: 49 }, (_, at) => ({ Key: `k${at}`, Value: 'v' }));
     const replaced = [
       { Key: 'k0', Value: 'new' },
@@ -128,14 +128,14 @@ describe('the commands', () => {
     [['deploy', '--stage', 'a', '--region', ''], '--region is empty'],
     [['deploy', '--colour', 'a'], "Unknown option '--colour'"],
   ];
-  it.each(aFew(3, wrong))('%j is refused with 64, and AWS is asked nothing', async (args, words) => {
+  it.each(aFew(3, wrong))('the command %j is refused with 64, and asks nothing of AWS', async (args, words) => {
     const { code, output } = await run(args);
     expect(output).toContain(words);
     expect(code).toBe(64);
     expect(asked).toEqual([]);
   });
 
-  it('say who is not let in, and nothing about the version of Node', async () => {
+  it('the commands name the caller that is not let in, and do not blame the version of Node', async () => {
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent("Object.defineProperty(process,'version',{value:'v20.20.0'})")}`;
     const { code, output } = await run(['lift-fences', '--table', 'a'], { AWS_REGION: 'eu-west-1', NODE_OPTIONS });
     expect(output).toMatch(/^AWS refuses these credentials: .*\n$/);
@@ -143,7 +143,7 @@ describe('the commands', () => {
     expect(asked.splice(0)).toEqual(['/']);
   });
 
-  it('say that AWS does not answer in a region whose hosts have no address', async () => {
+  it('the commands say that AWS does not answer in a region whose hosts have no address', async () => {
     const lookup = `import dns from 'node:dns';
       dns.lookup = (host, _, answer) => answer(Object.assign(new Error('no ' + host), { code: 'ENOTFOUND' }));`;
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(lookup)}`;
@@ -159,7 +159,7 @@ describe('the commands', () => {
     [{ AWS_REGION: 'EU-West-1' }, 'EU-West-1'],
     [{ AWS_REGION: '', AWS_DEFAULT_REGION: 'eu_west_1' }, 'eu_west_1'],
   ];
-  it.each(aFew(1, regions))('%j is refused with 64', async (env, region) => {
+  it.each(aFew(1, regions))('the command %j is refused with 64', async (env, region) => {
     const { code, output } = await run(['lift-fences', '--table', 'a'], env);
     expect(output).toContain(`there is no region '${region}'`);
     expect(code).toBe(64);

@@ -63,20 +63,26 @@ const runAtTerminal = (answer: string, name: string, ...args: string[]) =>
 const executed = () => double.actions.filter((action) => action === 'ExecuteChangeSet');
 
 describe('a deployment at a terminal', () => {
-  it.each(['', 'n', 'yess'])("changes nothing and exits with 1 if the answer is '%s'", async (answer) => {
-    const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
-    expect(output).toContain('Deploy these changes? [y/N]');
-    expect(code, output).toBe(1);
-    expect(executed()).toEqual([]);
-  });
+  it.each(['', 'n', 'yess'])(
+    "a deployment at a terminal changes no stack and exits with 1 if the answer is '%s'",
+    async (answer) => {
+      const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
+      expect(output).toContain('Deploy these changes? [y/N]');
+      expect(code, output).toBe(1);
+      expect(executed()).toEqual([]);
+    },
+  );
 
-  it.each(['y', 'YES'])('goes on, also for a new stack without --create, if the answer is %s', async (answer) => {
-    const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
-    expect(code, output).toBe(0);
-    expect(double.stacks.get('holdfast-prod')?.status).toBe('UPDATE_COMPLETE');
-  });
+  it.each(['y', 'YES'])(
+    'a deployment at a terminal goes on, also for a new stack without --create, if the answer is %s',
+    async (answer) => {
+      const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
+      expect(code, output).toBe(0);
+      expect(double.stacks.get('holdfast-prod')?.status).toBe('UPDATE_COMPLETE');
+    },
+  );
 
-  it('needs --create for a new stack if --yes leaves the question out', async () => {
+  it('a deployment at a terminal needs --create for a new stack if --yes leaves the question out', async () => {
     const { code, output } = await runAtTerminal('', 'deployCommand', '--stage', 'prod', '--yes');
     expect(output).toContain('To create the stack, add --create');
     expect(code).toBe(64);
@@ -84,7 +90,7 @@ describe('a deployment at a terminal', () => {
 });
 
 describe('a command without a terminal', () => {
-  it('is refused without --yes before AWS is asked, and --plan needs none', async () => {
+  it('a command without a terminal is refused without --yes before AWS is asked, and --plan needs none', async () => {
     const names = ['deployCommand', 'drainCommand', 'resumeCommand'];
     for (const name of names) {
       const { code, output } = await run(name, '--stage', 'prod');
@@ -95,7 +101,7 @@ describe('a command without a terminal', () => {
     expect(await run('deployCommand', '--stage', 'prod', '--plan')).toMatchObject({ code: 0 });
   });
 
-  it('deploys, and says what comes next and that no alarm is sent', async () => {
+  it('a command without a terminal deploys, and says what comes next and that no alarm is sent', async () => {
     const refused = await run('deployCommand', '--stage', 'prod', '--yes');
     expect(refused).toMatchObject({
       code: 64,
@@ -109,7 +115,7 @@ describe('a command without a terminal', () => {
     expect(again).toMatchObject({ code: 0, output: expect.stringContaining('Nothing to change') });
   });
 
-  it('is refused for another account than the one that it names', async () => {
+  it('a command without a terminal is refused for another account than the one that it names', async () => {
     for (const name of ['deployCommand', 'parametersCommand']) {
       const args = name === 'deployCommand' ? ['--plan'] : [];
       const { code, output } = await run(name, '--stage', 'prod', '--account', '444455556666', ...args);
@@ -119,7 +125,7 @@ describe('a command without a terminal', () => {
     expect(new Set(double.actions)).toEqual(new Set(['GetCallerIdentity']));
   });
 
-  it('lists the parameters that differ from their defaults, or all, and changes nothing', async () => {
+  it('a command without a terminal lists the parameters that differ from their defaults, or all, and changes no stack', async () => {
     await run('deployCommand', '--stage', 'prod', '--yes', '--create', '--param', 'memoryMb=256');
     double.actions.length = 0;
     const { code, output } = await run('parametersCommand', '--stage', 'prod');

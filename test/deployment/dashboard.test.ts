@@ -55,7 +55,7 @@ interface Directive {
 }
 
 describe('the dashboard', () => {
-  it('draws of Holdfast only metrics that the functions write, under the dimensions that they write', async () => {
+  it('the dashboard draws of Holdfast only metrics that the functions write, under the dimensions that they write', async () => {
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.stubEnv('SERVICE_NAME', `holdfast-${STAGE}`);
     vi.stubEnv('LOG_LEVEL', 'INFO');
@@ -68,7 +68,7 @@ describe('the dashboard', () => {
     for (const metric of drawn) expect([...written]).toContain(asText(metric));
   });
 
-  it('draws of AWS only functions, tables, indexes and the API of the stack', () => {
+  it('the dashboard draws of AWS only functions, tables, indexes and the API of the stack', () => {
     const known = new Map<string, Set<string>>([
       ['AWS/Lambda', new Set(functions.map(({ name }) => `FunctionName holdfast-${STAGE}-${name}`))],
       ['AWS/ApiGateway', new Set([`ApiId \${HttpApi}`])],
@@ -101,7 +101,7 @@ describe('the dashboard', () => {
     expect(new Set(tables)).toEqual(new Set(Object.values(TABLES)));
   });
 
-  it('has a place for each of what an operator asks, which overlaps no other', () => {
+  it('the dashboard has a place for each question of an operator, which overlaps no other', () => {
     const widgets = dashboardOf();
     expect(widgets.map(({ properties }) => properties.title)).toEqual([
       ...['Grants', 'Waiting time (ms)', 'Hand-off (ms)', 'Parked', 'Age of the oldest ticket (s)', 'Expired records'],
@@ -118,7 +118,7 @@ describe('the dashboard', () => {
     expect(codes.toSorted()).toEqual([...Object.keys(ERRORS), 'Faults'].toSorted());
   });
 
-  it('draws tables that parameters name, and can be left out', () => {
+  it('the dashboard draws tables that parameters name, and can be left out', () => {
     const named = dashboardOf({ leasesTable: 'shared-leases' }).flatMap(metricsOf).map(asText);
     expect(named).toContain('AWS/DynamoDB WriteThrottleEvents TableName shared-leases');
     expect(named.join()).not.toContain(TABLES.leases);

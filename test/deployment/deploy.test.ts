@@ -43,7 +43,7 @@ const protection = () => stack()?.parameters.deletionProtection;
 
 describe('the bucket for the code', () => {
   it.each(['BucketAlreadyOwnedByYou', 'OperationAborted'])(
-    'may be made by another deployment at the same time (%s)',
+    'the bucket for the code may be made by another deployment at the same time (%s)',
     async (answer) => {
       double.race.answer = answer;
       await run();
@@ -51,13 +51,13 @@ describe('the bucket for the code', () => {
     },
   );
 
-  it('that another account owns receives no code, though S3 would take the code', async () => {
+  it('the bucket for the code that another account owns receives no code, although S3 would take the code', async () => {
     double.owner.account = '999988887777';
     await expect(run()).rejects.toThrow('cannot be used for the code: access denied');
     expect(double.writes).toEqual([]);
   });
 
-  it('keeps former versions of what is in it, because a rollback needs the zips of the former release', async () => {
+  it('the bucket for the code keeps former versions of what is in it, because a rollback needs the zips of the former release', async () => {
     double.codeBucket.exists = false;
     await run();
     const bucket = '/holdfast-code-111122223333-eu-west-1';
@@ -67,7 +67,7 @@ describe('the bucket for the code', () => {
     ]);
   });
 
-  it('of another account is no bucket for it', async () => {
+  it('a bucket of another account is no bucket for the code', async () => {
     double.race.answer = 'BucketAlreadyExists';
     await expect(run()).rejects.toThrow('another deployment makes it');
     expect(stack()).toBeUndefined();
@@ -75,7 +75,7 @@ describe('the bucket for the code', () => {
 });
 
 describe('the protection of the tables', () => {
-  it('is on after a first deployment, which creates them without it', async () => {
+  it('the protection of the tables is on after a first deployment, which creates them without it', async () => {
     const created: unknown[] = [];
     await run({}, { say: (line) => void (/Protecting/.test(line) && created.push(protection())) });
     expect(created).toEqual(['pending']);
@@ -107,7 +107,7 @@ describe('the protection of the tables', () => {
       .finally(() => cloudFormation.middlewareStack.remove('interrupted'));
   };
 
-  it('is on after the next deployment, wherever the first was interrupted', async () => {
+  it('the protection of the tables is on after the next deployment, wherever the first was interrupted', async () => {
     const left: unknown[] = [];
     for (let nth = 1; !(await interruptedAt(nth)); nth += 1) {
       left.push(protection());
@@ -120,7 +120,7 @@ describe('the protection of the tables', () => {
     expect(said).toContain('The first deployment was interrupted before it protected the tables from deletion');
   });
 
-  it('stays off where the operator said so', async () => {
+  it('the protection of the tables stays off if the operator said so', async () => {
     await run({ given: { deletionProtection: 'false' } });
     expect(protection()).toBe('false');
     await run({ given: { memoryMb: '256' } });
@@ -133,7 +133,7 @@ describe('what a failed creation left', () => {
   const shell = { id: idOf(NAME, 0), status: 'ROLLBACK_COMPLETE', parameters: {}, tags: {} };
   beforeEach(() => void double.stacks.set(NAME, shell));
 
-  it('is deleted, and the stack created, after one consent', async () => {
+  it('a stack that a failed creation left is deleted, and the stack created, after one consent', async () => {
     let asked = 0;
     const consents = async () => {
       asked += 1;
@@ -146,7 +146,7 @@ describe('what a failed creation left', () => {
     expect(protection()).toBe('true');
   });
 
-  it('stays with --plan, which says that it would be deleted', async () => {
+  it('a stack that a failed creation left stays with --plan, which says that it would be deleted', async () => {
     expect(await run({}, { confirm: async () => false })).toBeUndefined();
     expect(stack()).toBe(shell);
     expect(double.actions).toEqual(['DescribeStacks']);
@@ -159,13 +159,13 @@ describe('what a failed creation left', () => {
     [{ given: { leasesTable: 'of-nobody' } }, 'there is no table of-nobody'],
     [{ given: { codeBucket: 'of-nobody' } }, 'there is no bucket of-nobody for the code'],
     [{ untag: ['team'] }, "no tag 'team': leave out --untag team"],
-  ])('stays where the deployment is refused: %j', async (order, words) => {
+  ])('a stack that a failed creation left stays if the deployment is refused: %j', async (order, words) => {
     await expect(run(order)).rejects.toThrow(words);
     expect(stack()).toBe(shell);
     expect(double.actions).toEqual(['DescribeStacks']);
   });
 
-  it('is deleted by its id: what another deployment has made meanwhile stays', async () => {
+  it('a stack that a failed creation left is deleted by its id: the stack that another deployment has made since stays', async () => {
     const another = { ...shell, id: idOf(NAME, 1), status: 'CREATE_COMPLETE' };
     const other = async () => {
       double.stacks.set(NAME, another);
@@ -177,14 +177,14 @@ describe('what a failed creation left', () => {
 });
 
 describe('a parameter', () => {
-  it('goes back to its default with --reset, and keeps its value otherwise', async () => {
+  it('a parameter returns to its default with --reset, and keeps its value otherwise', async () => {
     await run({ given: { memoryMb: '256', logLevel: 'DEBUG' } });
     await run({ reset: ['memoryMb'] });
     expect(stack()?.parameters).toMatchObject({ memoryMb: '512', logLevel: 'DEBUG' });
     expect(said).toContain("parameter memoryMb: '256' -> '512'");
   });
 
-  it('that may change gets the value of allowChange which the guard of the stack asks for', async () => {
+  it('a parameter that may change has the value of allowChange which the guard of the stack asks for', async () => {
     await run();
     double.tables.add('restored');
     const order = { given: { pointerAttributes: 'id' }, allowedChanges: ['pointerAttributes'] };
@@ -194,7 +194,7 @@ describe('a parameter', () => {
     expect(stack()?.parameters.allowChange).toBe('pointerAttributes=id');
   });
 
-  it('that the release does not have is refused if the stack guards it, and is named if not', async () => {
+  it('a parameter that the release does not have is refused if the stack guards it, and is named if not', async () => {
     await run();
     const later = structuredClone(released);
     for (const name of ['graphTable', 'graphDepth'])
@@ -223,7 +223,7 @@ describe('the plan', () => {
     return run({ ...order, isPlan: true }, { onChanges }).then(() => seen);
   };
 
-  it('makes no bucket, uploads nothing, and asks CloudFormation for no change set', async () => {
+  it('the plan makes no bucket, uploads no code, and asks CloudFormation for no change set', async () => {
     double.codeBucket.exists = false;
     expect(await plan()).toHaveLength(Object.keys(evaluated()).length);
     expect(said).toContain('The bucket holdfast-code-111122223333-eu-west-1 for the code is created');
@@ -231,7 +231,7 @@ describe('the plan', () => {
     expect(double.writes).toEqual([]);
   });
 
-  it('shows the parameters, the tags and the resources that change', async () => {
+  it('the plan shows the parameters, the tags and the resources that change', async () => {
     await run({ tags: [{ Key: 'team', Value: 'a' }] });
     double.actions.length = 0;
     double.writes.length = 0;
@@ -253,7 +253,7 @@ describe('the plan', () => {
 const evaluated = () => withParameters({}).Resources;
 
 describe('the changes of CloudFormation', () => {
-  it('are all shown before the consent, however many pages they have', async () => {
+  it('the changes of CloudFormation are all shown before the consent, however many pages they have', async () => {
     const page = (id: string, more = {}) => [{ Action: 'Modify', LogicalResourceId: id, ...more }];
     double.changes.push(page('One'), page('Two'), page('Three', { Action: 'Modify', Replacement: 'True' }));
     const shown: unknown[] = [];
@@ -265,7 +265,7 @@ describe('the changes of CloudFormation', () => {
     ]);
   });
 
-  it('that fail are told with the reason of the first failure, though a hundred events follow at once', async () => {
+  it('the changes of CloudFormation that fail are shown with the reason of the first failure, although a hundred events follow at once', async () => {
     const events = Array.from({ length: 250 }, (_, at) => ({
       ...{ id: `e${at}`, resource: `R${at}` },
       ...(at === 3 ? { status: 'CREATE_FAILED', reason: 'the limit is reached' } : { status: 'DELETE_COMPLETE' }),
@@ -278,7 +278,7 @@ describe('the changes of CloudFormation', () => {
     expect(seen).toEqual(events.map(({ id }) => id));
   });
 
-  it('are over when CloudFormation has cleaned up, and a deployment waits for the clean-up of the one before', async () => {
+  it('the changes of CloudFormation end when it has cleaned up, and a deployment waits for the clean-up of the one before', async () => {
     const cleaning = 'UPDATE_COMPLETE_CLEANUP_IN_PROGRESS';
     let cleanUps = 0;
     const cleanUp = () => {
@@ -306,7 +306,7 @@ describe('the changes of CloudFormation', () => {
     ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
     ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
     ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
-  ])('are refused on a stack that is %s, with the next step', async (status, words) => {
+  ])('the changes of CloudFormation are refused on a stack that is %s, with the next step', async (status, words) => {
     await run();
     Object.assign(stack() ?? {}, { status });
     await expect(run()).rejects.toThrow(words);
@@ -316,7 +316,7 @@ describe('the changes of CloudFormation', () => {
 describe('the stack', () => {
   const isProtected = () => stack()?.isProtected;
 
-  it('cannot be deleted while its tables are protected, and can when their protection is turned off', async () => {
+  it('a stack cannot be deleted while its tables are protected, and can when their protection is turned off', async () => {
     await run();
     expect(isProtected()).toBe(true);
     await run({ given: { deletionProtection: 'false' } });
@@ -327,7 +327,7 @@ describe('the stack', () => {
     expect(isProtected()).toBe(true);
   });
 
-  it('is not created unless the operator allows it', async () => {
+  it('a stack is not created unless the operator allows it', async () => {
     await expect(run({ mayCreate: false })).rejects.toThrow(
       'there is no stack holdfast-prod in account 111122223333, region eu-west-1. To create the stack, add --create',
     );
@@ -335,7 +335,7 @@ describe('the stack', () => {
     expect(double.writes).toEqual([]);
   });
 
-  it('has no state machine whose name a namespace of another stage has', async () => {
+  it('a stack has no state machine whose name a namespace of another stage has', async () => {
     await run({ given: { namespaces: 'team-a' } });
     await expect(run({ stage: 'prod-team-a' })).rejects.toThrow(
       'the stage must not be prod-team-a: the namespace team-a of the stage prod has a state machine of the same name',
@@ -348,7 +348,7 @@ describe('the stack', () => {
     expect(stack()?.parameters.namespaces).toBe('team-a,,team-c');
   });
 
-  it('has a stage whose roles have names that IAM takes in the region', async () => {
+  it('a stack has a stage whose roles have names that IAM takes in the region', async () => {
     await expect(
       deploy(
         { ...double.aws, region: 'ap-southeast-1' },

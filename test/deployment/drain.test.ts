@@ -39,21 +39,21 @@ const drained = (timeoutMs = 60_000, confirms = true): Promise<boolean> =>
   drain(aws(), { stage: 'prod', timeoutMs, clock }, observer(confirms));
 
 describe('a drain', () => {
-  it('stops acquire, and keeps the concurrency and the tags of the stage', async () => {
+  it('a drain stops acquire, and keeps the concurrency and the tags of the stage', async () => {
     expect(await drained()).toBe(true);
     expect(stack()?.parameters).toMatchObject({ drained: 'true', acquireConcurrency: '50' });
     expect(stack()?.tags).toEqual({ team: 'a' });
     expect(said.at(-1)).toBe('holdfast-prod is drained. holdfast resume starts acquire again');
   });
 
-  it('stops nothing if the tables cannot be read', async () => {
+  it('a drain stops no function if the tables cannot be read', async () => {
     const outputs = { ...stack()?.outputs, WaitersTableName: 'no-such-table' };
     double.stacks.set(NAME, { ...(stack() as NonNullable<ReturnType<typeof stack>>), outputs });
     await expect(drained()).rejects.toThrow();
     expect(stack()?.parameters.drained).toBe('false');
   });
 
-  it('keeps what another deployment changed between the question and the answer', async () => {
+  it('a drain keeps what another deployment changed between the question and the answer', async () => {
     const confirm = async () => {
       const { parameters, ...before } = stack() as NonNullable<ReturnType<typeof stack>>;
       double.stacks.set(NAME, { ...before, parameters: { ...parameters, acquireConcurrency: '500' } });
@@ -63,7 +63,7 @@ describe('a drain', () => {
     expect(stack()?.parameters).toMatchObject({ drained: 'true', acquireConcurrency: '500' });
   });
 
-  it('says what is held, waits until that is released, and looks no earlier than the last call can have granted', async () => {
+  it('a drain says what is held, waits until that is released, and looks no earlier than the last call can have granted', async () => {
     const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
     const begun = clock.now();
     // No call of acquire takes longer than 30 seconds, so one that began before the drain may still grant a lease.
@@ -75,7 +75,7 @@ describe('a drain', () => {
     expect(said.filter((line) => line.startsWith('Waiting: '))).toHaveLength(1);
   });
 
-  it('waits for parked tasks and for calls that may still wait, and for no row of an execution', async () => {
+  it('a drain waits for parked tasks and for calls that may still wait, and for no row of an execution', async () => {
     const row = (ticket: string, more: Record<string, { N: string }>) => ({
       TableName: stack()?.outputs?.WaitersTableName,
       Item: { key: { S: 'nightly' }, ticket: { S: ticket }, ...more },
@@ -91,7 +91,7 @@ describe('a drain', () => {
     await expect(drained(0)).rejects.toThrow('0 leases or permits are held, 2 calls or tasks wait');
   });
 
-  it('leaves acquire stopped if the stage is in use at the end of its time, and goes on if it is run again', async () => {
+  it('a drain leaves acquire stopped if the stage is in use at the end of its time, and goes on if it is run again', async () => {
     const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
     await expect(drained(40_000)).rejects.toThrow(
       'holdfast-prod is not drained: 1 leases or permits are held (nightly)',
@@ -103,12 +103,12 @@ describe('a drain', () => {
     expect(double.actions).not.toContain('CreateChangeSet');
   });
 
-  it('changes nothing if the operator does not confirm', async () => {
+  it('a drain changes no stack if the operator does not confirm', async () => {
     expect(await drained(1000, false)).toBe(false);
     expect(stack()?.parameters.drained).toBe('false');
   });
 
-  it('is refused on a release that cannot be drained, and on a stack that is being changed', async () => {
+  it('a drain is refused on a release that cannot be drained, and on a stack that is being changed', async () => {
     const { parameters = {} } = stack() ?? {};
     const { drained: _, ...former } = parameters;
     Object.assign(stack() ?? {}, { parameters: former });
@@ -125,7 +125,7 @@ describe('a drain', () => {
 describe('the end of a drain', () => {
   const resumed = () => resume(aws(), { stage: 'prod' }, observer());
 
-  it('starts acquire with the concurrency of before, and does nothing a second time', async () => {
+  it('the end of a drain starts acquire with the concurrency of before, and has no effect a second time', async () => {
     await drained();
     expect(await resumed()).toBe(true);
     expect(stack()?.parameters).toMatchObject({ drained: 'false', acquireConcurrency: '50' });
@@ -136,7 +136,7 @@ describe('the end of a drain', () => {
     expect(double.actions).toEqual(['DescribeStacks']);
   });
 
-  it('names the parameter that stops acquire if it is not the drain', async () => {
+  it('the end of a drain names the parameter that stops acquire if it is not the drain', async () => {
     Object.assign(stack()?.parameters ?? {}, { acquireConcurrency: '0' });
     await resumed();
     expect(said.at(-1)).toContain('acquireConcurrency is 0: holdfast deploy --reset acquireConcurrency');

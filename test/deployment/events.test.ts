@@ -21,7 +21,7 @@ describe('what EventBridge starts', () => {
       .map(([, { Properties }]) => Properties)
       .filter(({ Targets: [{ Arn }] }) => ['report', 'clean'].some((name) => isDeepStrictEqual(Arn, ref(name))));
 
-  it('is the report every fifteen minutes, or as the deployment says', async () => {
+  it('EventBridge starts the report every fifteen minutes, or as the deployment says', async () => {
     const scheduled = rules().filter(({ ScheduleExpression }) => ScheduleExpression);
     expect(scheduled).toMatchObject([
       { ScheduleExpression: 'rate(15 minutes)', State: 'ENABLED', Targets: [{ Arn: ref('report') }] },
@@ -33,7 +33,7 @@ describe('what EventBridge starts', () => {
     ]);
   });
 
-  it('is the clean-up by the event of a report of this deployment, which is off by default', () => {
+  it('EventBridge starts the clean-up by the event of a report of this deployment, which is off by default', () => {
     expect(rules().filter(({ EventPattern }) => EventPattern)).toMatchObject([
       {
         EventPattern: {
@@ -49,7 +49,7 @@ describe('what EventBridge starts', () => {
     expect(variables.SERVICE_NAME).toBe(`holdfast-${STAGE}`);
   });
 
-  it('may start it, and what it fails at twice is kept, with an alarm', () => {
+  it('EventBridge may start the clean-up, and what fails twice is kept, with an alarm', () => {
     const started = ['report', 'clean'];
     const permissions = ofType('AWS::Lambda::Permission').map(([, { Properties }]) => Properties);
     const mayStart = permissions.filter(({ Principal }) => Principal === 'events.amazonaws.com');
@@ -95,7 +95,7 @@ describe('what EventBridge starts', () => {
     });
   });
 
-  it('is watched for abandoned leases, and for a report that does not come', () => {
+  it('EventBridge is watched for abandoned leases, and for a report that does not come', () => {
     const service = { Name: 'service', Value: `holdfast-${STAGE}` };
     expect(configured.Resources.AbandonedLeasesAlarm?.Properties).toMatchObject({
       MetricName: 'ExpiredRecords',
@@ -132,7 +132,7 @@ describe('the end of an execution', () => {
   const resource = (id: string) => (id.endsWith('Alarm') ? configured : template).Resources[id]?.Properties;
   const queue = { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] };
 
-  it('is told to the function at once, and by the queue once more', () => {
+  it('the end of an execution is sent to the function at once, and by the SQS queue once more', () => {
     const { EventPattern, State, Targets } = resource('ExecutionEndedRule');
     expect(State).toBe('ENABLED');
     expect(EventPattern).toEqual({
@@ -181,7 +181,7 @@ describe('the end of an execution', () => {
     });
   });
 
-  it('comes again later than any call that can grant a lease may take, and gives up with an alarm', () => {
+  it('the end of an execution comes again later than any call that can grant a lease may take, and ends with an alarm', () => {
     const granting = functionsOf('leases').map(({ timeoutSeconds }) => timeoutSeconds);
     const { DelaySeconds, VisibilityTimeout, MessageRetentionPeriod, RedrivePolicy } = resource('ExecutionEndedQueue');
     expect(DelaySeconds).toBeGreaterThanOrEqual(Math.max(...granting) + 30);
@@ -198,7 +198,7 @@ describe('the end of an execution', () => {
     });
   });
 
-  it('and queues that need repair: each minute, by a call that is over before the next', () => {
+  it('the repair of lines starts each minute, by a call that ends before the next', () => {
     const rules = ofType('AWS::Events::Rule').map(([, { Properties }]) => Properties);
     const [repair, ...others] = rules.filter(({ ScheduleExpression }) => ScheduleExpression === 'rate(1 minute)');
     expect(others).toEqual([]);
@@ -226,7 +226,7 @@ describe('the end of an execution', () => {
     });
   });
 
-  it('and the repair of one key comes by a message, which nobody misses for long', () => {
+  it('the repair of one key is started by a message, whose loss is repaired soon', () => {
     const mappings = ofType('AWS::Lambda::EventSourceMapping').map(([, { Properties }]) => Properties);
     expect(mappings.map(({ FunctionName, EventSourceArn }) => ({ FunctionName, EventSourceArn }))).toContainEqual({
       FunctionName: { 'Fn::GetAtt': ['RepairQueuesLambdaFunction', 'Arn'] },

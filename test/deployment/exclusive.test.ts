@@ -10,7 +10,7 @@ describe('the state machine exclusive', () => {
   const functionArn = (id: string) => ({ 'Fn::GetAtt': [id, 'Arn'] });
 
   // The framework drops what is null, `"ResultPath": null` too: the file has none.
-  it('is a Standard workflow of this file, over our functions, and logs nothing', async () => {
+  it('the state machine exclusive is a Standard workflow of this file, over the functions of Holdfast, and writes no log', async () => {
     expect(template.Resources.ExclusiveStateMachine?.Properties).toEqual({
       StateMachineName: `holdfast-${STAGE}-exclusive`,
       StateMachineType: 'STANDARD',
@@ -27,7 +27,7 @@ describe('the state machine exclusive', () => {
     expect(template.Outputs.ExclusiveStateMachineArn?.Value).toEqual({ Ref: 'ExclusiveStateMachine' });
   });
 
-  it('sends traces if the functions do, also in a namespace, and may then do so', () => {
+  it('the state machine exclusive sends traces if the functions do, also in a namespace, and may then do so', () => {
     const traced = withParameters({ tracing: 'Active', namespaces: 'team-a' });
     const machines = ofType('AWS::StepFunctions::StateMachine', traced);
     expect(machines).toHaveLength(2);
@@ -47,7 +47,7 @@ describe('the state machine exclusive', () => {
   it.each([
     ['no state machine, as long as no exclusiveTargets are given', template, undefined],
     ['the state machines that exclusiveTargets names', configured, ['nightly-*', 'etl-?']],
-  ])('may invoke two functions, and run %s', (_, from, targets) => {
+  ])('the state machine exclusive may invoke two functions, and run %s', (_, from, targets) => {
     const role = from.Resources.ExclusiveStateMachineRole;
     expect(role?.Properties.AssumeRolePolicyDocument.Statement).toEqual([
       {
@@ -85,7 +85,7 @@ describe('the state machine exclusive', () => {
     ]);
   });
 
-  it('runs the state machines of up to eight names, and refuses more, or a list with a hole', () => {
+  it('the state machine exclusive runs the state machines of up to eight names, and refuses more, or a list with a hole', () => {
     const names = Array.from({ length: 8 }, (_, at) => `team-${at}-*`);
     const role = withParameters({ exclusiveTargets: names.join() }).Resources.ExclusiveStateMachineRole;
     const resources = statements(role).flatMap(({ Action, Resource }) =>

@@ -14,7 +14,7 @@ const zips = readdirSync(join(releaseFolder(), 'functions'));
 const text = (file: string) => readFileSync(join(releaseFolder(), file), 'utf8');
 
 describe('npm run release', () => {
-  it('works without network and without credentials, and has nothing to complain of', () => {
+  it('npm run release works without network and without credentials, and prints no warning', () => {
     expect(packaged.output).toContain(`Wrote ${releaseFolder()}`);
     expect(packaged.exitCode).toBe(0);
     expect(packaged.connections).toBe('');
@@ -22,17 +22,20 @@ describe('npm run release', () => {
     expect(packaged.output.replaceAll(/^npm .*$/gm, '')).not.toMatch(/warn|deprecat/i);
   });
 
-  it.each(functions)('zips of $name what its function loads, and its licences', async ({ name, bundle }) => {
-    const built = await readdir(bundle);
-    const scripts = built.filter((file) => file.endsWith('.mjs'));
-    expect(scripts).toContain('index.mjs');
-    expect(built).toContain('index.mjs.map');
-    const zip = zips.find((one) => one.startsWith(`${name}-`)) ?? '';
-    const zipped = namesInZip(join(releaseFolder(), 'functions', zip));
-    expect(zipped.sort()).toEqual([...scripts, 'LICENSES.txt'].map((file) => join(bundle, file)).sort());
-  });
+  it.each(functions)(
+    'npm run release zips of $name what its function loads, and its licences',
+    async ({ name, bundle }) => {
+      const built = await readdir(bundle);
+      const scripts = built.filter((file) => file.endsWith('.mjs'));
+      expect(scripts).toContain('index.mjs');
+      expect(built).toContain('index.mjs.map');
+      const zip = zips.find((one) => one.startsWith(`${name}-`)) ?? '';
+      const zipped = namesInZip(join(releaseFolder(), 'functions', zip));
+      expect(zipped.sort()).toEqual([...scripts, 'LICENSES.txt'].map((file) => join(bundle, file)).sort());
+    },
+  );
 
-  it('writes the template that other tests are about, but for the names of the zips', () => {
+  it('npm run release writes the template that other tests are about, but for the names of the zips', () => {
     const unnamed = (template: object) =>
       JSON.parse(JSON.stringify(template).replaceAll(/-[0-9a-f]{16}\.zip/g, '.zip'));
     expect(unnamed(released)).toEqual(unnamed(withoutCode));
@@ -40,7 +43,7 @@ describe('npm run release', () => {
 });
 
 describe('a release', () => {
-  it('has a checksum of every file in it', () => {
+  it('a release has a checksum of every file in it', () => {
     const sums = text('SHA256SUMS').trim().split('\n');
     const files = readdirSync(releaseFolder(), { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
     expect(sums).toHaveLength(files.length - 1);
@@ -55,7 +58,7 @@ describe('a release', () => {
     }
   });
 
-  it('has a valid CycloneDX bill of materials with the packages of every function and command', async () => {
+  it('a release has a valid CycloneDX bill of materials with the packages of every function and command', async () => {
     const bom = JSON.parse(text('sbom.cdx.json'));
     expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text('sbom.cdx.json'))).toBeNull();
     const names = bom.components.map(({ purl }: { purl: string }) => purl);
@@ -70,13 +73,13 @@ describe('a release', () => {
     for (const file of ['holdfast.mjs', 'credentials.mjs', 'deploy.mjs']) expect(users).toContain(file);
   });
 
-  it('has the licences of what its commands are made of', () => {
+  it('a release has the licences of what its commands are made of', () => {
     const licences = text('LICENSES.txt');
     expect(licences).toMatch(/^preact@[\d.]+ \(MIT\)$[\s\S]{0,300}?Permission is hereby granted/m);
     expect(licences).toMatch(/^@aws-sdk\/client-cloudformation@[\d.]+ \(Apache-2.0\)$/m);
   });
 
-  it('names no stage and no zip of another build', () => {
+  it('a release names no stage and no zip of another build', () => {
     expect(zips).toHaveLength(functions.length);
     const template = JSON.stringify(released);
     for (const zip of zips) expect(template).toContain(`\${codePrefix}${zip}`);

@@ -51,7 +51,7 @@ const putRecord = (path: string, { secondsLeft = 3600, ...more }: Record<string,
 };
 
 describe('a deployment of commitProtocol=native', () => {
-  it('is refused while the record of another client stands in the commits table, on a running stack and on a new one', async () => {
+  it('a deployment of commitProtocol=native is refused while the record of another client stands in the commits table, on a running stack and on a new one', async () => {
     await putRecord('log/7.json');
     const words = /commitProtocol=native: another client commits by records, and a record of log\/7\.json is in table/;
     await expect(deployed({ commitsTable, commitProtocol: 'native' })).rejects.toThrow(words);
@@ -63,7 +63,7 @@ describe('a deployment of commitProtocol=native', () => {
     expect(double.stacks.get('holdfast-prod')?.parameters.commitProtocol).toBe('dynamo');
   });
 
-  it('goes on once all records of other clients are over, and next to the records of Holdfast', async () => {
+  it('a deployment of commitProtocol=native goes on once all records of other clients have expired, and next to the records of Holdfast', async () => {
     await deployed({ commitsTable });
     await putRecord('over', { secondsLeft: -5 });
     await putRecord('of Holdfast', { commit_id: { S: 'job-7' }, written_at: { N: '1' } });
@@ -71,14 +71,14 @@ describe('a deployment of commitProtocol=native', () => {
     expect(await deployed({ commitProtocol: 'native' })).toBe('native');
   });
 
-  it('is not looked into again by later deployments, and a deployment of dynamo never is', async () => {
+  it('a deployment of commitProtocol=native is not checked again by later deployments, and a deployment of dynamo never is', async () => {
     await deployed({ commitsTable, commitProtocol: 'native' });
     await putRecord('log/7.json');
     expect(await deployed({ memoryMb: '256' })).toBe('native');
     expect(await deployed({ commitProtocol: 'dynamo' })).toBe('dynamo');
   });
 
-  it('is the advice to the operator of a new stack who has not chosen a protocol', async () => {
+  it('a deployment advises native to the operator of a new stack who has not chosen a commit protocol', async () => {
     const advice = expect.stringContaining('Without such writers, native is better');
     await deployed({});
     expect(said).toContainEqual(advice);

@@ -72,14 +72,14 @@ describe('the guard', () => {
     return responses.at(-1);
   };
 
-  it('refuses an update that forgets a table, and names the table, both values and what allows the change', async () => {
+  it('the guard refuses an update that forgets a table, and names the table, both values and what allows the change', async () => {
     const refused = await update({ leasesTable: 'my-leases' }, {});
     expect(refused).toMatchObject({ Status: 'FAILED', PhysicalResourceId: 'it', contentType: undefined });
     expect(refused?.Reason).toContain("leasesTable would change from 'my-leases' to 'holdfast-dev-leases'.");
     expect(refused?.Reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-dev-leases'");
   });
 
-  it('guards each parameter that the command guards', async () => {
+  it('the guard guards each parameter that the command guards', async () => {
     const guarded = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.guarded);
     expect(Object.keys(propertiesOf().values)).toEqual(guarded);
     for (const name of guarded) {
@@ -88,32 +88,32 @@ describe('the guard', () => {
     }
   });
 
-  it('lets every other parameter change without a question to CloudFormation', async () => {
+  it('the guard lets every other parameter change without a question to CloudFormation', async () => {
     status = undefined;
     expect(await update({ memoryMb: '256', drained: 'false' }, { memoryMb: '512', drained: 'true' })).toMatchObject({
       Status: 'SUCCESS',
     });
   });
 
-  it('lets a parameter change to the value that allowChange names, and to no other', async () => {
+  it('the guard lets a parameter change to the value that allowChange names, and to no other', async () => {
     const allowChange = 'auth=jwt leasesTable=restored';
     expect(await update({}, { allowChange, leasesTable: 'restored' })).toMatchObject({ Status: 'SUCCESS' });
     const forgotten = await update({ allowChange, leasesTable: 'restored' }, { allowChange });
     expect(forgotten?.Reason).toContain("leasesTable would change from 'restored' to 'holdfast-dev-leases'");
   });
 
-  it('never lets the stage change', async () => {
+  it('the guard never lets the stage change', async () => {
     const refused = await update({}, { stage: 'other', allowChange: 'stage=other' });
     expect(refused).toMatchObject({ Status: 'FAILED' });
     expect(refused?.Reason).toContain('The stage of a stack can never change');
   });
 
-  it('takes a table for unchanged if its own name is given', async () => {
+  it('the guard takes a table for unchanged if its own name is given', async () => {
     expect(await update({}, { leasesTable: 'holdfast-dev-leases' })).toMatchObject({ Status: 'SUCCESS' });
   });
 
   it.each(['UPDATE_ROLLBACK_IN_PROGRESS', 'UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS'])(
-    'lets CloudFormation take an update back (%s)',
+    'the guard lets CloudFormation revert an update (%s)',
     async (state) => {
       status = state;
       // After a refused update, and after an allowed update that failed later.
@@ -123,14 +123,14 @@ describe('the guard', () => {
     },
   );
 
-  it('refuses a change if CloudFormation does not say what the stack does', async () => {
+  it('the guard refuses a change if CloudFormation does not say what the stack does', async () => {
     status = undefined;
     const refused = await update({}, { leasesTable: 'other' });
     expect(refused).toMatchObject({ Status: 'FAILED' });
     expect(refused?.Reason).toContain('The state of the stack is not known: not you');
   });
 
-  it('agrees to a version with a further parameter, and to one without it while the parameter has its default', async () => {
+  it('the guard accepts a version with a further parameter, and a version without it while the parameter has its default', async () => {
     const { values, defaults } = propertiesOf();
     const later = (value: string) => ({
       values: { ...values, poolsTable: value },
@@ -148,7 +148,7 @@ describe('the guard', () => {
     );
   });
 
-  it('has nothing to compare at its creation and its deletion, and keeps one physical id', async () => {
+  it('the guard has no values to compare at its creation and its deletion, and keeps one physical id', async () => {
     for (const RequestType of ['Create', 'Delete'] as const) await handler(request({ RequestType }));
     const { PhysicalResourceId: _, ...first } = request({ RequestType: 'Create' });
     await handler(first);
@@ -159,14 +159,14 @@ describe('the guard', () => {
     ]);
   });
 
-  it('sends a response that CloudFormation reads whole, however long the values are', async () => {
+  it('the guard sends a response that CloudFormation reads whole, however long the values are', async () => {
     const long = { jwtIssuer: `https://${'i'.repeat(3000)}`, jwtAudience: 'a'.repeat(256), auth: 'jwt' };
     await update({}, long);
     const { contentType: _, ...sent } = responses[0] ?? expect.fail('no response');
     expect(Buffer.byteLength(JSON.stringify(sent))).toBeLessThanOrEqual(4096);
   });
 
-  it('fails, so that Lambda calls again, if CloudFormation does not take the response', async () => {
+  it('the guard fails, so that Lambda calls again, if CloudFormation does not take the response', async () => {
     await expect(handler(request({ ResponseURL: `${double.url}/gone` }))).rejects.toThrow(
       'did not take the response: 403',
     );
@@ -176,14 +176,14 @@ describe('the guard', () => {
 describe('the guard in the template', () => {
   const own = [GUARD, `${GUARD}Function`, `${GUARD}Role`, `${GUARD}LogGroup`];
 
-  it('is there before every other resource is created or changed', () => {
+  it('the guard in the template is created and changed before every other resource', () => {
     for (const [id, { DependsOn }] of Object.entries(released.Resources))
       if (!own.includes(id)) expect(DependsOn, id).toContain(GUARD);
     const needs = own.flatMap((id) => [released.Resources[id]?.DependsOn ?? []].flat() as string[]);
     expect(own).toEqual(expect.arrayContaining(needs));
   });
 
-  it('may read the state of its own stack and write its log, has no environment, and stays outside the VPC', () => {
+  it('the guard in the template may read the state of its own stack and write its log, has no environment, and stays outside the VPC', () => {
     const { Policies } = template.Resources[`${GUARD}Role`]?.Properties ?? {};
     const statements = Policies[0].PolicyDocument.Statement as { Action: string[]; Resource: unknown }[];
     expect(statements.flatMap(({ Action }) => Action)).toEqual([

@@ -45,7 +45,7 @@ describe('the command that lifts fences', () => {
     return world;
   }
 
-  it('refuses on a machine whose clock is two hours ahead of AWS, names both times, and lifts nothing', async () => {
+  it('the command that lifts fences refuses on a machine whose clock is two hours ahead of AWS, names both times, and lifts no fence', async () => {
     const { table, rawItem } = await quietTable();
     const before = await rawItem('job');
     const { code, output } = await lift(table, { aheadMs: 7_200_000, options: ['--yes'] });
@@ -56,7 +56,7 @@ describe('the command that lifts fences', () => {
     expect(await rawItem('job')).toEqual(before);
   });
 
-  it('lifts the fences of a quiet table to a minute after the time of AWS', async () => {
+  it('the command that lifts fences lifts the fences of a quiet table to a minute after the time of AWS', async () => {
     const { table, rawItem } = await quietTable();
     expect(await lift(table)).toEqual({
       code: 0,
@@ -67,7 +67,7 @@ describe('the command that lifts fences', () => {
     expect(ahead).toBeLessThanOrEqual(60_000);
   });
 
-  it('refuses a table with a held lease without a terminal to ask at, and lifts its fences with --yes', async () => {
+  it('the command that lifts fences refuses a table with a held lease without a terminal to ask at, and lifts its fences with --yes', async () => {
     const { table, rawItem, acquire, clock } = await leaseWorld();
     clock.set(systemClock.now());
     await acquire({ key: 'job', ttlSeconds: 3600 });
@@ -85,7 +85,7 @@ describe('the command that lifts fences', () => {
 });
 
 describe('a record with a lifted fence', () => {
-  it('stays for the retention after the clock has passed the fence if it is free, and for a minute if it is held', async () => {
+  it('a record with a lifted fence stays for the retention after the clock has passed the fence if it is free, and for a minute if it is held', async () => {
     const { dynamodb, table, clock, acquire, release, rawItem } = await leaseWorld();
     await acquire({ key: 'held', ttlSeconds: 2 });
     await release(await acquire({ key: 'free' }));
@@ -97,7 +97,7 @@ describe('a record with a lifted fence', () => {
     }
   });
 
-  it('stays as long as before if it would have stayed longer, or permanently', async () => {
+  it('a record with a lifted fence stays as long as before if it would have stayed longer, or permanently', async () => {
     const { dynamodb, table, clock, acquire, rawItem, putRaw } = await leaseWorld();
     await acquire({ key: 'long', ttlSeconds: 86_400 });
     await putRaw({ key: { S: 'permanent' }, fence: { N: '1' } });
@@ -107,7 +107,7 @@ describe('a record with a lifted fence', () => {
     expect(await rawItem('permanent')).not.toHaveProperty('lease_expiry');
   });
 
-  it('of a pool stays for its 400 days, and stays the same pool', async () => {
+  it('a record with a lifted fence of a pool stays for its 400 days, and stays the same pool', async () => {
     const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
     await acquire({ key: 'render', limit: 5 });
     const before = await rawItem('render');
@@ -115,7 +115,7 @@ describe('a record with a lifted fence', () => {
     expect(await rawItem('render')).toEqual({ ...before, fence: { N: String(clock.now() + 60_000) } });
   });
 
-  it('of a pool whose 400 days are over before stays for the retention after the clock has passed the fence', async () => {
+  it('a record with a lifted fence of a pool whose 400 days end before stays for the retention after the clock has passed the fence', async () => {
     const { dynamodb, dependencies, clock, acquire, rawItem } = await poolWorld();
     await acquire({ key: 'render', limit: 5 });
     await liftFences(dynamodb, dependencies.table, clock.now() + 500 * 86_400_000);
@@ -125,7 +125,7 @@ describe('a record with a lifted fence', () => {
 });
 
 describe('a table of leases', () => {
-  it('is in use while a lease or a permit is held, and for five minutes after the last write of a lease', async () => {
+  it('a table of leases is in use while a lease or a permit is held, and for five minutes after the last write of a lease', async () => {
     const leases = await leaseWorld();
     const use = () => useOf(leases.dynamodb, leases.table, leases.clock.now());
     expect(await use()).toBe(undefined);

@@ -120,7 +120,7 @@ const AS_BEFORE = [
 ];
 
 describe('a deployment over a stack of 0.2.0', () => {
-  it('stops acquire before it changes the functions, and starts acquire again afterwards', async () => {
+  it('a deployment over a stack of 0.2.0 stops acquire before it changes the functions, and starts acquire again afterwards', async () => {
     expect(await run({ given: { memoryMb: '256' } })).toMatchObject({ StackStatus: 'UPDATE_COMPLETE' });
     expect(changes).toEqual(DRAINED);
     expect(stack()?.parameters).toMatchObject({ memoryMb: '256', waitersTable: tables.waitersTable });
@@ -134,14 +134,14 @@ describe('a deployment over a stack of 0.2.0', () => {
     expect(said.at(-1)).toBe('Nothing to change');
   });
 
-  it('gives acquire the concurrency back that it had', async () => {
+  it('a deployment over a stack of 0.2.0 restores the concurrency that acquire had', async () => {
     Object.assign(stack()?.parameters ?? {}, { acquireConcurrency: '40' });
     await run();
     expect(changes.map(([, concurrency]) => concurrency)).toEqual(['0', '0', '40']);
     expect(said.join('\n')).toContain('run it again with --param acquireConcurrency=40');
   });
 
-  it('waits for the longest call of acquire, and then until no permit is held and no waiter is in line', async () => {
+  it('a deployment over a stack of 0.2.0 waits for the longest call of acquire, and then until no permit is held and no waiter is in line', async () => {
     await Promise.all([putPermit('render', 60_000), putWaiter('holdfast:pool:gpus', 60_000)]);
     const start = clock.now();
     clock.at(start + 45_000, () => putPermit('render', -60_000));
@@ -154,14 +154,14 @@ describe('a deployment over a stack of 0.2.0', () => {
     expect(said).toContain('Waiting: permits of gpus are held, or callers wait for them');
   });
 
-  it('waits for a parked task, and neither for a lease in line nor for a row that is left of a call', async () => {
+  it('a deployment over a stack of 0.2.0 waits for a parked task, and neither for a lease in line nor for a row that is left of a call', async () => {
     await Promise.all([putWaiter('holdfast:pool:gpus'), putWaiter('job'), putWaiter('holdfast:pool:over', -5000)]);
     await expect(run()).rejects.toThrow(
       'permits of gpus are held, or callers wait for them. Stop those holders and waiters, and deploy again, or add --forget-pools',
     );
   });
 
-  it('leaves the stack as before if permits are still held after an hour', async () => {
+  it('a deployment over a stack of 0.2.0 leaves the stack as before if permits are still held after an hour', async () => {
     await putPermit('render', 60_000);
     const start = clock.now();
     await expect(run()).rejects.toThrow('Nothing was changed');
@@ -169,7 +169,7 @@ describe('a deployment over a stack of 0.2.0', () => {
     expect(clock.now() - start).toBeGreaterThanOrEqual(3_600_000);
   });
 
-  it('starts acquire again if CloudFormation refuses the new functions', async () => {
+  it('a deployment over a stack of 0.2.0 starts acquire again if CloudFormation refuses the new functions', async () => {
     double.aws.cloudFormation.middlewareStack.add(
       (next) => async (args) => {
         const { ChangeSetType, TemplateURL } = args.input as { ChangeSetType?: string; TemplateURL?: string };
@@ -182,7 +182,7 @@ describe('a deployment over a stack of 0.2.0', () => {
     expect(changes).toEqual(AS_BEFORE);
   });
 
-  it('does not wait with --forget-pools, and takes the waiters out of the lines of pools alone', async () => {
+  it('a deployment over a stack of 0.2.0 does not wait with --forget-pools, and takes the waiters out of the lines of pools alone', async () => {
     await Promise.all([putPermit('render', 60_000), putWaiter('holdfast:pool:gpus'), putWaiter('job')]);
     const start = clock.now();
     await run({ forgetPools: true });
@@ -192,7 +192,7 @@ describe('a deployment over a stack of 0.2.0', () => {
     expect(said.join('\n')).toContain('forgets all permits and their waiters');
   });
 
-  it('changes nothing without consent', async () => {
+  it('a deployment over a stack of 0.2.0 changes no stack without consent', async () => {
     await run({}, false);
     expect(changes).toEqual([]);
     expect(said.join('\n')).toContain('waits until no permit is held');

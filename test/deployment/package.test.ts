@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Template } from '../support/stack/packaging.ts';
 import { BUCKET, configured, lambdas, TABLES, template } from '../support/stack/template.ts';
 
-it('outputs where the API is, and the names of table and functions', () => {
+it('a stack has as outputs the address of the API, and the names of table and functions', () => {
   const values = Object.values(template.Outputs).map(({ Value }) => JSON.stringify(Value));
   expect(template.Outputs.ApiUrl?.Value).toEqual({ 'Fn::GetAtt': ['HttpApi', 'ApiEndpoint'] });
   expect(template.Outputs.LeasesTableName?.Value).toBe(TABLES.leases);
@@ -15,7 +15,7 @@ it('outputs where the API is, and the names of table and functions', () => {
   for (const { logicalId } of lambdas()) expect(values).toContain(JSON.stringify({ Ref: logicalId }));
 });
 
-it('says in serverless.yml nothing that only one of the frameworks that read it knows', async () => {
+it('the file serverless.yml uses only what each framework that reads it supports', async () => {
   const withoutComments = async (file: string) => (await readFile(file, 'utf8')).replaceAll(/#.*$/gm, '');
   const code = await withoutComments('serverless.yml');
   const included = [...code.matchAll(/\$\{file\((.*?\.yml)\)/g)].map(([, file]) => withoutComments(String(file)));
@@ -27,7 +27,7 @@ it('says in serverless.yml nothing that only one of the frameworks that read it 
   expect(topLevel.sort()).toEqual(shared.sort());
 });
 
-it('reserves concurrency for acquire, heartbeat and release where it is told to, and for no function by itself', async () => {
+it('a stack reserves concurrency for acquire, heartbeat and release if a parameter says so, and for no function by default', async () => {
   const reserved = (from: Template) =>
     lambdas(from).flatMap(({ name, ReservedConcurrentExecutions: count }) =>
       count === undefined ? [] : [[name, count]],

@@ -11,7 +11,7 @@ describe('the API', () => {
     });
   const routeKeys = functions.flatMap(({ routes }) => routes.map(({ method, path }) => `${method} ${path}`)).sort();
 
-  it('lets in on every route those whom IAM lets in', () => {
+  it('the API lets in the callers whom IAM lets in, on every route', () => {
     expect(
       routes()
         .map(({ RouteKey }) => RouteKey)
@@ -21,7 +21,7 @@ describe('the API', () => {
     expect(ofType('AWS::ApiGatewayV2::Authorizer')).toEqual([]);
   });
 
-  it('asks on every route for a JWT where AUTH=jwt, and for a scope to break, cancel, clean, replace a fence, or repair names', async () => {
+  it('the API asks on every route for a JWT if AUTH=jwt, and for a scope to break, cancel, clean, replace a fence, or repair names', async () => {
     const jwt = configured;
     expect(ofType('AWS::ApiGatewayV2::Authorizer', jwt)).toMatchObject([
       [
@@ -48,7 +48,7 @@ describe('the API', () => {
     }
   });
 
-  it('asks those who withdraw their own calls for what they needed to acquire, and no operator’s scope', () => {
+  it('the API asks callers who withdraw their own calls for what they needed to acquire, and no operator’s scope', () => {
     const scopesOf = (route: string) =>
       routes(configured).find(({ RouteKey }) => RouteKey === route)?.AuthorizationScopes;
     for (const path of ['/v1/leases', '/v1/ns/{ns}/leases'])
@@ -67,7 +67,7 @@ describe('the aliases', () => {
     Name: string;
   }
 
-  it('of the API are all that it invokes, one of each function with a route', () => {
+  it('the aliases of the API are all that it invokes, one of each function with a route', () => {
     const served = functions.filter(({ routes }) => routes.length > 0);
     const aliases = named().filter(({ Name }) => Name === 'HTTP');
     expect(aliases).toHaveLength(served.length);
@@ -82,7 +82,7 @@ describe('the aliases', () => {
     );
   });
 
-  it('of namespaces are there for what tasks call, where the parameter names them, and exclusive has a role of its own', () => {
+  it('the aliases of namespaces exist for what tasks call, if the parameter names them, and exclusive has a role of its own', () => {
     expect(named().filter(({ Name }) => Name !== 'HTTP')).toEqual([]);
     const aliases = named(configured).filter(({ Name }) => Name !== 'HTTP');
     const tasks = 'Acquire Heartbeat Release ReadLeases Commit StageUpload ReadCommit Publish ReadNames'.split(' ');

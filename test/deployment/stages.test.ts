@@ -12,7 +12,7 @@ describe('two stages', () => {
   });
 
   it.runIf(isFull)(
-    'are what the framework would have packaged for one of them alone',
+    'the templates of two stages are what the framework would have packaged for each stage alone',
     async () => {
       const literal = await packageLiterally('prod', [
         '--param=auth=jwt',

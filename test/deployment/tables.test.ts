@@ -17,7 +17,7 @@ import {
 } from '../support/stack/template.ts';
 
 describe('the tables', () => {
-  it('are on demand, can be restored, are encrypted, and stay when the service goes; leases expire', () => {
+  it('the tables are on demand, can be restored, are encrypted, and stay when the service is removed; leases expire', () => {
     const kept = { DependsOn: [GUARD], DeletionPolicy: 'RetainExceptOnCreate', UpdateReplacePolicy: 'Retain' };
     const common = {
       BillingMode: 'PAY_PER_REQUEST',
@@ -103,7 +103,7 @@ describe('the tables', () => {
     ]);
   });
 
-  it('are existing ones where the deployment names them', async () => {
+  it('the tables are existing tables if the deployment names them', async () => {
     const shared = configured;
     const targets = statements(shared.Resources.ExclusiveStateMachineRole).flatMap(({ Resource }) => Resource);
     for (const resource of ['stateMachine:nightly-*', 'execution:nightly-*:*'])

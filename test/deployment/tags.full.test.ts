@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('tags each version of the changelog where it was released, with what the changelog says of it', () => {
+it('npm run tags tags each version of the changelog at its release, with what the changelog says of it', () => {
   const first = commit('0.1.0', ONE);
   const second = commit('0.2.0', TWO);
   expect(tags()).toEqual({ status: 1, output: 'there is no tag v0.2.0\nthere is no tag v0.1.0\n' });
@@ -49,7 +49,7 @@ it('tags each version of the changelog where it was released, with what the chan
   expect(git('tag', '--list', '--format=%(contents)', 'v0.2.0')).toBe('Holdfast 0.2.0\n\n### Added\n\n- More.');
 });
 
-it('tags no commit of another version, and none whose changelog does not know it', () => {
+it('npm run tags tags no commit of another version, and none whose version the changelog lacks', () => {
   const first = commit('0.1.0', ONE);
   commit('0.2.0', ONE);
   expect(tags('--create', '0.2.0', '--commit', first)).toEqual({
@@ -59,7 +59,7 @@ it('tags no commit of another version, and none whose changelog does not know it
   expect(git('tag')).toBe('');
 });
 
-it('tags a commit only with the contract of the release', () => {
+it('npm run tags tags a commit only with the contract of the release', () => {
   mkdirSync(join(folder, 'contract/released'), { recursive: true });
   const write = (file: string, text: string) => writeFileSync(join(folder, 'contract', file), text);
   const now = '{"info":{"version":"0.1.0"}}';
@@ -79,7 +79,7 @@ it('tags a commit only with the contract of the release', () => {
   expect(tags('--create', '0.1.0')).toMatchObject({ status: 0 });
 });
 
-it('checks that the packages of a commit have the version, and prints what a release says of it', () => {
+it('npm run tags checks that the packages of a commit have the version, and prints what a release says of it', () => {
   commit('0.2.0', TWO);
   expect(tags('--check', '0.2.0')).toEqual({ status: 0, output: '### Added\n\n- More.\n' });
   for (const name of ['client', 'cli']) {
@@ -96,7 +96,7 @@ it('checks that the packages of a commit have the version, and prints what a rel
   expect(git('tag')).toBe('');
 });
 
-it('finds a tag that no version has, and versions that do not descend', () => {
+it('npm run tags finds a tag that no version has, and versions that do not descend', () => {
   commit('0.1.0', ONE);
   tags('--create', '0.1.0');
   git('tag', 'v9.9.9');

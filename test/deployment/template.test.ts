@@ -11,7 +11,7 @@ import { configured, released, template } from '../support/stack/template.ts';
 const SUMMARY = './template.summary.txt';
 
 describe('the template', () => {
-  it('is the stored one, and so is what parameters make of it', async () => {
+  it('the template is the stored one, and so is what parameters make of it', async () => {
     const usual = linesOf(template);
     const other = linesOf(configured);
     const summary = [

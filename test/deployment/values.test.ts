@@ -16,7 +16,7 @@ const OF_DOMAIN = {
 const OWN = ownNames(PLACE as Aws, released, 'prod');
 
 describe('the parameters of a deployment', () => {
-  it('are refused where there is none of that name', () => {
+  it('the parameters of a deployment are refused if the template has none of that name', () => {
     expect(parseParameters(['leasesTable=a=b', 'alarmTopicArn='], released)).toEqual({
       leasesTable: 'a=b',
       alarmTopicArn: '',
@@ -62,7 +62,7 @@ describe('the parameters of a deployment', () => {
     ['maxUploadMib', '6000', 'maxUploadMib must be at most 5120, not 6000'],
     ['multipartPartMib', '1', 'multipartPartMib must be at least 5, not 1'],
     ['reportSegments', '65', 'reportSegments must be from 1 to 64, not 65'],
-  ])('%s=%s is refused in the words of the template or of the functions', (name, value, words) => {
+  ])('the parameter %s=%s is refused in the words of the template or of the functions', (name, value, words) => {
     expect(() => checkValues(released, { ...REQUIRED, [name]: value })).toThrow(words);
     expect(() => checkValues(released, REQUIRED)).not.toThrow();
   });
@@ -76,14 +76,14 @@ describe('the parameters of a deployment', () => {
       'arn:aws-cn:iam::111122223333:policy/x',
       'permissionsBoundaryArn must be of the partition aws',
     ],
-  ])('%s=%s is refused in another place', (name, value, words) => {
+  ])('the parameter %s=%s is refused by the other check', (name, value, words) => {
     expect(() => checkPlace({ ...REQUIRED, [name]: value }, PLACE)).toThrow(words);
     const own = value.replace('aws-cn', 'aws').replace(/(us-east-1|eu-west-2)/, 'eu-west-1');
     expect(() => checkPlace({ ...REQUIRED, [name]: own, jwtIssuer: 'https://issuer.test' }, PLACE)).not.toThrow();
     expect(() => checkValues(released, { ...REQUIRED, [name]: own, ...OF_DOMAIN })).not.toThrow();
   });
 
-  it('are all that a deployment must have', () => {
+  it('the parameters of a deployment are all that a deployment must have', () => {
     expect(() => checkValues(released, { stage: 'prod' })).toThrow('the parameter codeBucket must be given');
     expect(Object.keys(released.Parameters ?? {})).toEqual(Object.keys(PARAMETERS));
     const grouped = Object(released.Metadata?.['AWS::CloudFormation::Interface']).ParameterGroups.flatMap(
@@ -116,14 +116,14 @@ describe('a running stack', () => {
     ['pointerAttributes', {}, { pointerAttributes: 'id' }],
     ['auth', {}, { auth: 'jwt' }],
     ['jwtAudience', { jwtAudience: 'a' }, { jwtAudience: 'b' }],
-  ])('keeps its %s unless the caller allows the change', (name, previous, next) => {
+  ])('a running stack keeps its %s unless the caller allows the change', (name, previous, next) => {
     expect(() => refuse(previous, next)).toThrow(`--allow-change NAME`);
     expect(() => refuse(previous, next)).toThrow(`  ${name} from `);
     expect(() => refuse(previous, next, [name])).not.toThrow();
     expect(() => refuse(previous, previous)).not.toThrow();
   });
 
-  it('says which table or bucket a stack has of its own, also where that very one is named', () => {
+  it('a running stack says which table or bucket it has of its own, also if that very one is named', () => {
     expect(() => refuse({}, { leasesTable: 'other' })).toThrow(
       "leasesTable from its own 'holdfast-prod-leases' to 'other'",
     );
@@ -137,7 +137,7 @@ describe('a running stack', () => {
     expect(() => refuse({}, { auth: 'jwt', jwtIssuer: 'https://issuer.test' })).toThrow("jwtIssuer from '' to 'https");
   });
 
-  it('takes a value that says what the default said', () => {
+  it('a running stack takes a value that says what the default said', () => {
     expect(() => refuse({}, { commitProtocol: 'dynamo', leasesTable: '' })).not.toThrow();
     expect(() => refuse({}, { clockSkewMs: '700', memoryMb: '1024' })).not.toThrow();
   });

@@ -106,7 +106,7 @@ describe('the Python example of docs/callers.md', () => {
   });
 
   it.skipIf(!signs)(
-    `signs with the credentials that botocore finds, and says that another secret is refused${whySkipped}`,
+    `the Python example signs with the credentials that botocore finds, and says that another secret is refused${whySkipped}`,
     async () => {
       const env = {
         API: `${gateway.url}/`,

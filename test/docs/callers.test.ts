@@ -33,15 +33,18 @@ const environment = (secretAccessKey = caller.secretAccessKey) => ({
 
 describe('docs/callers.md: signed by their secret, acquire, heartbeat and release get through from', () => {
   for (const { name, ready, start } of all)
-    it.skipIf(!ready)(`${name}${ready ? '' : ' (skipped: npm run contract:callers builds it)'}`, async () => {
-      const [command, ...args] = start;
-      gateway.passed.length = 0;
-      const { stdout } = await promisify(execFile)(command, args, { env: environment() });
-      expect(gateway.passed).toEqual(['acquire', 'heartbeat', 'release'].map((call) => `/v1/leases/${call}`));
-      expect(stdout).toMatch(/true/);
-    });
+    it.skipIf(!ready)(
+      `the signed calls of docs/callers.md succeed from ${name}${ready ? '' : ' (skipped: npm run contract:callers builds it)'}`,
+      async () => {
+        const [command, ...args] = start;
+        gateway.passed.length = 0;
+        const { stdout } = await promisify(execFile)(command, args, { env: environment() });
+        expect(gateway.passed).toEqual(['acquire', 'heartbeat', 'release'].map((call) => `/v1/leases/${call}`));
+        expect(stdout).toMatch(/true/);
+      },
+    );
 
-  it('not with another secret', async () => {
+  it('the signed calls of docs/callers.md fail with another secret', async () => {
     const [command = '', ...args] = all[0]?.start ?? [];
     gateway.passed.length = 0;
     const { stdout } = await promisify(execFile)(command, args, { env: environment('another') });

@@ -24,7 +24,7 @@ describe('the commands give the answers that are written below them in', () => {
     ['docs/commits.md', 13],
     ['docs/nameservice.md', 15],
     ['docs/expiry.md', 6],
-  ])('%s', async (file, least) => {
+  ])('the commands of %s give the answers that are written below them', async (file, least) => {
     const count = await runExamples(await readFile(file, 'utf8'), await freshApi(), ['LICENSE']);
     expect(count).toBeGreaterThanOrEqual(least);
   });
@@ -66,7 +66,7 @@ const namedIn = (text: string) =>
 const tracked = async () => (await promisify(execFile)('git', ['ls-files'])).stdout.trim().split('\n');
 
 describe('ARCHITECTURE.md', () => {
-  it('names files and folders that are there', async () => {
+  it('ARCHITECTURE.md names files and folders that exist', async () => {
     const [map, files] = await Promise.all([readFile('ARCHITECTURE.md', 'utf8'), tracked()]);
     const named = namedIn(map);
     expect(named.length).toBeGreaterThan(60);
@@ -81,7 +81,7 @@ describe('ARCHITECTURE.md', () => {
     }
   });
 
-  it('has two pages', async () => {
+  it('ARCHITECTURE.md has two pages', async () => {
     expect((await readFile('ARCHITECTURE.md', 'utf8')).split(/\s+/).length).toBeLessThan(1300);
   });
 });
@@ -117,14 +117,16 @@ it('every link of a document leads to a file, and to a heading of it', async () 
     }
 });
 
-/** As GitHub makes them. */
-const anchorsOf = (markdown: string) =>
-  [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+/** Of the headings, as GitHub makes them, and those that the page has itself. */
+const anchorsOf = (markdown: string) => [
+  ...[...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replace(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
-  );
+  ),
+  ...[...markdown.matchAll(/<a id="([\w-]+)">/g)].map(([, id]) => id),
+];
 
 it('docs/configuration.md names every parameter', async () => {
   const stack = (await promisify(execFile)('git', ['ls-files', 'serverless.yml', 'infrastructure'])).stdout

@@ -92,7 +92,7 @@ describe('docs/pools.md: five at once', () => {
     expect((await pool('render')).used).toBe(0);
   }
 
-  it('by curl', async () => {
+  it('the example five at once of docs/pools.md runs by curl', async () => {
     const [code = ''] = blocks('Five at once', 'sh');
     const [grant, extended, released] = (await shell(code))
       .trim()
@@ -103,20 +103,20 @@ describe('docs/pools.md: five at once', () => {
     expect(released).toEqual({ key: 'render', released: true });
   });
 
-  it('by the command', async () => {
+  it('the example five at once of docs/pools.md runs by the command', async () => {
     const [, code = ''] = blocks('Five at once', 'sh');
     const work = bench();
     await program('render.sh', work);
     await playSix(work, () => shell(code));
   });
 
-  it('by the client', async () => {
+  it('the example five at once of docs/pools.md runs by the client', async () => {
     const [code = ''] = blocks('Five at once', 'ts');
     const work = bench();
     await playSix(work, () => client(code, { render: work.job('render') }));
   });
 
-  it('by the wrapper', async () => {
+  it('the example five at once of docs/pools.md runs by the wrapper', async () => {
     const [code = ''] = blocks('Five at once', 'json');
     const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs: 1000 }));
     try {
@@ -138,7 +138,7 @@ describe('docs/pools.md: five at once', () => {
 });
 
 describe('docs/pools.md: weights', () => {
-  it.each(['sh', 'ts'])('of GPUs, in %s', async (language) => {
+  it.each(['sh', 'ts'])('the example of GPUs by weight in docs/pools.md runs in %s', async (language) => {
     const [code = ''] = blocks('Weights', language);
     const work = bench();
     await program('train.sh', work);
@@ -156,32 +156,35 @@ describe('docs/pools.md: weights', () => {
 });
 
 describe('docs/pools.md: a nightly job against readers', () => {
-  it.each(['sh', 'ts'])('in %s', async (language) => {
-    const [query = '', load = ''] = (blocks('Readers and writers', language)[0] ?? '').trim().split('\n');
-    const work = bench();
-    await Promise.all([program('query.sh', work), program('nightly-load.sh', work)]);
-    const functions = { query: work.job('query.sh'), load: work.job('nightly-load.sh') };
-    const run = (code: string) => (language === 'sh' ? shell(code) : client(code, functions));
-    const runs = [run(query), run(query)];
-    await until(() => work.atWork.length).toBe(2);
-    runs.push(run(load));
-    await waiting('catalog', 1);
-    runs.push(run(query));
-    await waiting('catalog', 2);
-    expect(work.begun).toEqual(['query.sh', 'query.sh']);
-    work.finishAll();
-    await until(() => work.begun.length).toBe(3);
-    expect(work.begun.at(-1)).toBe('nightly-load.sh');
-    expect((await pool('catalog')).holders).toMatchObject([{ mode: 'exclusive' }]);
-    work.finishAll();
-    await until(() => work.begun.length).toBe(4);
-    work.finishAll();
-    await Promise.all(runs);
-    expect((await pool('catalog')).used).toBe(0);
-  });
+  it.each(['sh', 'ts'])(
+    'the example of a nightly job against readers in docs/pools.md runs in %s',
+    async (language) => {
+      const [query = '', load = ''] = (blocks('Readers and writers', language)[0] ?? '').trim().split('\n');
+      const work = bench();
+      await Promise.all([program('query.sh', work), program('nightly-load.sh', work)]);
+      const functions = { query: work.job('query.sh'), load: work.job('nightly-load.sh') };
+      const run = (code: string) => (language === 'sh' ? shell(code) : client(code, functions));
+      const runs = [run(query), run(query)];
+      await until(() => work.atWork.length).toBe(2);
+      runs.push(run(load));
+      await waiting('catalog', 1);
+      runs.push(run(query));
+      await waiting('catalog', 2);
+      expect(work.begun).toEqual(['query.sh', 'query.sh']);
+      work.finishAll();
+      await until(() => work.begun.length).toBe(3);
+      expect(work.begun.at(-1)).toBe('nightly-load.sh');
+      expect((await pool('catalog')).holders).toMatchObject([{ mode: 'exclusive' }]);
+      work.finishAll();
+      await until(() => work.begun.length).toBe(4);
+      work.finishAll();
+      await Promise.all(runs);
+      expect((await pool('catalog')).used).toBe(0);
+    },
+  );
 });
 
-it('docs/pools.md: who is in, and the end of a permit', async () => {
+it('docs/pools.md shows the holders of a pool, and the end of a permit', async () => {
   const lease = await holdfast.acquire('render', { limit: 5 });
   const [list = '', end = ''] = blocks('Who is in', 'sh');
   expect(JSON.parse(await shell(list))).toMatchObject({ key: 'render', used: 1, holders: [{ fence: lease.fence }] });
@@ -193,7 +196,7 @@ it('docs/pools.md: who is in, and the end of a permit', async () => {
 });
 
 describe('docs/pools.md: how large', () => {
-  it('has the calls that its formula says', () => {
+  it('docs/pools.md has the number of calls that its formula says', () => {
     const rows = [...guide.matchAll(/^\| (\d+) \| (\d+) s \| (\d+) s \| ([\d.]+) \|/gm)].map((row) =>
       row.slice(1).map(Number),
     );
@@ -202,7 +205,7 @@ describe('docs/pools.md: how large', () => {
       expect(Math.abs(holders * (2 / work + 3 / ttl) - calls)).toBeLessThan(0.5);
   });
 
-  it('has the function of the example, which runs', async () => {
+  it('docs/pools.md has the function of the example, which runs', async () => {
     const [code = ''] = blocks('How large', 'js');
     const own = code.slice(code.indexOf('/** A permit'));
     expect(await readFile('examples/client/sharded.mjs', 'utf8')).toContain(own);

@@ -96,7 +96,7 @@ describe('through their adapters', async () => {
     [{ kind: 'lease' }, 'kind'],
     [{ limit: '0' }, 'limit'],
     [{ cursor: 'x' }, 'cursor'],
-  ])('reading refuses %o by name', async (query, path) => {
+  ])('the call that reads a report refuses %o by name', async (query, path) => {
     expect(await get(refusing.readExpired, query)).toMatchObject({ status: 400, body: { issues: [{ path }] } });
   });
 });
@@ -132,7 +132,7 @@ describe('the local event bus', () => {
   const send = (body: string) => fetch(bus.endpoint, { method: 'POST', body });
   const entry = (detail: string) => ({ Source: 'a', DetailType: 'b', Detail: detail });
 
-  it('refuses what EventBridge refuses, and goes on', async () => {
+  it('the local event bus refuses what EventBridge refuses, and goes on', async () => {
     bus.events.length = 0;
     expect((await send('{')).status).toBe(400);
     expect((await send('{}')).status).toBe(400);
@@ -147,7 +147,7 @@ describe('the local event bus', () => {
 });
 
 describe('EventBridge', () => {
-  it('starts a report on its schedule, and takes one that runs already for success', async () => {
+  it('EventBridge starts a report on its schedule, and takes a running report for success', async () => {
     const world = await newWorld();
     const { report } = world.handlers();
     expect(await report(scheduled, lambdaContext())).toMatchObject({ complete: true });
@@ -157,14 +157,14 @@ describe('EventBridge', () => {
     expect(await post(report, {})).toMatchObject({ status: 409 });
   });
 
-  it('is told of failures, which end in the dead-letter queue', async () => {
+  it('EventBridge receives failures, which end in the dead-letter queue', async () => {
     const world = await expiryWorld();
     const places = { ...world.places, nameserviceTable: 'test-nameservice-missing' };
     const broken = await expiryWorld({ places });
     await expect(broken.handlers().report(scheduled, lambdaContext())).rejects.toMatchObject({ name: 'Unavailable' });
   });
 
-  it('gets the summary of each complete report, and none of a cut one', async () => {
+  it('EventBridge receives the summary of each complete report, and none of a cut report', async () => {
     const world = await newWorld();
     await world.putLease(lease('stuck', T));
     const { report } = world.handlers();
@@ -182,7 +182,7 @@ describe('EventBridge', () => {
     });
   });
 
-  it('gets every event at last, however often it fails', async () => {
+  it('EventBridge receives every event in the end, however often the bus fails', async () => {
     const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce, segments: 1 });
     const reports: string[] = [];
@@ -199,7 +199,7 @@ describe('EventBridge', () => {
     expect(announced).toEqual([...reports, last.reportId]);
   });
 
-  it('gets the event of an earlier report from a run that is cut by its time', async () => {
+  it('EventBridge receives the event of an earlier report from a run that is cut by its time', async () => {
     const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce });
     const { reportId } = await world.report();
@@ -209,7 +209,7 @@ describe('EventBridge', () => {
     expect(announced).toEqual([reportId]);
   });
 
-  it('gets the events of the latest 96 reports after a long time without the bus', async () => {
+  it('EventBridge receives the events of the latest 96 reports after a long time without the bus', async () => {
     const { bus, announced, announce } = busThatIsDown();
     const world = await expiryWorld({ announce });
     await world.report();
@@ -227,7 +227,7 @@ describe('EventBridge', () => {
     expect(announced).toEqual([...owed.slice(1), reportId]);
   });
 
-  it('takes a report that a later run has taken over for success', async () => {
+  it('EventBridge takes a report that a later run has taken over for success', async () => {
     const world = await newWorld();
     const { report } = world.handlers();
     await report(scheduled, lambdaContext());
@@ -239,7 +239,7 @@ describe('EventBridge', () => {
     expect(await throughTask(report, {})).toMatchObject({ outcome: 'LeaseLost' });
   });
 
-  it('starts a clean-up by the event of a report, older than it is set to', async () => {
+  it('EventBridge starts a clean-up by the event of a report, older than it is set to', async () => {
     const world = await newWorld();
     await world.putLease(lease('old', T));
     await world.putLease(lease('young', T + 24 * HOUR + 1));

@@ -58,7 +58,7 @@ async function left(world: ExpiryWorld): Promise<number> {
 }
 
 describe('clean', () => {
-  it('looks first: a dry run writes nothing at all, and says what it would delete', async () => {
+  it('a clean-up looks first: a dry run writes no record, and says what it would delete', async () => {
     const world = await filled();
     await world.report();
     world.items.sent.length = 0;
@@ -76,7 +76,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(FILLED);
   });
 
-  it('deletes every kind that it may, and a second time finds them gone', async () => {
+  it('a clean-up deletes every kind that it may, and a second time finds them gone', async () => {
     const world = await filled();
     const uploadedAt = await world.stage('upload', 'bytes');
     world.clock.set(Math.max(world.clock.now(), uploadedAt + 48 * HOUR));
@@ -110,7 +110,7 @@ describe('clean', () => {
     expect(JSON.stringify([first, second])).not.toMatch(/secret-/);
   });
 
-  it('deletes only the kinds that it is asked for', async () => {
+  it('a clean-up deletes only the kinds that it is asked for', async () => {
     const world = await filled();
     await world.report();
     const answer = await clean(world, { kinds: ['commit', 'firstSight'] });
@@ -118,7 +118,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(FILLED - 2);
   });
 
-  it('never deletes what expired less long ago than fences are kept, whatever is asked for', async () => {
+  it('a clean-up never deletes what expired less long ago than fences are kept, whatever is asked for', async () => {
     const world = await expiryWorld({ places: { ...places }, clock: new ManualClock(T + 1000) });
     await world.putLease(lease('young', T));
     await world.report();
@@ -210,7 +210,7 @@ describe('clean', () => {
       (world) => world.deleteItem(world.places.leasesTable, { key: S('vanished') }),
     ],
   ];
-  it('spares, each for its reason, what it may not delete', async () => {
+  it('a clean-up spares, each for its reason, what it may not delete', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR) });
     for (const [, put] of SPARED) await put(world);
     const { reportId } = await world.report();
@@ -225,7 +225,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(before);
   });
 
-  it('spares an upload that was replaced, also by the same bytes, and one that is replaced in the middle', async () => {
+  it('a clean-up spares an upload that was replaced, also by the same bytes, and one that is replaced in the middle', async () => {
     const world = await expiryWorld();
     const staged = await Promise.all(['other', 'same', 'between'].map((name) => world.stage(name, name)));
     world.clock.set(Math.max(...staged) + 48 * HOUR);
@@ -254,7 +254,7 @@ describe('clean', () => {
     expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(1);
   });
 
-  it('goes by what S3 answers to the deletion of an upload: gone, changed, or no deletion at all', async () => {
+  it('a clean-up follows what S3 answers to the deletion of an upload: gone, changed, or no deletion at all', async () => {
     const world = await expiryWorld({ segments: 1 });
     const staged = await Promise.all(['1', '2', '3', '4'].map((name) => world.stage(name, name)));
     world.clock.set(Math.max(...staged) + 48 * HOUR);
@@ -274,14 +274,14 @@ describe('clean', () => {
     expect(await world.objectKeys('.holdfast/staging/')).toHaveLength(3);
   });
 
-  it('deletes a note of a first sight whatever the timeout of the record that it is about', async () => {
+  it('a clean-up deletes a note of a first sight whatever the timeout of the record that it is about', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR) });
     await world.putCommit({ ...firstSight('slow', SECONDS), timeout: N((2 * HOUR) / 3) });
     await world.report();
     expect((await clean(world)).deleted.by).toEqual({ firstSight: 1 });
   });
 
-  it('deletes what is merely too old for DynamoDB, and what has milliseconds only when asked to', async () => {
+  it('a clean-up deletes what is merely too old for DynamoDB, and what has milliseconds only when asked to', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 6 * 365 * 24 * HOUR) });
     await world.putCommit(commitRecord('old', SECONDS));
     await world.putCommit(commitRecord('ms', SECONDS, { ttl: N(T) }));
@@ -294,7 +294,7 @@ describe('clean', () => {
     });
   });
 
-  it('after which the next grant has a higher fence, and a released record forgets nothing too soon', async () => {
+  it('a clean-up leaves the next grant a higher fence, and a released record its memory for long enough', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + HOUR - 1) });
     const fence = T + 499;
     await world.putLease(releasedLease('key', SECONDS, { fence: N(fence) }));
@@ -305,7 +305,7 @@ describe('clean', () => {
     expect(world.clock.now() - 500).toBeGreaterThan(fence);
   });
 
-  it('stops when its time is nearly up, and goes on from the cursor', async () => {
+  it('a clean-up stops when its time is nearly up, and goes on from the cursor', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 50; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();
@@ -321,7 +321,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(0);
   });
 
-  it('tells a lost reply by what is there, and how far it came when the table throttles', async () => {
+  it('a clean-up judges a lost reply by what is there, and says how far it came when the table throttles', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 20; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();
@@ -337,7 +337,7 @@ describe('clean', () => {
     });
   });
 
-  it('counts an upload as deleted whose deletion was answered at the second try only', async () => {
+  it('a clean-up counts an upload as deleted whose deletion was answered at the second try only', async () => {
     const world = await expiryWorld();
     world.clock.set(Math.max(world.clock.now(), (await world.stage('upload', 'bytes')) + 48 * HOUR));
     await world.report();
@@ -346,7 +346,7 @@ describe('clean', () => {
     expect(world.objects.sent.filter((command) => command === 'DeleteObject')).toHaveLength(2);
   });
 
-  it('says how far it came when an answer of the bucket breaks off', async () => {
+  it('a clean-up says how far it came when an answer of the bucket breaks off', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 2 * HOUR), segments: 1, partRows: 10 });
     for (let at = 0; at < 20; at++) await world.putCommit(commitRecord(`path-${at}`, SECONDS));
     await world.report();
@@ -365,7 +365,7 @@ describe('clean', () => {
     ['NotFound', { reportId: 'unknown' }],
     ['InvalidRequest', { cursor: 'bm90LW9uZQ' }],
     ['InvalidRequest', { cursor: '!' }],
-  ])('answers %s to %o', async (code, input) => {
+  ])('a clean-up answers %s to %o', async (code, input) => {
     const world = await filled();
     expect((await failure(clean(world, input))).code).toBe(input.reportId ? code : 'InvalidRequest');
     await world.report();
@@ -373,7 +373,7 @@ describe('clean', () => {
     expect(await left(world)).toBe(FILLED);
   });
 
-  it('refuses the cursor of another report', async () => {
+  it('a clean-up refuses the cursor of another report', async () => {
     const world = await filled();
     await world.report();
     const { nextCursor } = await world.read({ limit: 1 });
@@ -382,7 +382,7 @@ describe('clean', () => {
     expect((await failure(clean(world, { reportId, cursor: nextCursor }))).code).toBe('InvalidRequest');
   });
 
-  it('answers NotFound where there is no report', async () => {
+  it('a clean-up answers NotFound if there is no report', async () => {
     const world = await expiryWorld({ places: { ...places, bucket: (await expiryWorld()).places.bucket } });
     expect((await failure(clean(world))).code).toBe('NotFound');
     expect((await failure(world.read())).code).toBe('NotFound');

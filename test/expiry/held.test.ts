@@ -66,7 +66,7 @@ it('a report counts the permits that each namespace holds, each as one lease', a
   expect([own.heldByNamespace, own.expired.abandonedPermit.count]).toEqual([[], 1]);
 });
 
-it('counts each lease once, wherever its runs end', async () => {
+it('a report counts each lease once, wherever its runs end', async () => {
   const keys = Array.from({ length: 30 }, (_, at) => `team-${at % 3}/${at}`);
   const world = await worldWith(keys, { pageRows: 1, segments: 3 });
   let runs = 0;
@@ -81,7 +81,7 @@ it('counts each lease once, wherever its runs end', async () => {
   );
 });
 
-it('shows callers of a namespace their own alone, also where a hundred hold more', async () => {
+it('a report shows callers of a namespace their own leases alone, also if a hundred holders hold more', async () => {
   const many = Array.from({ length: MAX_TOLD + 1 }, (_, at) => [`n${at}/1`, `n${at}/2`]).flat();
   const world = await worldWith([...many, 'team-z/1'], { pageRows: 1000 });
   await world.report();

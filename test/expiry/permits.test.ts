@@ -33,7 +33,7 @@ async function reportsOver(
 const nameOf = ({ leaseId }: { leaseId: string }) => leaseId.split('.')[1] ?? '';
 
 describe('an abandoned permit', () => {
-  it('is reported from the millisecond on at which others may take its place, and those that are held are not', async () => {
+  it('an abandoned permit is reported from the millisecond on at which others may take its room, and held permits are not', async () => {
     const { acquire, release, heartbeat, rawItem, clock, expiry } = await permitWorld();
     const asked = { key: 'render', limit: 5 };
     const dead = await acquire({ ...asked, holder: 'dead', data: 'secret-data' });
@@ -75,7 +75,7 @@ describe('an abandoned permit', () => {
     expect(await rawItem('render')).toEqual(before);
   });
 
-  it('is cleaned by one write, which leaves the record, its fence and the others, and a second time it is gone', async () => {
+  it('an abandoned permit is cleaned by one write, which leaves the record, its fence and the others, and a second time it is gone', async () => {
     const { acquire, heartbeat, rawItem, read, clock, expiry, cleanNow } = await permitWorld();
     const asked = { key: 'gpus', limit: 8, ttlSeconds: 86_400 };
     const dead = await acquire({ ...asked, holder: 'dead', weight: 5, ttlSeconds: 60 });
@@ -100,7 +100,7 @@ describe('an abandoned permit', () => {
     expect(next.fence).toBeGreaterThan(alive.fence);
   });
 
-  it('is not cleaned before its age, and only as the kind that is asked for', async () => {
+  it('an abandoned permit is not cleaned before its age, and only as the kind that is asked for', async () => {
     const { acquire, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'young', holder: 'dead', limit: 2 });
     clock.advance(60_000 + HOUR - 1);
@@ -116,7 +116,7 @@ describe('an abandoned permit', () => {
 });
 
 describe('the clean-up spares a permit', () => {
-  it('whose holder extended it between report and clean: changed, and changed again', async () => {
+  it('the clean-up spares a permit whose holder extended it between report and clean: changed, and changed again', async () => {
     const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
     const permit = await acquire({ key: 'revived', holder: 'late', limit: 2 });
     clock.advance(2 * HOUR);
@@ -130,7 +130,7 @@ describe('the clean-up spares a permit', () => {
     expect((await cleanNow()).spared.by).toEqual({ changed: 1 });
   });
 
-  it('whose request has a new one by now, and those that ended', async () => {
+  it('the clean-up spares a permit whose request has a new permit by now, and permits that ended', async () => {
     const { acquire, release, deleteRaw, read, clock, expiry, cleanNow } = await permitWorld();
     const ask = (key: string) => acquire({ key, holder: 'same', requestId: 'same', limit: 1 });
     await ask('again');
@@ -149,7 +149,7 @@ describe('the clean-up spares a permit', () => {
     expect((await read('taken')).holders).toMatchObject([{ holder: 'other' }]);
   });
 
-  it('while a waiter is in line: the line takes its place', async () => {
+  it('the clean-up spares a permit while a waiter is in line: the line takes its room', async () => {
     const line = await poolLineWorld();
     const { expiry, cleanNow } = await reportsOver(line);
     await line.acquire({ key: 'wanted', holder: 'dead', limit: 2, ttlSeconds: 60 });
@@ -167,7 +167,7 @@ describe('the clean-up spares a permit', () => {
     expect(await line.read('wanted')).toMatchObject({ used: 1 });
   });
 
-  it('whose record TTL never deletes, unless such records are asked for', async () => {
+  it('the clean-up spares a permit whose record TTL never deletes, unless such records are asked for', async () => {
     const { acquire, setRaw, read, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'ms', holder: 'dead', limit: 2 });
     await setRaw('ms', 'lease_expiry', N(clock.now()));
@@ -181,7 +181,7 @@ describe('the clean-up spares a permit', () => {
 });
 
 describe('an eviction', () => {
-  it('whose answer is lost frees the place once, and counts as deleted', async () => {
+  it('an eviction whose answer is lost frees the permit once, and counts as deleted', async () => {
     const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
     for (const holder of ['dead', 'dead too']) await acquire({ key: 'lost', holder, limit: 9, weight: 4 });
     clock.advance(2 * HOUR);
@@ -192,7 +192,7 @@ describe('an eviction', () => {
     expect(await read('lost')).toMatchObject({ used: 0, holders: [] });
   });
 
-  it('that is never answered stops the clean-up, and the next one finds out', async () => {
+  it('an eviction that is never answered stops the clean-up, and the next clean-up finds its outcome', async () => {
     const { acquire, read, clock, expiry, cleanNow } = await permitWorld();
     await acquire({ key: 'unknown', holder: 'dead', limit: 2 });
     clock.advance(2 * HOUR);
@@ -203,7 +203,7 @@ describe('an eviction', () => {
     expect(await read('unknown')).toMatchObject({ used: 0 });
   });
 
-  it('that arrives after the holder extended its permit changes nothing', async () => {
+  it('an eviction that arrives after the holder extended its permit changes no permit', async () => {
     const { acquire, heartbeat, read, clock, expiry, cleanNow } = await permitWorld();
     const permit = await acquire({ key: 'late', holder: 'late', limit: 2 });
     clock.advance(2 * HOUR);
@@ -219,7 +219,7 @@ describe('an eviction', () => {
 });
 
 describe('a record with many holders', () => {
-  it('has a row for each, in pages that end within the record', async () => {
+  it('a record with many holders has a row for each, in pages that end within the record', async () => {
     const { acquire, putRaw, rawItem, clock, expiry, cleanNow } = await permitWorld({ partRows: 30, pageRows: 1 });
     await acquire({ key: 'crowd', holder: 'one', limit: 200 });
     const { key, ...one } = (await rawItem('crowd')) ?? {};
@@ -245,7 +245,7 @@ describe('a record with many holders', () => {
     expect(Object.keys(left ?? {}).filter((name) => /^h/.test(name))).toHaveLength(deleted.count);
   });
 
-  it('ends a page before its limit where the rows of one record fill an answer', async () => {
+  it('a record with many holders ends a page before its limit if its rows fill an answer', async () => {
     const { acquire, putRaw, rawItem, clock, expiry } = await permitWorld();
     // What JSON makes of a control character, and JSON within JSON, is seven bytes.
     const long = '\u0001'.repeat(1024);
@@ -290,7 +290,7 @@ describe('an empty pool', () => {
     return { ...world, empty };
   }
 
-  it('is reported and deleted after its retention, and the fence of the next grant is higher', async () => {
+  it('an empty pool is reported and deleted after its retention, and the fence of the next grant is higher', async () => {
     const { acquire, empty, rawItem, clock, expiry, cleanNow } = await emptied();
     const { fence } = await empty('done');
     clock.advance(HOUR);
@@ -314,7 +314,7 @@ describe('an empty pool', () => {
     expect((await acquire({ key: 'done', limit: 2 })).fence).toBeGreaterThan(fence);
   });
 
-  it('is spared while its retention lasts, or its fence is ahead of the clock', async () => {
+  it('an empty pool is spared while its retention lasts, or its fence is ahead of the clock', async () => {
     const { empty, setRaw, clock, expiry, cleanNow } = await emptied();
     for (const key of ['young', 'ahead']) await empty(key);
     clock.advance(2 * HOUR);
@@ -326,7 +326,7 @@ describe('an empty pool', () => {
     expect(await cleanNow()).toMatchObject({ deleted: { by: { emptyPool: 1 } }, spared: { by: { fenceAhead: 1 } } });
   });
 
-  it('that has changed since the report is spared', async () => {
+  it('an empty pool that has changed since the report is spared', async () => {
     const { acquire, release, empty, rawItem, setRaw, deleteRaw, clock, expiry, cleanNow } = await emptied();
     const changes: Record<string, (key: string) => Promise<unknown>> = {
       'in use': (key) => acquire({ key, limit: 2 }),
@@ -353,7 +353,7 @@ describe('an empty pool', () => {
     expect(await expiry.itemsOf(expiry.places.leasesTable)).toEqual(before);
   });
 
-  it('with a mark, or of which another client wrote entries that are not in use, is not reported', async () => {
+  it('an empty pool with a mark, or of which another client wrote entries that are not in use, is not reported', async () => {
     const { acquire, empty, setRaw, clock, expiry } = await emptied();
     await empty('marked');
     await setRaw('marked', 'waiters', N(1));
@@ -366,7 +366,7 @@ describe('an empty pool', () => {
     }
   });
 
-  it('is no lease to the report, and neither is a pool that is in use, however old', async () => {
+  it('an empty pool is no lease to the report, and neither is a pool that is in use, however old', async () => {
     const { acquire, empty, clock, expiry } = await emptied();
     await empty('empty');
     await acquire({ key: 'in use', holder: 'alive', limit: 2, ttlSeconds: 86_400 });
@@ -377,7 +377,7 @@ describe('an empty pool', () => {
     expect(kinds.toSorted()).toEqual(['a lease: abandonedLease', 'empty: emptyPool', 'in use: abandonedPermit']);
   });
 
-  it('whose deletion arrives after the next grant is spared', async () => {
+  it('an empty pool whose deletion arrives after the next grant is spared', async () => {
     const { acquire, empty, read, clock, expiry, cleanNow } = await emptied();
     await empty('late');
     clock.advance(3 * HOUR);
@@ -393,7 +393,7 @@ describe('an empty pool', () => {
 });
 
 describe('a record that another client wrote', () => {
-  it('costs itself alone, near 400 KB and with shapes of its own', async () => {
+  it('a record that another client wrote costs only itself, near 400 KB and with shapes of its own', async () => {
     const { acquire, rawItem, putRaw, setRaw, read, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
     const dead = async (key: string) => nameOf(await acquire({ key, holder: `of ${key}`, limit: 9 }));
     const names = {
@@ -429,7 +429,7 @@ describe('a record that another client wrote', () => {
     expect((await rawItem('text'))?.[`h${names.text}`]).toBeDefined();
   });
 
-  it('and that another client changed after the report is left alone, and the clean-up goes on', async () => {
+  it('a record that another client changed after the report is left alone, and the clean-up goes on', async () => {
     const { acquire, rawItem, setRaw, clock, expiry, cleanNow } = await permitWorld({ segments: 1 });
     const attribute = `h${nameOf(await acquire({ key: 'weight', holder: 'a', limit: 9 }))}`;
     await acquire({ key: 'used', holder: 'b', limit: 9 });
@@ -448,7 +448,7 @@ describe('a record that another client wrote', () => {
 });
 
 describe('a deployment', () => {
-  it('that was rolled back takes a report with permits for none, and one that was upgraded reads those without', async () => {
+  it('a deployment that was rolled back takes a report with permits for none, and an upgraded deployment reads reports without permits', async () => {
     const { acquire, clock, expiry } = await permitWorld();
     await acquire({ key: 'k', holder: 'dead', limit: 2 });
     clock.advance(2 * HOUR);
@@ -473,7 +473,7 @@ describe('a deployment', () => {
 });
 
 describe('what an execution held that ended, after its grace', () => {
-  it('is reported as such, for a lease and for a permit, and is deleted', async () => {
+  it('a grant of an execution that ended is reported as such after its grace, for a lease and for a permit, and is deleted', async () => {
     const { dependencies, clock, steps, executionEnded, ...calls } = await poolLineWorld();
     const execution = steps.newExecution('ABORTED');
     const terms = { holder: 'wf', execution, ttlSeconds: 600, graceSeconds: 60 };

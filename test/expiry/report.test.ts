@@ -207,7 +207,7 @@ describe('at the boundary of', () => {
     return rows;
   }
 
-  it.each(CASES)('$what, it is reported from its last living millisecond on, as $kind', async (one) => {
+  it.each(CASES)('a report names $what from its last living millisecond on, as $kind', async (one) => {
     const at = async (now: number) => (told.get(now) ?? (await toldAt(now))).filter(sameKey(one.key));
     expect(await at(one.last)).toEqual([]);
     const [row, ...more] = await at(one.last + 1);
@@ -264,7 +264,7 @@ describe('at the boundary of', () => {
   });
 });
 
-it('tells of what never expires because nothing says when', async () => {
+it('a report names records that never expire because they have no time', async () => {
   const world = await expiryWorld();
   await world.putLease({ key: S('endless'), lease_version: S('secret-version'), lease_expiry: S('tomorrow') });
   await world.putCommit(commitRecord('endless', 0, { ttl: S('tomorrow') }));
@@ -283,7 +283,7 @@ it('tells of what never expires because nothing says when', async () => {
   ]);
 });
 
-it('says in words whose record of a commit it is', async () => {
+it('a report says in words whose record of a commit it is', async () => {
   const world = await expiryWorld({ clock: new ManualClock(T + 1000) });
   await world.putCommit(commitRecord('a', SECONDS));
   const { commit_id: _, written_at: __, ...foreign } = commitRecord('b', SECONDS);
@@ -300,7 +300,7 @@ it('says in words whose record of a commit it is', async () => {
   });
 });
 
-it('takes no small number for a time: zero, less, or a duration', async () => {
+it('a report takes no small number for a time: zero, less, or a duration', async () => {
   const world = await expiryWorld({ clock: new ManualClock(T) });
   const fault = { expiredAt: null, ageSeconds: 0, neverDeletable: true, ttlFault: 'notATime' };
   for (const ttl of [0, -1, 3600, 999_999_999]) {
@@ -321,7 +321,7 @@ it('takes no small number for a time: zero, less, or a duration', async () => {
 });
 
 describe('what is not ours or not over', () => {
-  it('never appears: rows of other applications, however old', async () => {
+  it('a report never shows rows of other applications, however old', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T + 100 * YEARS * 1000) });
     const old = { expires_at: N(1), lease_expiry: N(1), ttl: N(1), deadline: N(1), released_at: N(1) };
     await world.putLease({ key: S('session'), ...old });
@@ -342,7 +342,7 @@ describe('what is not ours or not over', () => {
     expect(Object.values(expired)).toEqual(KINDS.map(() => ({ count: 0, oldestAgeSeconds: 0 })));
   });
 
-  it('never appears: what lives, whatever else is wrong with it', async () => {
+  it('a report never shows what lives, whatever else is wrong with it', async () => {
     const world = await expiryWorld({ clock: new ManualClock(T) });
     const later = T + 1;
     await world.putLease(lease('held', later));
@@ -363,7 +363,7 @@ describe('what is not ours or not over', () => {
 });
 
 describe('a report', () => {
-  it('sums up what its rows say, and holds no secret of theirs', async () => {
+  it('a report sums up what its rows say, and holds no secret of theirs', async () => {
     const world = await expiryWorld();
     for (const { put } of CASES) await put(world);
     world.clock.set(T + 7_200_000);
@@ -394,7 +394,7 @@ describe('a report', () => {
     expect(JSON.stringify([answer, rows])).not.toMatch(/secret-|task_token|lease_version|request_id/);
   });
 
-  it('scans each table once, filters where the rows are, and reads secrets only where pools are', async () => {
+  it('a report scans each table once, filters where the rows are, and reads secrets only of pools', async () => {
     const world = await expiryWorld();
     await world.putLease(lease('held', world.clock.now() + 3_600_000));
     const scans: { TableName: string; ProjectionExpression?: string; FilterExpression?: string }[] = [];
@@ -421,7 +421,7 @@ describe('a report', () => {
     }
   });
 
-  it('tells no more of a holder than a name may be long, however much another client wrote', async () => {
+  it('a report shows no more of a holder than a name may be long, however much another client wrote', async () => {
     const world = await expiryWorld();
     const long = S('x'.repeat(100_000));
     await world.putLease(lease('long', T, { holder: long }));
@@ -437,14 +437,14 @@ describe('a report', () => {
     }
   });
 
-  it('does without a table of waiters where there is none', async () => {
+  it('a report runs without a table of waiters if there is none', async () => {
     const world = await expiryWorld();
     const places = { ...world.places, waitersTable: undefined };
     await world.report(undefined, { places });
     expect(world.items.sent.filter((command) => command === 'Scan')).toHaveLength(3 * 2);
   });
 
-  it('keeps to its rate of read units', async () => {
+  it('a report keeps to its rate of read units', async () => {
     const world = await expiryWorld({ segments: 4, readUnitsPerSecond: 2, pageRows: 1 });
     for (let at = 0; at < 20; at++) await world.putLease(lease(`lease ${at}`, T));
     const startedAt = world.clock.now();

@@ -73,7 +73,7 @@ function cutAt(look: number) {
 }
 
 describe('a report that is cut', () => {
-  it('by a bucket that refuses its rows counts none of them, and tells them when it is let', async () => {
+  it('a report that is cut by a bucket that refuses its rows counts none of them, and shows them when the bucket takes them', async () => {
     const world = await fresh();
     // A checkpoint, the rows of a page, the next checkpoint: each in turn is refused.
     for (let write = 1; write < 4; write++) {
@@ -89,7 +89,7 @@ describe('a report that is cut', () => {
     await expectEachRowOnce(world, reportId, 'refused');
   });
 
-  it('by its time, at every page boundary, goes on where it was and tells each row once', async () => {
+  it('a report that is cut by its time, at every page boundary, continues there and shows each row once', async () => {
     let cuts = 0;
     for (let [look = 0] = aFew(1, FIRST); ; look += STEP) {
       const world = await fresh();
@@ -106,7 +106,7 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(ROWS / 2 / STEP);
   });
 
-  it('again and again, page by page, tells each row once', async () => {
+  it('a report that is cut again and again, page by page, shows each row once', async () => {
     const world = await fresh();
     const reports: Report[] = [];
     while (!reports.at(-1)?.complete) {
@@ -119,7 +119,7 @@ describe('a report that is cut', () => {
     expect(reports.at(-1)?.expired.commit.count).toBe(ROWS / 3);
   });
 
-  it('by throttling, at every page, ends cleanly and goes on later', async () => {
+  it('a report that is cut by throttling, at every page, ends cleanly and continues later', async () => {
     let cuts = 0;
     for (let [page = 0] = aFew(1, FIRST); ; page += STEP) {
       const world = await fresh();
@@ -137,7 +137,9 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(ROWS / 2 / STEP);
   });
 
-  it('by a crash, before or after any request, tells each row once', { timeout: 120_000 }, async () => {
+  it('a report that is cut by a crash, before or after any request, shows each row once', {
+    timeout: 120_000,
+  }, async () => {
     let cuts = 0;
     for (let [first = 0] = aFew(1, FIRST), request = first + 1; ; request += STEP) {
       const world = await fresh();
@@ -163,7 +165,7 @@ describe('a report that is cut', () => {
     expect(cuts).toBeGreaterThan(20 / STEP);
   });
 
-  it('and whose lease went to another run while it was frozen, overwrites nothing and says so', async () => {
+  it('a report whose lease went to another run while it was frozen overwrites no report, and says so', async () => {
     for (let [request = 3] = aFew(1, isFull ? [3] : [3, 5, 7]); request < 24; request += isFull ? 2 : 6) {
       const world = await fresh();
       let sent = 0;
@@ -194,7 +196,7 @@ describe('a report that is cut', () => {
 describe('a report of a table that changes meanwhile', () => {
   const base = testSeed();
 
-  it(`tells each row that stays once, and no row twice (seed ${base})`, async () => {
+  it(`a report of a table that changes shows each row that stays once, and no row twice (seed ${base})`, async () => {
     for (let round = 0; round < rounds(3, 1); round++) {
       const random = seededRandom(base + round);
       // One segment: with two, the seed would not say which of them reads first.
@@ -239,7 +241,7 @@ describe('a report of a table that changes meanwhile', () => {
 });
 
 describe('a report', () => {
-  it('while one runs is refused with LeaseHeld, and writes nothing', async () => {
+  it('a report while another report runs is refused with LeaseHeld, and writes no record', async () => {
     const world = await fresh();
     let second: { code: string } | undefined;
     const meanwhile = async (send: () => Promise<unknown>) => {
@@ -251,7 +253,7 @@ describe('a report', () => {
     expect(second?.code).toBe('LeaseHeld');
   });
 
-  it('that takes a page longer than a lease keeps its lease', async () => {
+  it('a report that takes a page longer than a lease keeps its lease', async () => {
     const world = await fresh();
     const slow = async (send: () => Promise<unknown>) => {
       world.clock.advance(40_000);
@@ -262,7 +264,7 @@ describe('a report', () => {
     expect(world.items.sent.filter((command) => command === 'UpdateItem').length).toBeGreaterThan(5);
   });
 
-  it('is given up after a day, can still be read, and the next one begins again', async () => {
+  it('a report ends unfinished after a day, can still be read, and the next report begins again', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
     world.clock.advance(24 * 3_600_000 - 1);
@@ -275,7 +277,7 @@ describe('a report', () => {
     expect((await world.read()).reportId).toBe(next.reportId);
   });
 
-  it('of other tables begins again: of the next deployment, or of another one with the same bucket', async () => {
+  it('a report of other tables begins again: of the next deployment, or of another deployment with the same bucket', async () => {
     const world = await fresh();
     const first = await world.report(cutAt(4));
     const { waitersTable: _, ...others } = await newPlaces();
@@ -288,7 +290,7 @@ describe('a report', () => {
     expect(await world.read({ reportId: first.reportId })).toMatchObject({ complete: false });
   });
 
-  it('keeps what it has when a table fails, and tells of that', async () => {
+  it('a report keeps what it has when a table fails, and names the table', async () => {
     const world = await fresh({ places: { ...places, bucket: await newBucket(), nameserviceTable: 'no-such-table' } });
     expect((await failure(world.report())).code).toBe('Unavailable');
     const { complete, expired } = await world.read();
@@ -297,7 +299,7 @@ describe('a report', () => {
     expect(world.measured).toEqual([]);
   });
 
-  it('holds no more rows than a chunk in one object', async () => {
+  it('a report holds no more rows than a chunk in one object', async () => {
     const world = await fresh();
     const { reportId } = await world.report();
     const parts = (await world.objectKeys(`.holdfast/reports/${reportId}/`)).filter((key) => key.endsWith('.ndjson'));

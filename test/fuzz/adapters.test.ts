@@ -361,7 +361,7 @@ async function expectSane(act: () => Promise<{ outcome: string; body: unknown; s
 }
 
 describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handler, payload, runs = 120 }) => {
-  it('as a task, answers as documented and writes nothing that it refuses', async () => {
+  it('a function that is given anything as a task answers as documented, and writes no record that it refuses', async () => {
     const anything = fc.oneof({ weight: 5, arbitrary: payload }, { weight: 1, arbitrary: junk });
     await fc.assert(
       fc.asyncProperty(anything, (event) => expectSane(() => throughTask(handler, event))),
@@ -369,7 +369,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
     );
   });
 
-  it('through HTTP, answers as documented and writes nothing that it refuses', async () => {
+  it('a function that is given anything through HTTP answers as documented, and writes no record that it refuses', async () => {
     const text = payload.map((value) => JSON.stringify(value));
     const body = fc.oneof(
       { weight: 6, arbitrary: text },
@@ -428,7 +428,7 @@ describe.each(TARGETS)(`$name, given anything (seed ${seed})`, ({ method, handle
 });
 
 describe(`events, of any shape (seed ${seed})`, () => {
-  it('of the bus are answered as documented by those who take them', async () => {
+  it('events of the bus of any shape are answered as documented by the functions that take them', async () => {
     const near = {
       version: fc.constant('0'),
       id: fc.string(),
@@ -451,7 +451,7 @@ describe(`events, of any shape (seed ${seed})`, () => {
     );
   });
 
-  it('of a queue are answered with the messages that failed', async () => {
+  it('events of a queue of any shape are answered with the messages that failed', async () => {
     const handler = executionEnded(leases);
     const body = fc.oneof(
       { weight: 4, arbitrary: ending.map((value) => JSON.stringify(value)) },

@@ -17,7 +17,7 @@ const btoaUtf8 = (value: string) => Buffer.from(value).toString('base64url');
 const epochMs = fc.integer({ min: 0, max: 8.64e15 });
 
 describe('records', () => {
-  it('read back as they were written', () => {
+  it('records read back as they were written', () => {
     const grants = fc.record({
       key: text,
       version: fc.uuid(),
@@ -49,7 +49,7 @@ describe('records', () => {
     );
   });
 
-  it('of any other writer can be read', () => {
+  it('records of any other writer can be read', () => {
     const value = fc.oneof(
       fc.record({ S: fc.string() }),
       fc.record({ N: fc.oneof(fc.integer().map(String), fc.double({ noNaN: true }).map(String)) }),
@@ -89,7 +89,7 @@ describe('cursors', () => {
     );
   });
 
-  it('of any other make are refused', () => {
+  it('cursors of any other make are refused', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.base64String(), fc.string().map(btoaUtf8)), (cursor) => {
         try {
@@ -111,7 +111,7 @@ describe('any event whatever', () => {
   const outcomes = ['ok', 'InvalidRequest', 'NotFound', 'LeaseHeld', 'LeaseLost', 'Conflict'];
   const handler = fc.constantFrom(...Object.values(handlers));
 
-  it('as a task is answered as documented', async () => {
+  it('any event as a task is answered as documented', async () => {
     await fc.assert(
       fc.asyncProperty(handler, payload, async (handler, payload) => {
         expect(outcomes).toContain((await throughTask(handler, payload)).outcome);
@@ -121,7 +121,7 @@ describe('any event whatever', () => {
     expect(Object.keys(Object.prototype)).toEqual([]);
   });
 
-  it('through HTTP is answered as documented', async () => {
+  it('any event through HTTP is answered as documented', async () => {
     const events = fc.record({
       version: fc.constant('2.0'),
       rawQueryString: fc.option(fc.oneof(fc.string(), fc.webQueryParameters()), { nil: undefined }),

@@ -45,7 +45,7 @@ function expectDocumented(read: () => unknown): void {
 }
 
 describe('commit records', () => {
-  it('read back as they were written, with the ids that they displaced', () => {
+  it('commit records read back as they were written, with the ids that they displaced', () => {
     const record = fc.record({
       path: text,
       expectedEtag: fc.option(hex.map((digits) => `"${digits}"`)),
@@ -73,7 +73,7 @@ describe('commit records', () => {
     );
   });
 
-  it('of any other writer can be read, or are refused by name', () => {
+  it('commit records of any other writer can be read, or are refused by name', () => {
     const names = fc.constantFrom(
       'path',
       'etag',
@@ -89,7 +89,7 @@ describe('commit records', () => {
 });
 
 describe('marks of a commit on its object', () => {
-  it('read back as they were written, and fit into what S3 takes', () => {
+  it('marks of a commit on its object read back as they were written, and fit into what S3 takes', () => {
     const history = fc.array(fc.record({ commitId, fingerprint: fc.stringMatching(/^[\w-]{11}$/) }), {
       minLength: 1,
       maxLength: 12,
@@ -112,7 +112,7 @@ describe('marks of a commit on its object', () => {
     );
   });
 
-  it('of any other make are read without a fault', () => {
+  it('marks on an object of any other make are read without a fault', () => {
     const metadata = fc.dictionary(
       fc.constantFrom('holdfast-commits', 'holdfast-fence', '__proto__'),
       fc.oneof(fc.string(), fc.constantFrom('~', ' ', '1 ', '1 =')),
@@ -126,7 +126,7 @@ describe('records of the nameservice', () => {
   const pointer = fc.record({ address: text, t: counter });
   const style = fc.constantFrom('address' as const, 'id' as const);
 
-  it('read back as they were written, whatever pointer attributes they are read with', () => {
+  it('records of the nameservice read back as they were written, whatever pointer attributes they are read with', () => {
     fc.assert(
       fc.property(alias, epochMs, style, style, pointer, pointer, (alias, now, written, read, commit, index) => {
         const record = recordOf(rowsOf(ledgerItems(alias, { now, style: written }, { commit, index })), read);
@@ -144,7 +144,7 @@ describe('records of the nameservice', () => {
     );
   });
 
-  it('of graph sources, too', () => {
+  it('records of graph sources read back as they were written, too', () => {
     const source = fc.record({ sourceType: text, config: fc.json(), dependencies: fc.array(text) });
     fc.assert(
       fc.property(alias, style, source, (alias, style, source) => {
@@ -160,7 +160,7 @@ describe('records of the nameservice', () => {
     );
   });
 
-  it('of any other client can be read', () => {
+  it('records of any other client can be read', () => {
     const names = [
       'kind',
       'name',
@@ -191,7 +191,7 @@ describe('records of the nameservice', () => {
     );
   });
 
-  it('keep any JSON object as readers find it', () => {
+  it('records of the nameservice keep any JSON object as readers find it', () => {
     const object = fc.dictionary(fc.string(), fc.jsonValue()) as fc.Arbitrary<JsonObject>;
     fc.assert(
       fc.property(object, (value) => {
@@ -210,13 +210,13 @@ describe('rows of a report', () => {
   const tables: TableSource<Kind>[] = [commits, nameservice, waiters];
   const FILTERED = ['lease_version', 'lease_id', 'task_token', 'schema'];
 
-  it('are told of by one source for each kind', () => {
+  it('rows of a report are made by one source for each kind', () => {
     const told = Object.values(SOURCES).flatMap(({ kinds }): readonly Kind[] => kinds);
     expect(told.toSorted()).toEqual([...KINDS].toSorted());
     for (const kind of KINDS) expect(sourceOf(kind).kinds).toContain(kind);
   });
 
-  it.each(tables)('are made of whatever stands in the table: $kinds', (source) => {
+  it.each(tables)('rows of a report are made of whatever stands in the table: $kinds', (source) => {
     const names = [...source.key, ...source.attributes, ...FILTERED, '__proto__'];
     fc.assert(
       fc.property(fc.dictionary(fc.constantFrom(...names), attribute), epochMs, (item, now) => {
@@ -234,7 +234,7 @@ describe('rows of a report', () => {
 });
 
 describe('names', () => {
-  it('are parsed to an alias that is written the same way again, or not at all', () => {
+  it('names are parsed to an alias that is written the same way again, or not at all', () => {
     const anything = fc.oneof(
       text,
       fc.array(fc.oneof(part, fc.constantFrom('', ':')), { maxLength: 5 }).map((parts) => parts.join(':')),
@@ -249,7 +249,7 @@ describe('names', () => {
     );
   });
 
-  it('of ETags are brought into one form, which stays', () => {
+  it('names of ETags have one form, which stays', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -270,7 +270,7 @@ describe('names', () => {
     );
   });
 
-  it('in cursors decode to what they were made of, and nothing else decodes', () => {
+  it('names in cursors decode to what they were made of, and no other text decodes', () => {
     fc.assert(
       fc.property(text, fc.oneof(fc.string(), fc.base64String()), (key, other) => {
         expect(decodeCursor(encodeCursor(key))).toBe(key);

@@ -16,7 +16,7 @@ const struck = ({ steps, ...plan }: Plan, faultRate: number): Plan => ({
 });
 
 describe('histories under faults', () => {
-  it('are the same again for the same seed, whatever was played before', async () => {
+  it('histories under faults are the same again for the same seed, whatever was played before', async () => {
     const seed = testSeed();
     const plan = struck(planWorld(seed, aFew(1, ['commits', 'queue', 'pools', 'expiry'])), 0.3);
     const played = async () => {
@@ -34,7 +34,7 @@ describe('histories under faults', () => {
   });
 
   it.runIf(isFull)(
-    'give two runs of the repair ids of their own, also where their messages are sent in one moment',
+    'histories under faults give two runs of the repair ids of their own, also if their messages are sent in one moment',
     async () => {
       const { failed } = await run({ seed: 1_024_725, mostHistories: 1, mostMs: 60_000, only: [] }, services);
       expect(failed?.violations).toBeUndefined();
@@ -48,7 +48,7 @@ describe('histories under faults', () => {
     expect(result.histories).toBe(HISTORIES);
   });
 
-  it('tell which faults never struck', async () => {
+  it('histories under faults report which faults never struck', async () => {
     const result = await run({ seed: 1, mostHistories: 0, mostMs: 0, only: [] }, services);
     expect(missing(result)).toEqual(Object.keys(noFaults()));
   });

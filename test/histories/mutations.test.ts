@@ -5,7 +5,7 @@ import { MUTATIONS } from '../../verification/mutations/mutations.ts';
 const product = readProduct('.');
 
 describe('the mutations', () => {
-  it.each(MUTATIONS)('can be applied: $name', ({ changes }) => {
+  it.each(MUTATIONS)('the mutation can be applied: $name', ({ changes }) => {
     for (const change of changes) expect(product.get(placeOfChange(change, product))).toContain(change.search);
   });
 });

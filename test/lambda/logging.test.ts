@@ -104,7 +104,7 @@ it('the lines of a report and of a clean-up that an operator starts name the ope
   expect(requests()[2]).not.toHaveProperty('caller');
 });
 
-it('below the log level the metrics go out alone, and nothing at all where there is no namespace', async () => {
+it('an invocation below the log level writes the metrics alone, and no line at all if there is no namespace', async () => {
   const call = async (environment: Record<string, string>) => {
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
     vi.resetModules();
@@ -131,7 +131,7 @@ it('below the log level the metrics go out alone, and nothing at all where there
   expect(plain[0]).not.toHaveProperty('_aws');
 });
 
-it('what a call measures goes out with its line, at most a hundred values of a metric in each, also where it fails', async () => {
+it('an invocation writes what it measures with its line, at most a hundred values of a metric in each, also if it fails', async () => {
   vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
   vi.resetModules();
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
@@ -168,7 +168,7 @@ it('what a call measures goes out with its line, at most a hundred values of a m
     });
 });
 
-it('the trace of an invocation is logged where it is sampled', async () => {
+it('the trace of an invocation is logged if it is sampled', async () => {
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const handler = lambdaFunction({
     name: 'test',

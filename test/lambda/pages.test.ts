@@ -28,7 +28,7 @@ describe('a page', () => {
     ['lone surrogates', '\ud800'],
     ['letters', 'a'],
     ['emoji', '🔒'],
-  ])('of rows of %s fits an answer, and is not much smaller than one', (_, unit) => {
+  ])('a page of rows of %s fits an answer, and is not much smaller than one', (_, unit) => {
     const page = pageOfRows();
     let key = 0;
     while (page.add({ key: `${key}`, data: unit.repeat(5000) })) key++;
@@ -38,7 +38,7 @@ describe('a page', () => {
     expect(bytes).toBeGreaterThan(MAX_ANSWER_BYTES / 2);
   });
 
-  it('abridges a row that is nested too deep for JSON, and keeps its neighbours', () => {
+  it('a page abridges a row that is nested too deep for JSON, and keeps its neighbours', () => {
     const page = pageOfRows();
     for (const [key, data] of Object.entries({ a: 1, b: nested(150_000), c: 3 })) page.add({ key, data });
     expect(page.rows).toEqual([
@@ -48,14 +48,14 @@ describe('a page', () => {
     ]);
   });
 
-  it('abridges a row that is larger than a page, and keeps its neighbours', () => {
+  it('a page abridges a row that is larger than a page, and keeps its neighbours', () => {
     const page = pageOfRows();
     const large = '\u0001'.repeat(1_000_000);
     for (const [key, data] of Object.entries({ a: 1, b: large, c: 3 })) expect(page.add({ key, data })).toBe(true);
     expect(page.rows.map(({ data }) => data)).toEqual([1, null, 3]);
   });
 
-  it('does not hide a failure that is no matter of depth', () => {
+  it('a page does not hide a failure that is no matter of depth', () => {
     expect(() => pageOfRows().add({ key: 'a', data: 1n })).toThrow(TypeError);
   });
 });

@@ -28,7 +28,7 @@ const longestAcquire = {
 describe('a request', () => {
   const padded = (bytes: number) => `{"key":"k","leaseId":"l"${' '.repeat(bytes - 25)}}`;
 
-  it('is read up to its most bytes, and refused beyond them', async () => {
+  it('a request is read up to its most bytes, and refused beyond them', async () => {
     for (const [body, base64] of [
       [padded(MAX_BYTES), false],
       [Buffer.from(padded(MAX_BYTES)).toString('base64'), true],
@@ -46,13 +46,13 @@ describe('a request', () => {
       });
   });
 
-  it('is counted in bytes and not in characters', async () => {
+  it('a request is counted in bytes and not in characters', async () => {
     const body = `{"key":"${'€'.repeat(MAX_BYTES / 3)}","leaseId":"l"}`;
     expect((await throughHttp(handlers.release, httpEvent('POST', { body }))).outcome).toBe('PayloadTooLarge');
     expect((await throughTask(handlers.release, JSON.parse(body))).outcome).toBe('PayloadTooLarge');
   });
 
-  it('of a task has the same bounds', async () => {
+  it('a request of a task has the same bounds', async () => {
     expect((await throughTask(handlers.release, { key: 'k', leaseId: 'l'.repeat(MAX_BYTES) })).body).toMatchObject({
       code: 'PayloadTooLarge',
       status: 413,
@@ -62,7 +62,7 @@ describe('a request', () => {
     expect((await throughTask(handlers.release, names)).body).toMatchObject({ limitBytes: MAX_BYTES });
   });
 
-  it('holds so many values and no more, whatever its strings look like', async () => {
+  it('a request holds a limited number of values, whatever its strings look like', async () => {
     const of = (values: number) => ({ data: Array.from({ length: values - 2 }, () => 0), key: '[{,"\\'.repeat(3000) });
     for (const [payload, outcome] of [
       [of(MAX_VALUES - 1), 'InvalidRequest'],
@@ -76,12 +76,12 @@ describe('a request', () => {
     }
   });
 
-  it('of a query is bounded too', async () => {
+  it('a request of a query is bounded too', async () => {
     const query = `key=${'k'.repeat(MAX_BYTES)}`;
     expect(await throughHttp(handlers.readLeases, httpEvent('GET', { query }))).toMatchObject({ status: 413 });
   });
 
-  it('may have all its fields at their longest, each character escaped', async () => {
+  it('a request may have all its fields at their longest, each character escaped', async () => {
     const acquired = await throughHttp(handlers.acquire, httpEvent('POST', { body: escaped(longestAcquire) }));
     expect(acquired).toMatchObject({ status: 201, body: { key: longestAcquire.key, data: longestAcquire.data } });
     const dependencies = Array.from({ length: 100 }, (_, at) => `${'d'.repeat(1017)}${100 + at}:x`);

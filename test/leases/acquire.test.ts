@@ -17,7 +17,7 @@ async function sentBy(act: () => Promise<unknown>): Promise<string[]> {
 }
 
 describe('acquire', () => {
-  it('grants a free key with one request', async () => {
+  it('acquire grants a free key with one request', async () => {
     const sent = await sentBy(async () => {
       const grant = await acquire({ key: 'free', ttlSeconds: 30, data: { run: 7 } });
       expect(grant).toEqual({
@@ -38,7 +38,7 @@ describe('acquire', () => {
     expect(sent).toEqual(['PutItem']);
   });
 
-  it('tells who holds a key, from the same one request', async () => {
+  it('acquire names the holder of a held key, by the same single request', async () => {
     const { fence, expiresAt } = await acquire({ key: 'held', holder: 'first', ttlSeconds: 10 });
     clock.advance(4000);
     const sent = await sentBy(async () => {
@@ -49,7 +49,7 @@ describe('acquire', () => {
     expect(sent).toEqual(['PutItem']);
   });
 
-  it('takes an expired lease over on the first call, and not a millisecond before expiry and skew margin', async () => {
+  it('acquire takes over an expired lease on the first call, and not a millisecond before expiry and clock skew margin', async () => {
     const { fence } = await acquire({ key: 'expiring', holder: 'first', ttlSeconds: 2 });
     clock.advance(2000 + 500);
     const { code, context } = await failure(acquire({ key: 'expiring', holder: 'second' }));
@@ -64,7 +64,7 @@ describe('acquire', () => {
     expect(sent).toEqual(['PutItem']);
   });
 
-  it('needs a second request only where the fence of the key is not behind the clock', async () => {
+  it('acquire needs a second request only if the fence of the key is not behind the clock', async () => {
     const first = await acquire({ key: 'same-millisecond' });
     await release(first);
     const sent = await sentBy(async () => {
@@ -73,14 +73,14 @@ describe('acquire', () => {
     expect(sent).toEqual(['PutItem', 'PutItem']);
   });
 
-  it('answers a repeat of the same request with the same grant', async () => {
+  it('acquire answers a repeat of the same request with the same grant', async () => {
     const first = await acquire({ key: 'repeat', requestId: 'r-1' });
     clock.advance(1000);
     const again = await acquire({ key: 'repeat', requestId: 'r-1' });
     expect(again).toEqual({ ...first, remainingMs: 59_000, repeated: true });
   });
 
-  it('does not take another request, holder or principal for a repeat', async () => {
+  it('acquire takes no other request, holder or principal for a repeat', async () => {
     const owner = call({ principal: 'arn:aws:iam::1:user/owner' });
     await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner);
     expect((await failure(acquire({ key: 'not-repeat', requestId: 'r-2', holder: 'h' }, owner))).code).toBe(
@@ -97,7 +97,7 @@ describe('acquire', () => {
     expect((await acquire({ key: 'not-repeat', requestId: 'r-1', holder: 'h' }, owner)).repeated).toBe(true);
   });
 
-  it('refuses the request of a released grant, and locks nothing', async () => {
+  it('acquire refuses the request of a released grant, and locks no key', async () => {
     const first = await acquire({ key: 'late-duplicate', requestId: 'r-1' });
     await release(first);
     clock.advance(10);
@@ -110,21 +110,21 @@ describe('acquire', () => {
     expect((await acquire({ key: 'late-duplicate', requestId: 'r-2' })).repeated).toBe(false);
   });
 
-  it('tells a request whose grant was broken so', async () => {
+  it('acquire answers the request of a broken grant that the grant was broken', async () => {
     const { fence } = await acquire({ key: 'late-broken', requestId: 'r-1' });
     await world.breakLease({ key: 'late-broken', fence });
     const { code, context } = await failure(acquire({ key: 'late-broken', requestId: 'r-1' }));
     expect([code, context.reason]).toEqual(['LeaseLost', 'broken']);
   });
 
-  it('lets the request of an expired grant wait out the margin like anybody else', async () => {
+  it('acquire lets the request of an expired grant wait out the margin as every other request does', async () => {
     await acquire({ key: 'in-margin', requestId: 'r-1', ttlSeconds: 2 });
     clock.advance(2000);
     const { code, context } = await failure(acquire({ key: 'in-margin', requestId: 'r-1' }));
     expect([code, context.retryAfterMs]).toEqual(['LeaseHeld', 501]);
   });
 
-  it('says so where no fence can rise above the one on record, and does not try without end', async () => {
+  it('acquire fails with a clear error if no fence can rise above the recorded fence, and does not retry without end', async () => {
     await world.putRaw({ key: { S: 'top' }, lease_expiry: { N: '1' }, fence: { N: String(Number.MAX_SAFE_INTEGER) } });
     const sent = await sentBy(async () => {
       const { code, context } = await failure(acquire({ key: 'top', waitSeconds: 5 }));
@@ -133,7 +133,7 @@ describe('acquire', () => {
     expect(sent).toEqual(['PutItem']);
   });
 
-  it('grants the request of an expired grant again, with a higher fence', async () => {
+  it('acquire grants the request of an expired grant again, with a higher fence', async () => {
     const first = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
     clock.advance(2501);
     const second = await acquire({ key: 'expired-request', requestId: 'r-1', ttlSeconds: 2 });
@@ -144,7 +144,7 @@ describe('acquire', () => {
 });
 
 describe('acquire with waitSeconds and fair: false', () => {
-  it('waits no longer than the deployment allows, and says when the lease can be had', async () => {
+  it('acquire waits no longer than the deployment allows, and says when the lease may be free', async () => {
     for (const maxWaitSeconds of [3, 0]) {
       const capped = await leaseWorld({ maxWaitSeconds });
       await capped.acquire({ key: 'capped', ttlSeconds: 60 });
@@ -160,7 +160,7 @@ describe('acquire with waitSeconds and fair: false', () => {
     }
   });
 
-  it('has waited until its answer, and the rest of the lease counts from that moment too', async () => {
+  it('acquire waits until its answer, and counts the rest of the lease from that moment too', async () => {
     const sentAt = clock.now();
     requests.faultsOf.PutItem = [
       async (send) => {
@@ -173,7 +173,7 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(sentAt + grant.waitedMs + grant.remainingMs).toBe(Date.parse(grant.expiresAt));
   });
 
-  it('takes a lease that is released while it waits', async () => {
+  it('acquire takes a lease that is released while the call waits', async () => {
     const first = await acquire({ key: 'wait-release', holder: 'first' });
     const start = clock.now();
     clock.at(start + 3000, () => release(first));
@@ -184,7 +184,7 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(grant.remainingMs).toBe(60_000);
   });
 
-  it('writes only when the lease looks free', async () => {
+  it('acquire writes only if the lease looks free', async () => {
     const first = await acquire({ key: 'wait-reads' });
     clock.at(clock.now() + 3000, () => release(first));
     const sent = await sentBy(() => acquire({ key: 'wait-reads', waitSeconds: 20, fair: false }));
@@ -198,20 +198,23 @@ describe('acquire with waitSeconds and fair: false', () => {
   it.each([
     [0, [13, 25, 50, 100, 125, 125]],
     [0.5, [19, 38, 75, 150, 188, 188]],
-  ])('looks after 25 ms, and less and less often, less up to half of it by chance (%d)', async (random, pauses) => {
-    const paced = await leaseWorld({ ids: { ...seededIds(1), random: () => random } });
-    await paced.acquire({ key: 'paced' });
-    const looks = [paced.clock.now()];
-    const look: Fault = (send) => {
-      looks.push(paced.clock.now());
-      return send();
-    };
-    paced.requests.faultsOf.GetItem = Array(pauses.length).fill(look);
-    await failure(paced.acquire({ key: 'paced', holder: 'w', waitSeconds: 2, fair: false }));
-    expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
-  });
+  ])(
+    'acquire polls after 25 ms, and then less and less often, with up to half of each pause left to chance (%d)',
+    async (random, pauses) => {
+      const paced = await leaseWorld({ ids: { ...seededIds(1), random: () => random } });
+      await paced.acquire({ key: 'paced' });
+      const looks = [paced.clock.now()];
+      const look: Fault = (send) => {
+        looks.push(paced.clock.now());
+        return send();
+      };
+      paced.requests.faultsOf.GetItem = Array(pauses.length).fill(look);
+      await failure(paced.acquire({ key: 'paced', holder: 'w', waitSeconds: 2, fair: false }));
+      expect(looks.slice(1).map((at, index) => at - (looks[index] ?? 0))).toEqual(pauses);
+    },
+  );
 
-  it('looks at other moments than other waiting callers do', async () => {
+  it('acquire polls at other moments than other waiting callers do', async () => {
     await acquire({ key: 'wait-jitter' });
     const looks = async (seed: number) => {
       const times: number[] = [];
@@ -229,13 +232,13 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(await looks(1)).not.toEqual(await looks(2));
   });
 
-  it('takes an abandoned lease over in the moment it may', async () => {
+  it('acquire takes over an abandoned lease in the first possible moment', async () => {
     const { expiresAt } = await acquire({ key: 'wait-expiry', ttlSeconds: 5 });
     await acquire({ key: 'wait-expiry', waitSeconds: 20, fair: false });
     expect(clock.now()).toBe(Date.parse(expiresAt) + 500 + 1);
   });
 
-  it('takes a lease whose record has gone while it waits', async () => {
+  it('acquire takes a lease whose record was deleted while the call waits', async () => {
     await acquire({ key: 'wait-gone', ttlSeconds: 600 });
     const gone = new DeleteItemCommand({ TableName: world.table, Key: { key: { S: 'wait-gone' } } });
     clock.at(clock.now() + 1000, () => world.dynamodb.send(gone));
@@ -244,7 +247,7 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(grant.waitedMs).toBeLessThanOrEqual(1250);
   });
 
-  it('gives up after its time with the present holder', async () => {
+  it('acquire fails with the current holder after its time', async () => {
     const first = await acquire({ key: 'wait-vain', holder: 'first' });
     const start = clock.now();
     clock.at(start + 1000, async () => {
@@ -259,7 +262,7 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(clock.now()).toBe(start + 3000);
   });
 
-  it('stops waiting in time to answer before the invocation ends', async () => {
+  it('acquire stops waiting in time to answer before the invocation ends', async () => {
     await acquire({ key: 'wait-short' });
     const start = clock.now();
     const hurried = call({ timeLeftMs: () => Math.max(0, start + 4000 - clock.now()) });
@@ -268,7 +271,7 @@ describe('acquire with waitSeconds and fair: false', () => {
     expect(clock.now() - start).toBe(3500);
   });
 
-  it('finds the grant of its own request that a parallel duplicate got', async () => {
+  it('acquire finds the grant that a duplicate call of its request received', async () => {
     const first = await acquire({ key: 'wait-duplicate', holder: 'first' });
     clock.at(clock.now() + 1000, async () => {
       await release(first);
@@ -287,7 +290,7 @@ describe('acquire with waitSeconds and fair: false', () => {
 });
 
 describe('acquire within the service, without the defaults of the schema', () => {
-  it('waits in line, and not beside it', async () => {
+  it('acquire waits in line, and does not race', async () => {
     const key = 'in line by default';
     await acquire({ key });
     const asked = { key, holder: 'another', ttlSeconds: 60, waitSeconds: 1 };
@@ -302,7 +305,7 @@ describe('acquire whose clock is set back during its first try', () => {
     return send();
   };
 
-  it('does not wait without waitSeconds', async () => {
+  it('acquire without waitSeconds does not wait if its clock is set back during the first try', async () => {
     const key = 'set back';
     await acquire({ key, ttlSeconds: 60 });
     requests.faults = [setBack];
@@ -312,7 +315,7 @@ describe('acquire whose clock is set back during its first try', () => {
     expect(sent).toEqual(['PutItem']);
   });
 
-  it('waits no longer than it asked for', async () => {
+  it('acquire waits no longer than it asked for if its clock is set back during the first try', async () => {
     const key = 'set back, waiting';
     await acquire({ key, ttlSeconds: 60 });
     const calledAt = clock.now();
@@ -323,7 +326,7 @@ describe('acquire whose clock is set back during its first try', () => {
   });
 });
 
-it.each([500, 499])('acquire with waitSeconds asks once where the invocation has %i ms left', async (leftMs) => {
+it.each([500, 499])('acquire with waitSeconds asks once if the invocation has %i ms left', async (leftMs) => {
   const key = `no time ${leftMs}`;
   await acquire({ key });
   const hurried = call({ timeLeftMs: () => leftMs });

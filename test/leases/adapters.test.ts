@@ -7,7 +7,7 @@ const { handlers, clock, rawItem } = await leaseWorld();
 const { acquire, heartbeat, release, breakLease, readLeases } = handlers;
 
 describe('one payload, two adapters', () => {
-  it('answers HTTP with 201 for a grant, 200 for a repeat and all else that went well', async () => {
+  it('the HTTP adapter answers 201 for a grant, and 200 for a repeat and every other success', async () => {
     const payload = { key: 'http', holder: 'h', requestId: 'r' };
     const granted = await post(acquire, payload);
     expect(granted).toMatchObject({
@@ -25,7 +25,7 @@ describe('one payload, two adapters', () => {
     });
   });
 
-  it('answers a task with the result itself', async () => {
+  it('the task adapter answers with the result itself', async () => {
     const granted = await throughTask(acquire, { key: 'task', holder: 'h' });
     expect(granted.body).toMatchObject({ key: 'task', repeated: false });
     const { leaseId } = granted.body;
@@ -47,7 +47,7 @@ describe('one payload, two adapters', () => {
     NotFound: async () => [breakLease, { key: 'e-none', fence: 1 }, 404, undefined] as const,
   };
 
-  it.each(Object.keys(ERRORS) as (keyof typeof ERRORS)[])('fails with %s in both shapes', async (code) => {
+  it.each(Object.keys(ERRORS) as (keyof typeof ERRORS)[])('both adapters fail with %s', async (code) => {
     const [handler, payload, status, retryAfter] = await ERRORS[code]();
     const http = await post(handler, payload);
     expect(http).toMatchObject({ outcome: code, status });
@@ -67,12 +67,12 @@ describe('one payload, two adapters', () => {
     expect(task.body).toMatchObject(context);
   });
 
-  it('throws to a task an error without a stack trace', async () => {
+  it('the task adapter throws an error without a stack trace', async () => {
     const error = await breakLease({ key: 'e-none', fence: 1 }, lambdaContext()).catch((e: Error) => e);
     expect((error as Error).stack).toBe('NotFound');
   });
 
-  it('stores the authenticated caller, and repeats only for the same one', async () => {
+  it('both adapters store the authenticated caller, and repeat a grant only for the same caller', async () => {
     const as = (authorizer: object, requestId: string) =>
       throughHttp(
         acquire,
@@ -90,7 +90,7 @@ describe('one payload, two adapters', () => {
   });
 });
 
-it('refuses a JWT without a subject, and writes nothing', async () => {
+it('a JWT without a subject is refused, and causes no write', async () => {
   for (const jwt of [
     {},
     { claims: {} },
@@ -110,7 +110,7 @@ it('refuses a JWT without a subject, and writes nothing', async () => {
 describe('the log', () => {
   const lines = capturedLog();
 
-  it('has a line for each request, and no lease id, version or request id in any', async () => {
+  it('the log has a line for each request, and no lease id, version or request id', async () => {
     vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.stubEnv('METRICS_NAMESPACE', 'Holdfast');
     vi.resetModules(); // the logger reads its level when it is loaded

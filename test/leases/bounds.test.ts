@@ -44,7 +44,7 @@ async function parkJunk(key: string, count: number, overrides: object = {}) {
 
 describe('a queue of dead tickets', () => {
   it.each(['release', 'break'])(
-    'lets a %s end after ten of them: the lease is free, and only the queue grants it',
+    'a %s ends after ten dead tickets: the lease is free, and only the line grants it',
     async (how) => {
       const key = `dead ${how}`;
       const { first, task } = await waitedFor(key, { ttlSeconds: 86_400 });
@@ -67,7 +67,7 @@ describe('a queue of dead tickets', () => {
     },
   );
 
-  it('does not keep the schedule from other keys, and is gone after a few runs', async () => {
+  it('a line of dead tickets does not keep the schedule from other keys, and is gone after a few runs', async () => {
     for (const key of ['flooded', 'beside the flood']) await acquire({ key, ttlSeconds: 2 });
     const last = await park({ key: 'flooded' });
     const beside = await park({ key: 'beside the flood' });
@@ -85,7 +85,7 @@ describe('a queue of dead tickets', () => {
     [5000, 'succeeded'],
     [4999, 'waiting'],
   ])(
-    'with %i ms left after the first ten of them: the task behind is %s once the schedule has ended',
+    'a run of the schedule with %i ms left after the first ten dead tickets leaves the task behind them %s',
     async (leftMs, state) => {
       const key = `dead with ${leftMs}`;
       await acquire({ key, ttlSeconds: 2 });
@@ -107,17 +107,20 @@ describe('a queue of dead tickets', () => {
   it.each([
     [99, 1],
     [100, 0],
-  ])('of %i callers in front of a task: a message that looks at the line sends %i more', async (callers, sent) => {
-    const key = `behind ${callers}`;
-    const { fence } = await acquire({ key, ttlSeconds: 60 });
-    await park({ key });
-    await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
-    world.messages.length = 0;
-    await world.repairKey(key, fence);
-    expect(world.messages).toHaveLength(sent);
-  });
+  ])(
+    'a line of %i dead callers in front of a task makes a message that looks at the line send %i more',
+    async (callers, sent) => {
+      const key = `behind ${callers}`;
+      const { fence } = await acquire({ key, ttlSeconds: 60 });
+      await park({ key });
+      await parkJunk(key, callers, { keep_until: { N: String(clock.now() + 86_400_000) } });
+      world.messages.length = 0;
+      await world.repairKey(key, fence);
+      expect(world.messages).toHaveLength(sent);
+    },
+  );
 
-  it('of overdue ones costs a hand-off ten messages, and the schedule ends the rest', async () => {
+  it('a line of overdue tasks costs a hand-off ten messages, and the schedule ends the rest', async () => {
     const first = await acquire({ key: 'overdue', ttlSeconds: 600 });
     const { task } = await park({ key: 'overdue' });
     await parkJunk('overdue', 115, { deadline: { N: '1' } });
@@ -136,7 +139,7 @@ describe('a line that is longer than one page', () => {
       callerRow(key, `crowd ${index}`, { ticket: { S: `999999999999999-${String(index).padStart(2, '0')}` } }),
     );
 
-  it('costs a hand-off one page, and the record counts the rows that it has cleared away', async () => {
+  it('a line of more than a page costs a hand-off one page, and the record counts the rows that the hand-off has deleted', async () => {
     const key = 'longer than a page';
     const first = await acquire({ key });
     await joinLine(key, 'own');
@@ -166,7 +169,7 @@ describe('a line that is longer than one page', () => {
     expect(await rows(key)).toHaveLength(16);
   });
 
-  it('counts the task among them that took LeaseHeld in place of its grant', async () => {
+  it('a line of more than a page counts the task that took LeaseHeld in place of its grant', async () => {
     const key = 'longer than a page, and untold';
     const { first, task } = await waitedFor(key, { ttlSeconds: 30, parkSeconds: 50 });
     steps.faults.SendTaskSuccess = ['refused'];
@@ -186,19 +189,22 @@ describe('a line that cannot be read', () => {
   it.each([
     ['release', 'released'],
     ['break', 'broken'],
-  ])('lets a %s end the lease, with its mark: only the queue grants it', async (how, done) => {
-    const key = `unread ${how}`;
-    const { first, task } = await waitedFor(key);
-    requests.faultsOf.Query = [denied];
-    const ended = how === 'release' ? release(first) : breakLease({ key, fence: first.fence });
-    expect(await ended).toMatchObject({ key, [done]: true });
-    expect(await read({ key })).toMatchObject({ state: 'released' });
-    expect(await rawItem(key)).toHaveProperty('waiters');
-    expect((await failure(acquire({ key, holder: 'overtaker' }))).code).toBe('LeaseHeld');
-    expect(task.state).toBe('succeeded'); // that call found it free, and handed it on
-  });
+  ])(
+    'a %s ends the lease although the line cannot be read, and keeps the mark: only the line grants it',
+    async (how, done) => {
+      const key = `unread ${how}`;
+      const { first, task } = await waitedFor(key);
+      requests.faultsOf.Query = [denied];
+      const ended = how === 'release' ? release(first) : breakLease({ key, fence: first.fence });
+      expect(await ended).toMatchObject({ key, [done]: true });
+      expect(await read({ key })).toMatchObject({ state: 'released' });
+      expect(await rawItem(key)).toHaveProperty('waiters');
+      expect((await failure(acquire({ key, holder: 'overtaker' }))).code).toBe('LeaseHeld');
+      expect(task.state).toBe('succeeded'); // that call found it free, and handed it on
+    },
+  );
 
-  it('fails a call that would take an expired lease over, and changes nothing', async () => {
+  it('a call that would take over an expired lease fails if the line cannot be read, and changes no record', async () => {
     const key = 'unread and expired';
     await acquire({ key, ttlSeconds: 2 });
     await park({ key });
@@ -212,26 +218,29 @@ describe('a line that cannot be read', () => {
   it.each([
     ['once', [denied], 'granted'],
     ['twice', [denied, denied], 'free'],
-  ])('%s, by a holder that was in line itself, is no reason to keep the lease', async (often, faults, state) => {
-    const key = `unread ${often}`;
-    const first = await acquire({ key });
-    for (const requestId of ['own', 'next']) {
-      clock.advance(1);
-      await joinLine(key, requestId);
-    }
-    await release(first);
-    const own = await acquire({ key, holder: 'caller', requestId: 'own' });
-    expect(own.leaseId).toContain('+');
-    requests.faultsOf.Query = faults;
-    expect(await release(own)).toEqual({ key, released: true });
-    expect(requests.faultsOf.Query).toEqual([]);
-    const { request_id: request, lease_version: version } = (await rawItem(key)) ?? {};
-    expect([request?.S, version === undefined]).toEqual(state === 'granted' ? ['next', false] : ['own', true]);
-  });
+  ])(
+    'a line that cannot be read %s does not keep the lease from its end by a holder that was in line itself',
+    async (often, faults, state) => {
+      const key = `unread ${often}`;
+      const first = await acquire({ key });
+      for (const requestId of ['own', 'next']) {
+        clock.advance(1);
+        await joinLine(key, requestId);
+      }
+      await release(first);
+      const own = await acquire({ key, holder: 'caller', requestId: 'own' });
+      expect(own.leaseId).toContain('+');
+      requests.faultsOf.Query = faults;
+      expect(await release(own)).toEqual({ key, released: true });
+      expect(requests.faultsOf.Query).toEqual([]);
+      const { request_id: request, lease_version: version } = (await rawItem(key)) ?? {};
+      expect([request?.S, version === undefined]).toEqual(state === 'granted' ? ['next', false] : ['own', true]);
+    },
+  );
 });
 
 describe('a message that Step Functions throttles', () => {
-  it('is sent again, so a ticket that no task has is passed over', async () => {
+  it('a message that Step Functions throttles is sent again, so a ticket without a task is passed over', async () => {
     const key = 'throttled junk';
     const first = await acquire({ key });
     await park({ key, ttlSeconds: 86_400 }, { token: 'token-of-no-task', state: 'waiting' });
@@ -241,7 +250,7 @@ describe('a message that Step Functions throttles', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('arrives with the whole ttl, and not after the third pause', async () => {
+  it('a message that Step Functions throttles arrives with the whole ttl, and not after the third pause', async () => {
     const key = 'throttled';
     const { first, task } = await waitedFor(key, { ttlSeconds: 30 });
     const { task: next } = await park({ key, ttlSeconds: 30 });
@@ -262,7 +271,7 @@ describe('a message that Step Functions throttles', () => {
     expect(next.output).toMatchObject({ waitedMs: clock.now() - startedAt, remainingMs: 30_000 });
   });
 
-  it('that would have ended the task leaves it in line', async () => {
+  it('a throttled message that would have ended the task leaves the task in line', async () => {
     const key = 'throttled failure';
     await acquire({ key });
     const { task, ticket } = await park({ key });
@@ -272,7 +281,7 @@ describe('a message that Step Functions throttles', () => {
     expect(await world.cancel(key, ticket)).toMatchObject({ cancelled: true });
   });
 
-  it('is not waited for where the time of the invocation is nearly up', async () => {
+  it('a message that Step Functions throttles is not waited for if the invocation is nearly over', async () => {
     const key = 'throttled late';
     const { first, task } = await waitedFor(key);
     const startedAt = clock.now();
@@ -296,7 +305,7 @@ it('a message that Step Functions refuses for another reason is sent once', asyn
 });
 
 describe('when the time of the invocation is nearly up', () => {
-  it('the lease is given to nobody: it is free, with its mark', async () => {
+  it('a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark', async () => {
     const { first, task } = await waitedFor('late');
     expect(await release(first, withTime(1999))).toEqual({ key: 'late', released: true });
     expect(task.state).toBe('waiting');
@@ -307,13 +316,13 @@ describe('when the time of the invocation is nearly up', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('and just enough is left for the message to the task, the lease is handed on', async () => {
+  it('a hand-off grants the lease if just enough of the invocation is left for the message to the task', async () => {
     const { first, task } = await waitedFor('just enough');
     expect(await release(first, withTime(5000, 500))).toMatchObject({ released: true });
     expect(task.state).toBe('succeeded');
   });
 
-  it('a task that parks for a free lease, and cannot be told of it any more, is parked', async () => {
+  it('a task that parks for a free lease, and can no longer be notified, is parked', async () => {
     const task = steps.newTask();
     const asked = acquireInput().parse({ key: 'parked late', holder: 'h', taskToken: task.token });
     const answer = await acquireOrParkLease(dependencies)(asked, withTime(5000, 499));
@@ -323,7 +332,7 @@ describe('when the time of the invocation is nearly up', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('after the transfer, the grant ends again, and its task keeps its place', async () => {
+  it('a grant ends again if the invocation is nearly over after the transfer, and its task keeps its position', async () => {
     const { first, task } = await waitedFor('too late', { holder: 'h', requestId: 'r' });
     const next = await park({ key: 'too late' });
     expect(await release(first, withTime(5000, 499))).toEqual({ key: 'too late', released: true });
@@ -336,7 +345,7 @@ describe('when the time of the invocation is nearly up', () => {
   });
 
   it.each(['release', 'break', 'withdrawal'])(
-    'after the transfer, and another has the lease before the grant ends: the %s has taken effect',
+    'a %s has taken effect if another caller has the lease before the grant of the transfer ends',
     async (how) => {
       const key = `too late for a ${how}`;
       const own = { key, holder: 'own', requestId: 'own' };
@@ -394,7 +403,7 @@ describe('a hand-off that fails after it met a dead ticket', () => {
     return { first, next };
   }
 
-  it('leaves the key with nobody, and only the queue grants it', async () => {
+  it('a hand-off that fails after it met a dead ticket leaves the key without a holder, and only the line grants the key', async () => {
     const { first, next } = await brokenOff('broken off');
     expect(await release(first)).toMatchObject({ released: true });
     expect(await rawItem('broken off')).not.toHaveProperty('lease_version');
@@ -404,7 +413,7 @@ describe('a hand-off that fails after it met a dead ticket', () => {
     expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
   });
 
-  it('has released the lease of its caller also where that last write fails', async () => {
+  it('a hand-off that fails after it met a dead ticket has released the lease of its caller, although the last write fails too', async () => {
     const { first } = await brokenOff('broken off twice');
     requests.faultsOf.UpdateItem = ['none', 'none', denied];
     expect(await release(first)).toMatchObject({ released: true });
@@ -412,7 +421,7 @@ describe('a hand-off that fails after it met a dead ticket', () => {
 });
 
 describe('a queue that is full', () => {
-  it('refuses the next task, ends it, and leaves no ticket', async () => {
+  it('a full line refuses the next task, ends it, and leaves no ticket', async () => {
     const first = await acquire({ key: 'full', ttlSeconds: 600 });
     await park({ key: 'full' });
     await parkJunk('full', MAX_PARKED - 2);
@@ -432,7 +441,7 @@ describe('a queue that is full', () => {
     expect(await release(first)).toMatchObject({ released: true });
   });
 
-  it('lets a task in that cannot be told, or that has just been granted the lease', async () => {
+  it('a full line lets a task in that cannot be notified, or that has just been granted the lease', async () => {
     await acquire({ key: 'brim', ttlSeconds: 600 });
     await park({ key: 'brim' });
     await parkJunk('brim', MAX_PARKED - 1);
@@ -452,7 +461,7 @@ describe('a queue that is full', () => {
   });
 });
 
-it('reading a key does not read its whole queue', async () => {
+it('a read of a key does not read its whole line', async () => {
   await acquire({ key: 'looked at', ttlSeconds: 600 });
   const { ticket } = await park({ key: 'looked at' });
   await parkJunk('looked at', 240);
@@ -482,7 +491,7 @@ async function askedOf(command: string, act: () => Promise<unknown>) {
   return inputs;
 }
 
-it('a line is read in pages that grow, each from where the one before has ended, and its rows consistently', async () => {
+it('a line is read in growing pages, each from the end of the page before, and its rows consistently', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `caller ${index}`);
   await putTickets(names.map((name) => callerRow('paged', name)));
   for (const [firstPage, limits] of [
@@ -502,7 +511,7 @@ it('a line is read in pages that grow, each from where the one before has ended,
   expect(gets).toMatchObject([{ ConsistentRead: true }]);
 });
 
-it('a row without a holder, by another hand, keeps nobody in its line from the lease', async () => {
+it('a row without a holder, written by another client, keeps no waiter in its line from the lease', async () => {
   const { first, task } = await waitedFor('odd row', { holder: 'b' });
   const { holder: _, ...odd } = callerRow('odd row', 'odd');
   await putTickets([odd]);

@@ -51,7 +51,7 @@ beforeEach(() => {
 });
 
 describe('a break that waits for the holder', () => {
-  it('marks the lease with one request, and says until when the holder may go on and when its last heartbeat came', async () => {
+  it('a break that waits marks the lease with one request, and says until when the holder may go on and when its last heartbeat came', async () => {
     const { leaseId, fence } = await acquire({ key: 'marked', holder: 'worker' });
     clock.advance(20_000);
     const { expiresAt } = await heartbeat({ key: 'marked', leaseId });
@@ -67,7 +67,7 @@ describe('a break that waits for the holder', () => {
     expect(await failure(acquire({ key: 'marked', holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
   });
 
-  it('frees the key when the holder releases it, and the next grant has no mark', async () => {
+  it('a break that waits frees the key when the holder releases it, and the next grant has no mark', async () => {
     const { leaseId, fence } = await ending('given back');
     expect(await release({ key: 'given back', leaseId })).toEqual({ key: 'given back', released: true });
     expect(await failure(heartbeat({ key: 'given back', leaseId }))).toMatchObject({ context: { reason: 'released' } });
@@ -80,7 +80,7 @@ describe('a break that waits for the holder', () => {
     expect(await rawItem('given back')).not.toHaveProperty('ending_at');
   });
 
-  it('refuses a repeat of the request of the holder, before and after the end of the ttl, until another caller has the key', async () => {
+  it("a break that waits refuses a repeat of the holder's request, before and after the end of the ttl, until another caller has the key", async () => {
     await ending('repeat');
     const repeat = () => failure(acquire({ key: 'repeat', holder: 'worker', requestId: 'r' }));
     expect(await repeat()).toMatchObject(broken);
@@ -93,7 +93,7 @@ describe('a break that waits for the holder', () => {
     expect(await acquire({ key: 'repeat', holder: 'worker' })).toMatchObject({ repeated: false });
   });
 
-  it('answers a repeat the same, and a later break without wait ends the lease', async () => {
+  it('a break that waits answers a repeat the same, and a later break without wait ends the lease', async () => {
     const { fence, expiresAt, leaseId } = await ending('twice');
     const waits = await breakLease({ key: 'twice', fence, wait: true });
     expect(waits).toMatchObject({ ended: false, holderUntil: expiresAt });
@@ -105,7 +105,7 @@ describe('a break that waits for the holder', () => {
     expect(await rawItem('twice')).not.toHaveProperty('ending_at');
   });
 
-  it('finds nothing to break if the lease has been released, and spares a lease under another fence', async () => {
+  it('a break that waits finds no lease if it has been released, and spares a lease under another fence', async () => {
     const first = await acquire({ key: 'too late' });
     await release(first);
     const late = () => failure(breakLease({ key: 'too late', fence: first.fence, wait: true }));
@@ -117,7 +117,7 @@ describe('a break that waits for the holder', () => {
     expect(await heartbeat(next)).toMatchObject({ holder: 'next' });
   });
 
-  it('reports an attribute of another client that no condition fits, and does not try until its time is up', async () => {
+  it('a break that waits reports an attribute of another client that no condition fits, and does not retry until its time is up', async () => {
     const { fence } = await acquire({ key: 'odd' });
     await world.putRaw({ ...(await rawItem('odd')), claim_ttl_ms: { S: 'odd' } });
     expect(await failure(breakLease({ key: 'odd', fence, wait: true }))).toMatchObject({ code: 'Unavailable' });
@@ -125,7 +125,7 @@ describe('a break that waits for the holder', () => {
 });
 
 describe('a break that waits, in a race', () => {
-  it('with a heartbeat that lands first, names the expiry that the heartbeat gave', async () => {
+  it('a break that waits names the expiry of a heartbeat that landed before it', async () => {
     const { key, leaseId, fence } = await acquire({ key: 'beat first' });
     clock.advance(20_000);
     requests.faults = [precededBy(() => other.heartbeat({ key, leaseId }))];
@@ -134,14 +134,14 @@ describe('a break that waits, in a race', () => {
     expect(answer.lastHeartbeatAt).toBe(iso(clock.now()));
   });
 
-  it('with a heartbeat whose answer is lost before the mark, refuses the next try of that heartbeat', async () => {
+  it('a break that waits refuses the next try of a heartbeat whose first answer was lost before the mark', async () => {
     const { key, leaseId, fence } = await acquire({ key: 'beat lost' });
     clock.advance(20_000);
     requests.faults = [lostBefore(() => other.breakLease({ key, fence, wait: true }))];
     expect(await failure(heartbeat({ key, leaseId }))).toMatchObject(broken);
   });
 
-  it('with a release that lands first, finds nothing to break', async () => {
+  it('a break that waits finds no lease if a release landed before it', async () => {
     const grant = await acquire({ key: 'release first' });
     requests.faults = [precededBy(() => other.release(grant))];
     const late = breakLease({ key: 'release first', fence: grant.fence, wait: true });
@@ -151,7 +151,7 @@ describe('a break that waits, in a race', () => {
 });
 
 describe('a break whose answer is lost', () => {
-  it('still names the bound and the last heartbeat if the lease ended at once', async () => {
+  it('a break whose answer is lost still names the bound and the last heartbeat if the lease ended at once', async () => {
     const { key, leaseId, fence } = await acquire({ key: 'lost end' });
     clock.advance(20_000);
     const { expiresAt } = await heartbeat({ key, leaseId });
@@ -166,7 +166,7 @@ describe('a break whose answer is lost', () => {
 });
 
 describe('a break that waits, with waiters in line', () => {
-  it('names the holder as broken to the next task, if the line granted the lease to the holder in front of that task', async () => {
+  it('a break that waits names the holder as broken to the next task, if the line granted the lease to the holder in front of that task', async () => {
     const key = 'quick';
     const first = await acquire({ key, holder: 'first' });
     const [worker, next] = [await park({ key, holder: 'worker' }), await park({ key, holder: 'next' })];
@@ -180,7 +180,7 @@ describe('a break that waits, with waiters in line', () => {
     expect(await heartbeat(grantOf(next.task))).toMatchObject({ holder: 'next' });
   });
 
-  it('waits for a grant that its caller claims between the look and the end', async () => {
+  it('a break that waits also covers a grant that its caller claims between the look and the end', async () => {
     const key = 'claimed meanwhile';
     const first = await acquire({ key, holder: 'first' });
     const { ticket } = await joinLine(key, 'r');
@@ -191,7 +191,7 @@ describe('a break that waits, with waiters in line', () => {
     expect(await breakLease({ key, fence, wait: true })).toMatchObject({ ended: false });
   });
 
-  it('refuses a repeat that read the grant before the mark', async () => {
+  it('a break that waits refuses a repeat that read the grant before the mark', async () => {
     const key = 'read before';
     const first = await acquire({ key, holder: 'first' });
     const { task } = await park({ key, holder: 'worker', requestId: 'r' });
@@ -204,7 +204,7 @@ describe('a break that waits, with waiters in line', () => {
     expect(await read({ key })).toMatchObject({ expiresAt, ending: true });
   });
 
-  it('is known to a holder whose lease two waiters have had since the end of the ttl', async () => {
+  it('a break that waits is reported to a holder whose lease two waiters have had since the end of the ttl', async () => {
     const key = 'reason';
     const first = await acquire({ key, holder: 'first', ttlSeconds: 2 });
     const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
@@ -218,7 +218,7 @@ describe('a break that waits, with waiters in line', () => {
     expect(await release(grantOf(one.task))).toMatchObject({ released: false, reason: 'taken' });
   });
 
-  it('sends again at its repeat to a task that could not be notified, and without a repeat the task keeps its position', async () => {
+  it('a repeated break notifies a task again that could not be notified, and without a repeat the task keeps its position', async () => {
     for (const key of ['repeated', 'not repeated']) {
       const first = await acquire({ key });
       const { task } = await park({ key, holder: 'task', requestId: 'r' });
@@ -237,7 +237,7 @@ describe('a break that waits, with waiters in line', () => {
     }
   });
 
-  it('is known to its holder also if a waiter came after a break that ended the lease', async () => {
+  it('a break is reported to its holder also if a waiter came after a break that ended the lease', async () => {
     const key = 'reason of a free lease';
     const first = await acquire({ key, holder: 'first' });
     await breakLease({ key, fence: first.fence });

@@ -38,7 +38,7 @@ it('a call in line costs seven requests and its looks', async () => {
   await release(grant);
 });
 
-it('previous names who held before, and no caller that exited before it claimed its grant', async () => {
+it('`previous` names the holder before, and no caller that exited before it claimed its grant', async () => {
   const first = await held();
   await timeline.play(() => dyingAfter(3, () => waiting(first.key, 'dead')));
   timeline.advance(1); // a later ticket

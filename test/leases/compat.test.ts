@@ -36,7 +36,7 @@ describe('records of the Rust crate', () => {
     });
   });
 
-  it('are taken over when the crate itself would, plus the skew margin, and not a millisecond before', async () => {
+  it('records of the Rust crate are taken over when the crate itself would, plus the skew margin, and not a millisecond before', async () => {
     const now = onTheSecond();
     await rust.tryAcquire('rust-expiring', 2);
     clock.set(now + 2999);
@@ -50,7 +50,7 @@ describe('records of the Rust crate', () => {
     expect(requests.sent).toEqual(['PutItem']);
   });
 
-  it('that the crate extended are respected to the new expiry', async () => {
+  it('records that the Rust crate extended are respected until the new expiry', async () => {
     const now = onTheSecond();
     const version = await rust.tryAcquire('rust-extended', 2);
     clock.set(now + 2000);
@@ -59,7 +59,7 @@ describe('records of the Rust crate', () => {
     expect((await failure(acquire({ key: 'rust-extended' }))).code).toBe('LeaseHeld');
   });
 
-  it('cannot be heartbeaten, released or broken by guessing', async () => {
+  it('records of the Rust crate cannot be extended, released or broken by a guess', async () => {
     onTheSecond();
     const version = (await rust.tryAcquire('rust-guess', 60)) ?? '';
     expect((await failure(heartbeat({ key: 'rust-guess', leaseId: version }))).context.reason).toBe('taken');
@@ -70,7 +70,7 @@ describe('records of the Rust crate', () => {
     expect((await rawItem('rust-guess'))?.lease_version).toEqual({ S: version });
   });
 
-  it('are gone when the crate drops the lease, and the key is free', async () => {
+  it('records of the Rust crate are gone when the crate drops the lease, and the key is free', async () => {
     const version = (await rust.tryAcquire('rust-drop', 60)) ?? '';
     expect(await rust.release('rust-drop', version)).toBe(true);
     expect((await acquire({ key: 'rust-drop' })).repeated).toBe(false);
@@ -78,7 +78,7 @@ describe('records of the Rust crate', () => {
 });
 
 describe('our records, to the Rust crate', () => {
-  it('have its three attributes in its types, and a version that rotates', async () => {
+  it('records of Holdfast have the three attributes of the Rust crate in its types, and a version that rotates', async () => {
     const grant = await acquire({ key: 'ours', ttlSeconds: 60 });
     const item = await rawItem('ours');
     expect(item).toMatchObject({
@@ -92,7 +92,7 @@ describe('our records, to the Rust crate', () => {
     expect((await heartbeat(grant)).version).not.toBe(grant.version);
   });
 
-  it('are held until their last millisecond by any clock that agrees with ours', async () => {
+  it('records of Holdfast are held until their last millisecond to each crate whose clock agrees', async () => {
     onTheSecond();
     clock.advance(1); // so that rounding up has something to do
     const end = clock.now() + 2000;
@@ -105,7 +105,7 @@ describe('our records, to the Rust crate', () => {
     expect(await rust.tryAcquire('ours-held', 60)).toBeDefined();
   });
 
-  it('are free once released, and our late calls do not touch the crate’s lease', async () => {
+  it('records of Holdfast are free to the crate once released, and late calls of Holdfast do not touch the lease of the crate', async () => {
     const grant = await acquire({ key: 'ours-released' });
     await release(grant);
     const version = await rust.tryAcquire('ours-released', 60);
@@ -115,7 +115,7 @@ describe('our records, to the Rust crate', () => {
     expect((await rawItem('ours-released'))?.lease_version).toEqual({ S: version });
   });
 
-  it('cannot be extended or dropped by a crate that lost its lease to us', async () => {
+  it('records of Holdfast cannot be extended or dropped by a crate that lost its lease to Holdfast', async () => {
     onTheSecond();
     const version = (await rust.tryAcquire('ours-now', 2)) ?? '';
     clock.advance(3500);
@@ -147,35 +147,41 @@ describe('what any other client may write', async () => {
       ['a list', { L: [{ N: '1' }] }],
     ];
 
-    it.each(MARKS)('%s: goes with the first call that finds nobody parked', async (what, waiters) => {
-      const free = `free ${what}`;
-      await putRaw({ key: { S: free }, waiters });
-      expect(await acquire({ key: free })).toMatchObject({ repeated: false });
-      const expired = `expired ${what}`;
-      await putRaw({ key: { S: expired }, lease_version: { S: 'v' }, lease_expiry: past, waiters });
-      expect(await acquire({ key: expired })).toMatchObject({ repeated: false });
-      const held = `held ${what}`;
-      const first = await acquire({ key: held });
-      await putRaw({ ...(await rawItem(held)), waiters } as never);
-      expect(await heartbeat(first)).toMatchObject({ fence: first.fence });
-      expect(await release(first)).toEqual({ key: held, released: true });
-      expect(await read({ key: held })).toMatchObject({ state: 'released', waiting: 0 });
-      for (const key of [free, expired, held]) expect(await rawItem(key)).not.toHaveProperty('waiters');
-      expect(requests.sent.length).toBeLessThan(40);
-    });
+    it.each(MARKS)(
+      'a mark that another client wrote (%s) is removed by the first call that finds no parked task',
+      async (what, waiters) => {
+        const free = `free ${what}`;
+        await putRaw({ key: { S: free }, waiters });
+        expect(await acquire({ key: free })).toMatchObject({ repeated: false });
+        const expired = `expired ${what}`;
+        await putRaw({ key: { S: expired }, lease_version: { S: 'v' }, lease_expiry: past, waiters });
+        expect(await acquire({ key: expired })).toMatchObject({ repeated: false });
+        const held = `held ${what}`;
+        const first = await acquire({ key: held });
+        await putRaw({ ...(await rawItem(held)), waiters } as never);
+        expect(await heartbeat(first)).toMatchObject({ fence: first.fence });
+        expect(await release(first)).toEqual({ key: held, released: true });
+        expect(await read({ key: held })).toMatchObject({ state: 'released', waiting: 0 });
+        for (const key of [free, expired, held]) expect(await rawItem(key)).not.toHaveProperty('waiters');
+        expect(requests.sent.length).toBeLessThan(40);
+      },
+    );
 
-    it.each(MARKS)('%s: the tasks that are parked have their turns all the same', async (what, waiters) => {
-      const key = `parked ${what}`;
-      const first = await acquire({ key });
-      const tasks = [await park({ key }), await park({ key }), await park({ key })].map(({ task }) => task);
-      await putRaw({ ...(await rawItem(key)), waiters } as never);
-      requests.sent.length = 0;
-      await release(first);
-      tasks.push((await park({ key })).task); // now there is a mark that counts
-      for (const task of tasks) expect(await release(grantOf(task))).toMatchObject({ released: true });
-      expect(await rawItem(key)).not.toHaveProperty('waiters');
-      expect(requests.sent.length).toBeLessThan(40);
-    });
+    it.each(MARKS)(
+      'a mark that another client wrote (%s) does not keep parked tasks from their grants',
+      async (what, waiters) => {
+        const key = `parked ${what}`;
+        const first = await acquire({ key });
+        const tasks = [await park({ key }), await park({ key }), await park({ key })].map(({ task }) => task);
+        await putRaw({ ...(await rawItem(key)), waiters } as never);
+        requests.sent.length = 0;
+        await release(first);
+        tasks.push((await park({ key })).task); // now there is a mark that counts
+        for (const task of tasks) expect(await release(grantOf(task))).toMatchObject({ released: true });
+        expect(await rawItem(key)).not.toHaveProperty('waiters');
+        expect(requests.sent.length).toBeLessThan(40);
+      },
+    );
   });
 
   it('a call gives up at the fifth mark, if the mark comes back whenever it is removed', async () => {
@@ -194,7 +200,7 @@ describe('what any other client may write', async () => {
     expect(await acquire({ key: key.S })).toMatchObject({ repeated: false });
   });
 
-  it('a grant from the line without its ticket: its request gets the whole lease all the same', async () => {
+  it('a grant from the line without its ticket is still a full grant for its request', async () => {
     const asked = { key: 'without ticket', holder: 'h', requestId: 'r', ttlSeconds: 60 };
     await acquire(asked);
     const expiresAt = { N: String(clock.now() + 2000) };
@@ -204,7 +210,7 @@ describe('what any other client may write', async () => {
     expect(await rawItem(asked.key)).not.toHaveProperty('claim_ttl_ms');
   });
 
-  it('a grant on which version 0.1.0 left the ttl of the waiter before: its request gets the ttl that it asks for', async () => {
+  it('a grant on which version 0.1.0 left the ttl of the waiter before gives its request the ttl that the request asks for', async () => {
     const asked = { key: 'ttl of another', holder: 'h', requestId: 'r', ttlSeconds: 60 };
     await acquire(asked);
     await putRaw({ ...(await rawItem(asked.key)), ticket: { S: 't' }, claim_ttl_ms: { N: '3000' } } as never);
@@ -224,7 +230,7 @@ describe('what any other client may write', async () => {
     ];
 
     it.each(RECORDS)(
-      'by its %s is named after one write, also to a caller who would wait',
+      'a record that no condition fits by its %s is named after one write, also to a caller who would wait',
       async (name, attributes) => {
         const key = `bad ${name}`;
         await putRaw({ key: { S: key }, ...attributes });
@@ -235,7 +241,7 @@ describe('what any other client may write', async () => {
     );
 
     it.each(RECORDS)(
-      'by its %s fails a parked task’s call and stops no other key of the schedule',
+      'a record that no condition fits by its %s fails the call of a parked task, and stops no other key of the schedule',
       async (name, attributes) => {
         const key = `bad for tasks ${name}`;
         const beside = `beside ${key}`;
@@ -252,7 +258,7 @@ describe('what any other client may write', async () => {
       },
     );
 
-    it('may still be read, and broken by the fence that it has', async () => {
+    it('a record that no condition fits can still be read, and broken by its fence', async () => {
       await putRaw({ key: { S: 'odd' }, lease_version: { N: '1' }, fence: { N: '7' }, waiters: { S: 'x' } });
       expect(await read({ key: 'odd' })).toMatchObject({ fence: 7 });
       expect((await failure(breakLease({ key: 'odd', fence: 7 }))).code).toBe('NotFound');
@@ -260,26 +266,29 @@ describe('what any other client may write', async () => {
   });
 
   describe('what another client wrote as data', () => {
-    it.each(['[', '{"a":'])('is shown as text where it is nested too deep for an answer: %s', async (open) => {
-      const deep =
-        open === '[' ? '['.repeat(150_000) + ']'.repeat(150_000) : `${open.repeat(60_000)}1${'}'.repeat(60_000)}`;
-      const prefix = `deep ${open}`;
-      await putRaw({ key: { S: `${prefix} 1` }, data: { S: deep } });
-      await putRaw({ key: { S: `${prefix} 2` }, data: { S: '{"a":[1]}' } });
-      const { outcome, body } = await get(world.handlers.readLeases, { prefix });
-      expect(outcome).toBe('ok');
-      const leases = body.leases as { key: string; data: unknown }[];
-      expect(new Map(leases.map(({ key, data }) => [key, data]))).toEqual(
-        new Map<string, unknown>([
-          [`${prefix} 1`, deep],
-          [`${prefix} 2`, { a: [1] }],
-        ]),
-      );
-      expect((await get(world.handlers.readLeases, { key: `${prefix} 1` })).body.data).toBe(deep);
-    });
+    it.each(['[', '{"a":'])(
+      'data of another client is shown as text if it is nested too deep for an answer: %s',
+      async (open) => {
+        const deep =
+          open === '[' ? '['.repeat(150_000) + ']'.repeat(150_000) : `${open.repeat(60_000)}1${'}'.repeat(60_000)}`;
+        const prefix = `deep ${open}`;
+        await putRaw({ key: { S: `${prefix} 1` }, data: { S: deep } });
+        await putRaw({ key: { S: `${prefix} 2` }, data: { S: '{"a":[1]}' } });
+        const { outcome, body } = await get(world.handlers.readLeases, { prefix });
+        expect(outcome).toBe('ok');
+        const leases = body.leases as { key: string; data: unknown }[];
+        expect(new Map(leases.map(({ key, data }) => [key, data]))).toEqual(
+          new Map<string, unknown>([
+            [`${prefix} 1`, deep],
+            [`${prefix} 2`, { a: [1] }],
+          ]),
+        );
+        expect((await get(world.handlers.readLeases, { key: `${prefix} 1` })).body.data).toBe(deep);
+      },
+    );
   });
 
-  it('a list is cut where its answer would be larger than a function may give', async () => {
+  it('a list is cut if its answer would be larger than a function may give', async () => {
     const sizes = await queueWorld();
     const data = { S: '\u0001'.repeat(300_000) };
     for (let at = 0; at < 9; at++) await sizes.putRaw({ key: { S: `large ${at}` }, data });

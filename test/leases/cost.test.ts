@@ -10,7 +10,7 @@ const { acquire, heartbeat, release, breakLease, read, clock } = world;
 const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {
-  it('one write unit for each of acquire, heartbeat, release and break', async () => {
+  it('acquire, heartbeat, release and break cost one write unit each', async () => {
     const names = { key: 'reports/2026/nightly', holder: 'arn:aws:lambda:eu-west-1:123456789012:function:nightly' };
     expect(await unitsOf(() => acquire(names))).toEqual([1]);
     const grant = await acquire({ ...names, key: 'other' });
@@ -22,7 +22,7 @@ describe('request units', () => {
     expect(await unitsOf(() => breakLease({ key: 'other', fence }))).toEqual([1]);
   });
 
-  it('at most seven for the largest record there can be', async () => {
+  it('the largest possible record costs at most seven write units', async () => {
     const largest = {
       key: 'k'.repeat(1024),
       holder: 'h'.repeat(256),
@@ -34,7 +34,7 @@ describe('request units', () => {
     expect(consumed).toBeLessThanOrEqual(7);
   });
 
-  it('one read unit for a read, half a unit for each look while racing', async () => {
+  it('a read costs one read unit, and each look while racing costs half a unit', async () => {
     const grant = await acquire({ key: 'looked-at' });
     expect(await unitsOf(() => read({ key: 'looked-at' }))).toEqual([1]);
     const waiting = () => failure(acquire({ key: 'looked-at', requestId: 'another', waitSeconds: 1, fair: false }));

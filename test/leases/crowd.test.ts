@@ -52,7 +52,7 @@ describe('callers that come at once, each once', () => {
     { how: 'on processors of their own', processorMs: 0, networkMs: 1 },
     { how: 'on one processor, so that the first turn is over before the others have joined', ...slow },
   ])(
-    `$how: few requests, and none without effect (${ROUNDS} rounds from seed ${base})`,
+    `callers that come at once, $how, send few requests, and each request has an effect (${ROUNDS} rounds from seed ${base})`,
     async ({ how, ...machine }) => {
       for (let round = 0; round < ROUNDS; round++) {
         const seed = base + round;
@@ -85,7 +85,7 @@ describe('a call that joins just after the lease came free', () => {
     requests.faultsOf.UpdateItem = [precededBy(() => release(first))];
   };
 
-  it('marks it, and takes it at once, without a look', async () => {
+  it('a call that joins just after the lease came free writes the mark, and takes the lease at once, without a look', async () => {
     const first = await acquire({ key: 'just free', holder: 'first' });
     freeBeforeItsMark(first);
     requests.sent = [];
@@ -98,7 +98,7 @@ describe('a call that joins just after the lease came free', () => {
     expect(await rawItem('just free')).not.toHaveProperty('waiters');
   });
 
-  it('is not passed by a plain caller that comes between its mark and its hand-off', async () => {
+  it('a call that joins is not passed by a plain caller that comes between its mark and its hand-off', async () => {
     const first = await acquire({ key: 'not passed', holder: 'first' });
     freeBeforeItsMark(first);
     let plain: Awaited<ReturnType<typeof failure>> | undefined;
@@ -113,7 +113,7 @@ describe('a call that joins just after the lease came free', () => {
     expect(await release(grant)).toMatchObject({ released: true });
   });
 
-  it('learns so where the grant that ended was its own', async () => {
+  it('a call that joins is answered with LeaseLost if the grant that ended was its own', async () => {
     const asked = { key: 'own', holder: 'h', requestId: 'r' };
     const first = await acquire(asked);
     await release(first);

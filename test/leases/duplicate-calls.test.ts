@@ -51,7 +51,7 @@ describe('a withdrawal', () => {
     expect(task.output).toMatchObject({ holder: 'task', previous: { holder: 'b', ended: 'released' } });
   });
 
-  it('a withdrawal does nothing if the grant is released, and another has come and gone since', async () => {
+  it('a withdrawal has no effect if the grant is released, and another grant has come and gone since', async () => {
     const grant = await acquire(ofB(newKey()));
     const { key } = grant;
     const others = precededBy(async () => {
@@ -116,7 +116,7 @@ describe('a call in line for the request of a task', () => {
     expect(task.output).toMatchObject({ leaseId: grant.leaseId });
   });
 
-  it('a call receives nothing of the next holder if the lease moves on while the call claims', async () => {
+  it('a call receives no grant of the next holder if the lease is transferred while the call claims', async () => {
     const { key, held } = await withTask();
     steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
     const next: Grant[] = [];
@@ -132,25 +132,28 @@ describe('a call in line for the request of a task', () => {
     expect(await read({ key })).toMatchObject({ holder: 'next', fence: next[0]?.fence });
   });
 
-  it.each(['releases', 'loses'])('a call receives nothing of the next holder if the task %s the lease', async (how) => {
-    const { key, held, task } = await withTask();
-    const [, refused, next] = await timeline.play(
-      () =>
-        later(300, async () => {
-          requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent']; // the call that notified the task exits here
-          await release(held);
-          const end = () =>
-            how === 'releases' ? release(grantOf(task)) : breakLease({ key, fence: grantOf(task).fence });
-          requests.faultsOf = { UpdateItem: [precededBy(end)] };
-        }),
-      () => later(10, () => failure(acquire({ ...ofB(key), waitSeconds: 5 }))),
-      () => later(20, () => acquire({ key, holder: 'next', waitSeconds: 20 })),
-    );
-    expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
-    expect(next.fence).toBeGreaterThan(grantOf(task).fence);
-  });
+  it.each(['releases', 'loses'])(
+    'a call receives no grant of the next holder if the task %s the lease',
+    async (how) => {
+      const { key, held, task } = await withTask();
+      const [, refused, next] = await timeline.play(
+        () =>
+          later(300, async () => {
+            requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent']; // the call that notified the task exits here
+            await release(held);
+            const end = () =>
+              how === 'releases' ? release(grantOf(task)) : breakLease({ key, fence: grantOf(task).fence });
+            requests.faultsOf = { UpdateItem: [precededBy(end)] };
+          }),
+        () => later(10, () => failure(acquire({ ...ofB(key), waitSeconds: 5 }))),
+        () => later(20, () => acquire({ key, holder: 'next', waitSeconds: 20 })),
+      );
+      expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
+      expect(next.fence).toBeGreaterThan(grantOf(task).fence);
+    },
+  );
 
-  it('a call receives nothing of the next holder if its look shows an old record', async () => {
+  it('a call receives no grant of the next holder if its look shows an old record', async () => {
     const old = await acquire(ofB(newKey()));
     const { key } = old;
     const seen = await rawItem(key);
@@ -171,7 +174,7 @@ describe('a call in line for the request of a task', () => {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next.fence } });
   });
 
-  it('a call that leaves while the lease moves on names the next holder', async () => {
+  it('a call that leaves while the lease is transferred names the next holder', async () => {
     const { key, held } = await withTask();
     steps.faults.SendTaskSuccess = ['refused']; // its ticket stays
     const next: Grant[] = [];

@@ -10,7 +10,7 @@ import { call } from '../support/emulators/aws.ts';
 const TABLES = { LEASES_TABLE: 'leases', WAITERS_TABLE: 'waiters' };
 
 describe('the settings of a function', () => {
-  it('that names its tables alone has the defaults', () => {
+  it('a function that names its tables alone has the default settings', () => {
     expect(leasesFromEnvironment(TABLES)).toMatchObject({
       ...{ table: 'leases', waitersTable: 'waiters', repairLater: undefined },
       ...{ clockSkewMs: 500, maxWaitSeconds: 20, fenceRetentionSeconds: 3600 },
@@ -19,7 +19,7 @@ describe('the settings of a function', () => {
     });
   });
 
-  it('are taken where they are given', () => {
+  it('settings of a function are taken if they are given', () => {
     const env = {
       ...{ ...TABLES, CLOCK_SKEW_MS: '7', MAX_WAIT_SECONDS: '8', FENCE_RETENTION_SECONDS: '9' },
       ...{ NAMESPACE_EXECUTIONS: 'own', EXECUTION_STATE_MACHINES: 'jobs-*', SERVICE_NAME: 'holdfast-prod' },
@@ -39,15 +39,15 @@ describe('the settings of a function', () => {
     'MAX_WAITERS_PER_KEY',
     'MAX_WAITERS_PER_NAMESPACE',
     'ACQUIRE_CONCURRENCY',
-  ])('are refused by name where they are no numbers: %s', (name) => {
+  ])('settings of a function are refused by name if they are no numbers: %s', (name) => {
     expect(() => leasesFromEnvironment({ ...TABLES, [name]: 'many' })).toThrow(`${name} must be a whole number`);
   });
 
-  it.each(Object.keys(TABLES))('are refused by name where they are missing: %s', (name) => {
+  it.each(Object.keys(TABLES))('settings of a function are refused by name if they are missing: %s', (name) => {
     expect(() => leasesFromEnvironment({ ...TABLES, [name]: undefined })).toThrow(`${name} is not set`);
   });
 
-  it('name the queue to which messages for later go, at the endpoint of the environment whatever host the URL has', async () => {
+  it('settings of a function name the SQS queue of later messages, at the endpoint of the environment whatever host the URL has', async () => {
     const messages: unknown[] = [];
     const server = createServer(async (request, response) => {
       messages.push(JSON.parse(await text(request)));

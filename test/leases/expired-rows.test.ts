@@ -46,21 +46,24 @@ describe('expired rows of callers', () => {
   it.each([
     [20_000, 0],
     [19_999, 50],
-  ])('with %i of 40,000 ms left after the first row, a run leaves %i of 150 to the next run', async (leftMs, rest) => {
-    const key = `left ${leftMs}`;
-    await acquire({ key, ttlSeconds: 600 });
-    await putTickets(over(key, 150));
-    let left = 40_000;
-    requests.faultsOf.DeleteItem = [
-      precededBy(async () => {
-        left = leftMs;
-      }),
-    ];
-    await repairWith(call({ timeLeftMs: () => left }));
-    expect(await rows(key)).toHaveLength(rest);
-    await repair();
-    expect(await rows(key)).toEqual([]);
-  });
+  ])(
+    'a run of the schedule with %i of 40,000 ms left after the first row leaves %i of 150 rows to the next run',
+    async (leftMs, rest) => {
+      const key = `left ${leftMs}`;
+      await acquire({ key, ttlSeconds: 600 });
+      await putTickets(over(key, 150));
+      let left = 40_000;
+      requests.faultsOf.DeleteItem = [
+        precededBy(async () => {
+          left = leftMs;
+        }),
+      ];
+      await repairWith(call({ timeLeftMs: () => left }));
+      expect(await rows(key)).toHaveLength(rest);
+      await repair();
+      expect(await rows(key)).toEqual([]);
+    },
+  );
 
   it('a message deletes a hundred expired rows, because other keys wait behind it', async () => {
     const key = 'by a message';

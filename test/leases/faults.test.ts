@@ -121,7 +121,7 @@ describe('a reply that is lost after the write has landed', () => {
 });
 
 describe('a request that never reached DynamoDB, or was refused', () => {
-  it('is not an unknown outcome', async () => {
+  it('a request that never reached DynamoDB is no unknown outcome', async () => {
     requests.faults = ['neverSent', 'neverSent', 'throttle'];
     expect((await failure(acquire({ key: 'refused' }))).code).toBe('Throttled');
     requests.faults = ['throttle', 'throttle', 'neverSent'];
@@ -129,13 +129,13 @@ describe('a request that never reached DynamoDB, or was refused', () => {
     expect(await rawItem('refused')).toBeUndefined();
   });
 
-  it('is tried again', async () => {
+  it('a request that never reached DynamoDB is tried again', async () => {
     requests.faults = ['throttle', 'neverSent'];
     expect((await acquire({ key: 'tried-again' })).repeated).toBe(false);
     expect(requests.sent).toHaveLength(3);
   });
 
-  it('throttles a read past the retries', async () => {
+  it('a read that DynamoDB throttles past the retries fails with Throttled', async () => {
     requests.faults = ['throttle', 'throttle', 'throttle'];
     const { code, context } = await failure(read({ key: 'k' }));
     expect([code, context.retryAfterMs]).toEqual(['Throttled', 1000]);
@@ -187,13 +187,13 @@ describe('a DynamoDB that is not there', () => {
     return http;
   }
 
-  it('refuses connections: Unavailable', async () => {
+  it('a DynamoDB that refuses connections is Unavailable', async () => {
     const answer = await acquireAt(`http://127.0.0.1:${await freePort()}`, 10_000);
     expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503, headers: { 'retry-after': '1' } });
     expect(answer.body.detail).toBe(`table ${world.table} cannot be used (ECONNREFUSED): send the call again later`);
   });
 
-  it('takes the request and never answers: OutcomeUnknown before the time of the Lambda is up', async () => {
+  it("a DynamoDB that takes the request and never answers is OutcomeUnknown before the Lambda's time is up", async () => {
     let began = Promise.withResolvers<void>();
     const endpoint = await stub(() => began.resolve());
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -211,7 +211,7 @@ describe('a DynamoDB that is not there', () => {
     expect(answer).toMatchObject({ outcome: 'OutcomeUnknown', status: 504, body: { retryWith: { requestId: 'r' } } });
   });
 
-  it('takes one try and never answers: the try is cut after two seconds', async () => {
+  it('a DynamoDB that takes one try and never answers has the try cut after two seconds', async () => {
     const began = Promise.withResolvers<void>();
     const dynamodb = dynamodbClient({ endpoint: await stub(() => began.resolve()), maxAttempts: 1 });
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
@@ -222,7 +222,7 @@ describe('a DynamoDB that is not there', () => {
     expect((await failed).code).toBe('OutcomeUnknown');
   });
 
-  it('does not take the connection: Unavailable, for nothing was sent', async () => {
+  it('a DynamoDB that does not take the connection is Unavailable, because no request was sent', async () => {
     // The SDK's own error for it: an address that swallows packets cannot be had on every machine.
     const words = 'the request socket did not establish a connection with the server within the configured timeout';
     const silent = testClient({ requestHandler: { handle: () => Promise.reject(timeoutError(words)) } });
@@ -232,7 +232,7 @@ describe('a DynamoDB that is not there', () => {
     expect(sdk).toContain(words);
   });
 
-  it('is not even asked when the time is nearly up: Unavailable, for nothing was written', async () => {
+  it('a DynamoDB is not even asked when the time is nearly up: the call is Unavailable, because it wrote no record', async () => {
     let asked = 0;
     const answer = await acquireAt(
       await stub(() => {
@@ -255,20 +255,20 @@ describe('a DynamoDB that is not there', () => {
     [400, 'UnrecognizedClientException', 'Unavailable', 503, 'UnrecognizedClientException'],
     [500, 'InternalServerError', 'OutcomeUnknown', 504, 'was sent and has no response: send the same call again'],
     [200, 'not an answer of DynamoDB', 'OutcomeUnknown', 504, 'was sent and has no response: send the same call again'],
-  ])('answers %i %s: %s', async (httpStatus, type, code, status, detail) => {
+  ])('a DynamoDB that answers %i %s makes the call fail with %s', async (httpStatus, type, code, status, detail) => {
     const body = httpStatus === 200 ? type : JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${type}` });
     const answer = await acquireAt(await stub((respond) => respond(httpStatus, body)), 10_000);
     expect(answer).toMatchObject({ outcome: code, status });
     expect(answer.body.detail).toContain(detail);
   });
 
-  it('lacks the table: Unavailable, by name', async () => {
+  it('a DynamoDB that lacks the table is Unavailable, by name', async () => {
     const answer = await acquireAt(process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '', 10_000, { table: 'no-such-table' });
     expect(answer).toMatchObject({ outcome: 'Unavailable', status: 503 });
     expect(answer.body.detail).toBe('table no-such-table does not exist in this region: check the name and the region');
   });
 
-  it('has a table of another shape: Unavailable', async () => {
+  it('a DynamoDB that has a table of another shape is Unavailable', async () => {
     const answer = await acquireAt(
       await stub((respond) => respond(400, '{"__type":"x#ValidationException","message":"secret-ish"}')),
       10_000,
@@ -279,7 +279,7 @@ describe('a DynamoDB that is not there', () => {
 });
 
 describe('a fault of our own', () => {
-  it('is told as Unavailable, not as a crash', async () => {
+  it('a fault of Holdfast itself is reported as Unavailable, not as a crash', async () => {
     const { acquire: factory } = await import('../../functions/leases/acquire.ts');
     const broken = {
       ...world.dependencies,
@@ -297,7 +297,7 @@ describe('a fault of our own', () => {
 });
 
 describe('a caller that disconnects while it waits inside acquire', () => {
-  it('leaves a grant that lapses with its ttl', async () => {
+  it('a caller that disconnects while it waits inside acquire leaves a grant that expires with its ttl', async () => {
     const first = await acquire({ key: 'hung-up', holder: 'first' });
     clock.at(clock.now() + 1000, () => release(first));
     await acquire({ key: 'hung-up', holder: 'gone', ttlSeconds: 5, waitSeconds: 20 }); // nobody reads this answer
@@ -308,7 +308,7 @@ describe('a caller that disconnects while it waits inside acquire', () => {
 });
 
 describe('the signal of the invocation', () => {
-  it('ends a call that is under way', async () => {
+  it('the signal of the invocation ends a call that is under way', async () => {
     const controller = new AbortController();
     requests.faults = ['hang'];
     const act = acquire({ key: 'aborted' }, call({ signal: controller.signal }));

@@ -40,7 +40,7 @@ const endings: Record<string, (grant: { key: string; leaseId: string; fence: num
 };
 
 describe('fencing tokens rise across', () => {
-  it.each(Object.keys(endings))('%s', async (ending) => {
+  it.each(Object.keys(endings))('fencing tokens rise across %s', async (ending) => {
     const key = `fence-${ending}`;
     let previous = 0;
     for (let round = 0; round < 5; round++) {

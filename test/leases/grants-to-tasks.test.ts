@@ -30,7 +30,7 @@ async function granted(key: string, message: 'lost' | 'refused', more: object = 
 }
 
 describe('a SendTaskSuccess that lands and whose reply is lost', () => {
-  it('is not sent again at once, and “gone” at a later try moves no lease while the execution runs', async () => {
+  it('a lost reply of SendTaskSuccess is not sent again at once, and “gone” at a later try moves no lease while the execution runs', async () => {
     const execution = executionOf('lost');
     steps.executions.set(execution, 'RUNNING');
     const { told, next } = await granted('lost', 'lost', { execution, ttlSeconds: 3600 });
@@ -52,7 +52,7 @@ describe('a SendTaskSuccess that lands and whose reply is lost', () => {
     expect(next.state).toBe('succeeded');
   });
 
-  it('is not sent again to a task that has released the lease: its ticket goes', async () => {
+  it('a lost reply of SendTaskSuccess is not sent again to a task that has released the lease: its ticket is deleted', async () => {
     const { told, next } = await granted('once', 'lost');
     expect(await rows('once')).toHaveLength(2);
     await release(grantOf(told));
@@ -63,7 +63,7 @@ describe('a SendTaskSuccess that lands and whose reply is lost', () => {
   it.each([
     ['at the end of the execution, even if every event of that is missed', executionOf('dead'), 'succeeded'],
     ['at its expiry if it names no execution', undefined, 'waiting'],
-  ])('moves the lease %s', async (how, execution, atFirst) => {
+  ])('a lease whose message landed without a reply is transferred %s', async (how, execution, atFirst) => {
     if (execution) steps.executions.set(execution, 'FAILED');
     const { next } = await granted(how, 'lost', { ttlSeconds: 120, ...(execution && { execution }) });
     clock.advance(60_000);
@@ -114,7 +114,7 @@ describe('only who wrote the grant, and at its first send, takes “gone” for 
     expect(grantOf(task)).toMatchObject({ previous: { holder: 'other' } });
   });
 
-  it('a schedule that sends first rotates the version: its “gone” and that of the granter move nothing', async () => {
+  it('a schedule that sends first rotates the version: its “gone” and that of the granter transfer no lease', async () => {
     const first = await acquire({ key: 'rotated' });
     const told = await park({ key: 'rotated', ttlSeconds: 3600 });
     const next = await park({ key: 'rotated' });
@@ -144,7 +144,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
   }
   const whole = { remainingMs: 20_000 };
 
-  it('by the schedule, also between the expiry and the margin of the clocks', async () => {
+  it('a task that the schedule notifies late begins with its whole ttl, also between the expiry and the margin of the clocks', async () => {
     for (const lateMs of [15_000, 20_100]) {
       const key = `late ${lateMs}`;
       const task = await untold(key);
@@ -163,7 +163,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
     return written;
   };
 
-  it('but for half a second, which its granter does not make up for', async () => {
+  it('a task that is notified late begins with its whole ttl, but for half a second, which its granter does not make up for', async () => {
     const first = await acquire({ key: 'half a second' });
     const { task } = await park({ key: 'half a second', ttlSeconds: 20 });
     requests.faultsOf.UpdateItem = ['none', answeredLate(500)];
@@ -181,7 +181,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
     expect(grantOf(next.task)).toMatchObject(whole);
   });
 
-  it('when it is tried again', async () => {
+  it('a task that is notified late begins with its whole ttl when the message is tried again', async () => {
     await park(asked('again'));
     clock.advance(15_000);
     expect(grantOf((await park(asked('again'))).task)).toMatchObject(whole);
@@ -202,16 +202,19 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       ['one answer', [lost]],
       ['two answers', [lost, lost]],
       ['the answers to two renewals', [lost, lost, 'none', lost]],
-    ] as const)('by its granter, %s', async (key, faults) => {
-      const first = await acquire({ key });
-      const { task } = await park({ key, ttlSeconds: 4 });
-      requests.faultsOf.UpdateItem = ['none', slow, ...faults];
-      await release(first);
-      expect(grantOf(task)).toMatchObject({ remainingMs: 4000 });
-      expect((await rawItem(key))?.expires_at?.N).toBe(String(clock.now() + 4000));
-    });
+    ] as const)(
+      'a task that its granter notifies late begins with its whole ttl if the renewal loses %s',
+      async (key, faults) => {
+        const first = await acquire({ key });
+        const { task } = await park({ key, ttlSeconds: 4 });
+        requests.faultsOf.UpdateItem = ['none', slow, ...faults];
+        await release(first);
+        expect(grantOf(task)).toMatchObject({ remainingMs: 4000 });
+        expect((await rawItem(key))?.expires_at?.N).toBe(String(clock.now() + 4000));
+      },
+    );
 
-    it('by the schedule, and by its next run if every renewal of one run takes too long', async () => {
+    it('a task begins with its whole ttl by the schedule, and by the next run if every renewal of one run takes too long', async () => {
       for (const [key, renewals] of [
         ['schedule', 1],
         ['slow schedule', 3],
@@ -228,14 +231,14 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       }
     });
 
-    it('when it is tried again', async () => {
+    it('a task begins with its whole ttl when the message is tried again and the answers to its renewals are lost', async () => {
       await park(asked('tried again'));
       requests.faultsOf.UpdateItem = ['none', lost];
       const { task } = await park(asked('tried again'));
       expect(grantOf(task)).toMatchObject({ ...whole, repeated: true });
     });
 
-    it('and it is not notified at all while every renewal takes too long', async () => {
+    it('a task is not notified while every renewal takes too long', async () => {
       const first = await acquire({ key: 'too slow' });
       const { task } = await park({ key: 'too slow', ttlSeconds: 20 });
       requests.faultsOf.UpdateItem = ['none', slow, lost, 'none', lost, 'none', lost, 'none'];
@@ -247,7 +250,7 @@ describe('a task that is notified late begins with its whole ttl, because it mea
       expect(grantOf(task)).toMatchObject(whole);
     });
 
-    it('while the client of Step Functions is made, which takes its time at first', async () => {
+    it('a task begins with its whole ttl while the client of Step Functions is made, which takes its time at first', async () => {
       const client = await world.dependencies.stepFunctions();
       let made = false;
       world.dependencies.stepFunctions = async () => {
@@ -260,21 +263,21 @@ describe('a task that is notified late begins with its whole ttl, because it mea
     });
   });
 
-  it('and never with less than it had, where the clock of the one who notifies it again is behind', async () => {
+  it('a task that is notified late never begins with less than it had, if the clock of the second notifier is behind', async () => {
     const { expiresAt } = grantOf((await park(asked('behind'))).task);
     clock.advance(-400);
     expect(grantOf((await park(asked('behind'))).task)).toMatchObject({ expiresAt });
     expect((await rawItem('behind'))?.expires_at?.N).toBe(String(Date.parse(expiresAt)));
   });
 
-  it('also past its deadline, where the lease was its by then', async () => {
+  it('a task that is notified past its deadline begins with its whole ttl, if the lease was its own before', async () => {
     const task = await untold('in time', { parkSeconds: 5 });
     clock.advance(15_000);
     await repair();
     expect(grantOf(task)).toMatchObject(whole);
   });
 
-  it('and one that can never be notified loses the lease some time after its deadline', async () => {
+  it('a task that can never be notified loses the lease some time after its deadline', async () => {
     const first = await acquire({ key: 'untold', ttlSeconds: 3600 });
     const never = await park({ key: 'untold', ttlSeconds: 70, parkSeconds: 100 });
     const next = await park({ key: 'untold', ttlSeconds: 70 });

@@ -5,7 +5,7 @@ const world = await leaseWorld();
 const { acquire, heartbeat, release, clock, requests, rawItem } = world;
 
 describe('heartbeat', () => {
-  it('extends by the standing ttl with one request, and changes the version', async () => {
+  it('a heartbeat extends by the current ttl with one request, and changes the version', async () => {
     const grant = await acquire({ key: 'extend', ttlSeconds: 30, data: ['d'] });
     clock.advance(20_500);
     requests.sent.length = 0;
@@ -30,7 +30,7 @@ describe('heartbeat', () => {
     });
   });
 
-  it('changes the ttl, also for the heartbeats after it', async () => {
+  it('a heartbeat changes the ttl, also for the heartbeats after it', async () => {
     const { leaseId } = await acquire({ key: 'change-ttl', ttlSeconds: 10 });
     clock.advance(1000);
     expect((await heartbeat({ key: 'change-ttl', leaseId, ttlSeconds: 100 })).remainingMs).toBe(100_000);
@@ -41,7 +41,7 @@ describe('heartbeat', () => {
     expect((await heartbeat({ key: 'change-ttl', leaseId })).remainingMs).toBe(100_000);
   });
 
-  it('never shortens: the standing grant is the answer', async () => {
+  it('a heartbeat never shortens: the current grant is the answer', async () => {
     const grant = await acquire({ key: 'shorten', ttlSeconds: 100 });
     clock.advance(1000);
     const beat = await heartbeat({ key: 'shorten', leaseId: grant.leaseId, ttlSeconds: 10 });
@@ -49,7 +49,7 @@ describe('heartbeat', () => {
   });
 
   it.each([undefined, 60])(
-    'lets a delayed duplicate of an earlier heartbeat change nothing (ttlSeconds %s)',
+    'a heartbeat that arrives as a delayed duplicate of an earlier heartbeat changes no record (ttlSeconds %s)',
     async (ttlSeconds) => {
       const key = `delayed-${ttlSeconds}`;
       const { leaseId } = await acquire({ key, ttlSeconds: 60 });
@@ -61,7 +61,7 @@ describe('heartbeat', () => {
     },
   );
 
-  it('revives an expired lease that nobody took, under the same fence', async () => {
+  it('a heartbeat revives an expired lease that no caller took, under the same fence', async () => {
     const grant = await acquire({ key: 'revive', ttlSeconds: 2 });
     clock.advance(60_000);
     expect(await heartbeat({ key: 'revive', leaseId: grant.leaseId })).toMatchObject({
@@ -71,7 +71,7 @@ describe('heartbeat', () => {
     expect((await failure(acquire({ key: 'revive', holder: 'other' }))).code).toBe('LeaseHeld');
   });
 
-  it('tells why the lease is lost, with one request and nothing created', async () => {
+  it('a heartbeat says why the lease is lost, with one request and no new record', async () => {
     const lost = async (key: string, leaseId: string) => {
       requests.sent.length = 0;
       const { code, context, message } = await failure(heartbeat({ key, leaseId }));

@@ -97,7 +97,7 @@ describe('bad input is refused by name, through both adapters', () => {
     expect((await dynamodb.send(new ScanCommand({ TableName: table }))).Count).toBe(0);
   });
 
-  it.each(BAD)('%s %j', async (name, payload, issues) => {
+  it.each(BAD)('bad input is refused by name, through both adapters: %s %j', async (name, payload, issues) => {
     const http = await throughHttp(handlers[name], httpEvent('POST', { body: JSON.stringify(payload) }));
     const task = await throughTask(handlers[name], payload);
     expect(http).toMatchObject({ outcome: 'InvalidRequest', status: 400 });
@@ -114,7 +114,7 @@ describe('bad input is refused by name, through both adapters', () => {
     }
   });
 
-  it.each(BAD_QUERIES)('readLeases %j', async (query, issues) => {
+  it.each(BAD_QUERIES)('bad input is refused by name, through both adapters: readLeases %j', async (query, issues) => {
     const http = await get(readLeases, query);
     const task = await throughTask(readLeases, query);
     for (const { outcome, body } of [http, task]) {
@@ -138,7 +138,7 @@ describe('bad input is refused by name, through both adapters', () => {
       'body',
     ],
     ['a body as deep as it is long', { body: '['.repeat(4900) + ']'.repeat(4900) }, 'payload'],
-  ])('%s', async (_, parts, path) => {
+  ])('bad input is refused by name, through both adapters: %s', async (_, parts, path) => {
     const { outcome, status, body } = await throughHttp(acquire, httpEvent('POST', parts));
     expect([outcome, status]).toEqual(['InvalidRequest', 400]);
     expect(Object.keys(told(body))).toEqual([path]);
@@ -161,7 +161,7 @@ describe('bad input is refused by name, through both adapters', () => {
     expect(Object.keys(told(body))).toEqual([path]);
   });
 
-  it('says no more than twenty things about one request', async () => {
+  it('a refusal names at most twenty faults of one request', async () => {
     const payload = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`field${index}`.repeat(20), 1]));
     const { body } = await post(acquire, payload);
     expect(body.issues).toHaveLength(20);
@@ -195,7 +195,7 @@ describe('good input at the limits', () => {
     expect((await post(release, { key, leaseId })).body).toEqual({ key, released: true });
   });
 
-  it('takes a JSON body in base64, and JSON by another name', async () => {
+  it('good input may be a JSON body in base64, and JSON by another name', async () => {
     const body = Buffer.from(JSON.stringify({ key: 'base64', holder: 'ü' })).toString('base64');
     const event = httpEvent('POST', {
       body,
@@ -206,7 +206,7 @@ describe('good input at the limits', () => {
   });
 
   it.each([['x'.repeat(4094)], [nested(32)], [null], [{ deep: { er: [1, 'zwei', true] } }]])(
-    'keeps data %j',
+    'good input keeps data %j',
     async (data) => {
       const key = `data-${JSON.stringify(data).length}`;
       expect((await post(acquire, { key, holder: 'h', data })).body.data).toEqual(data);
@@ -214,12 +214,12 @@ describe('good input at the limits', () => {
     },
   );
 
-  it.each([2, 86_400])('takes ttlSeconds %d', async (ttlSeconds) => {
+  it.each([2, 86_400])('good input may have ttlSeconds %d', async (ttlSeconds) => {
     const { body } = await throughTask(acquire, { key: `ttl-${ttlSeconds}`, holder: 'h', ttlSeconds });
     expect(body.remainingMs).toBe(ttlSeconds * 1000);
   });
 
-  it('limits a list given as number by a task and as digits by a query', async () => {
+  it('good input limits a list given as number by a task and as digits by a query', async () => {
     for (const key of ['listed-1', 'listed-2']) await post(acquire, { key, holder: 'h' });
     expect((await throughTask(readLeases, { limit: 1 })).body.leases).toHaveLength(1);
     expect((await get(readLeases, { limit: '1' })).body.leases).toHaveLength(1);

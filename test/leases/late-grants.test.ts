@@ -62,7 +62,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     before = fence;
   };
 
-  it('has the higher fence, in its answer and on record', async () => {
+  it('a grant whose write arrived late has the higher fence, in its answer and on record', async () => {
     requests.faultsOf.PutItem = [overtaken('late', note)];
     const grant = await acquire({ key: 'late', holder: 'late' });
     expect(grant.fence).toBe(clock.now());
@@ -76,7 +76,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
   });
 
-  it('has the higher fence if the SDK sends the write again after a lost answer', async () => {
+  it('a grant whose write arrived late has the higher fence if the SDK sends the write again after a lost answer', async () => {
     requests.faultsOf.PutItem = [overtakenAndLost('late-lost', note)];
     const grant = await acquire({ key: 'late-lost', holder: 'late' });
     expect(requests.sent).toEqual(['PutItem', 'PutItem', 'UpdateItem']);
@@ -84,7 +84,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(await fenceOnRecord('late-lost')).toBe(grant.fence);
   });
 
-  it('keeps its fence if its call failed: a repeat is answered with the same grant', async () => {
+  it('a grant whose write arrived late keeps its fence if its call failed: a repeat is answered with the same grant', async () => {
     const lost: Fault = 'lostReply';
     requests.faultsOf.PutItem = [overtakenAndLost('asked-again', note), lost, lost];
     const request = { key: 'asked-again', holder: 'late', requestId: 'r' };
@@ -96,7 +96,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(requests.sent).toEqual(['PutItem']);
   });
 
-  it('has an unknown outcome if its fence could not be raised, and the repeat finds the grant', async () => {
+  it('a grant whose write arrived late has an unknown outcome if its fence could not be raised, and the repeat finds the grant', async () => {
     requests.faultsOf.PutItem = [overtaken('not-raised', note)];
     requests.faultsOf.UpdateItem = ['throttle', 'throttle', 'throttle'];
     const { code, context } = await failure(acquire({ key: 'not-raised', holder: 'late' }));
@@ -106,7 +106,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     });
   });
 
-  it('is lost if a duplicate call releases it before its fence is raised', async () => {
+  it('a grant whose write arrived late is lost if a duplicate call releases it before its fence is raised', async () => {
     const request = { key: 'released', holder: 'late', requestId: 'r' };
     requests.faultsOf.PutItem = [overtaken('released', note)];
     requests.faultsOf.UpdateItem = [
@@ -120,7 +120,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'PutItem']);
   });
 
-  it('has the higher fence if a hand-off writes the grant of a task', async () => {
+  it('a grant whose write arrived late has the higher fence if a hand-off writes the grant of a task', async () => {
     const key = 'late-task';
     const version = (await rust.tryAcquire(key, 60)) ?? '';
     const { task } = await park({ key });
@@ -131,7 +131,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(await fenceOnRecord(key)).toBe(grantOf(task).fence);
   });
 
-  it('has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence', async () => {
+  it('a grant whose write arrived late has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence', async () => {
     const key = 'late-caller';
     const version = (await rust.tryAcquire(key, 60)) ?? '';
     await world.joinLine(key, 'r');
@@ -143,7 +143,7 @@ describe('a grant whose write arrived after another grant had come and gone with
     expect(grant.fence).toBeGreaterThan(before);
   });
 
-  it('has the higher fence if the caller in line takes the lease for itself', async () => {
+  it('a grant whose write arrived late has the higher fence if the caller in line takes the lease for itself', async () => {
     const key = 'late-own';
     const version = (await rust.tryAcquire(key, 60)) ?? '';
     clock.at(clock.now() + 1000, () => rust.release(key, version));
@@ -170,7 +170,7 @@ describe('a grant is one write', () => {
       return answer;
     };
 
-  it('if DynamoDB answers within 50 ms, and two writes after that', async () => {
+  it('a grant is one write if DynamoDB answers within 50 ms, and two writes after that', async () => {
     requests.faultsOf.PutItem = [answeredAfter(50), answeredAfter(51)];
     await acquire({ key: 'in-time' });
     expect(requests.sent).toEqual(['PutItem']);

@@ -21,7 +21,7 @@ const asking = (key: string) => {
 };
 
 describe('a call that leaves the line of a free lease', () => {
-  it('hands it on once: behind rows that one hand-off does not pass, it is answered with LeaseHeld', async () => {
+  it('a call that leaves the line of a free lease hands it off once: behind rows that one hand-off does not pass, it is answered with LeaseHeld', async () => {
     const key = 'once';
     const first = await acquire({ key });
     const { ticket } = await joinLine(key, 'own');
@@ -33,7 +33,7 @@ describe('a call that leaves the line of a free lease', () => {
     expect(await rows(key)).toHaveLength(841);
   });
 
-  it('ends the task that never heard of the grant before', async () => {
+  it('a call that leaves the line of a free lease ends the task that was not notified of the grant before', async () => {
     const key = 'unheard';
     const first = await acquire({ key });
     const { task } = await park({ key });
@@ -49,7 +49,7 @@ describe('a call that leaves the line of a free lease', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('looks at no line where there is no mark', async () => {
+  it('a call that leaves a free lease reads no line if there is no mark', async () => {
     const key = 'unmarked';
     await release(await acquire({ key }));
     const record = await readRecord(dependencies, key, call());

@@ -20,7 +20,7 @@ async function park(input: object) {
 }
 
 describe('the functions', () => {
-  it('acquire, release and break: park and hand on', async () => {
+  it('the functions acquire, release and break park and hand off', async () => {
     const first = await throughTask(acquire, { key: 'chain', holder: 'first', ttlSeconds: 600 });
     const [b, overdue, c, d, e] = [
       await park({ key: 'chain', holder: 'b' }),
@@ -52,7 +52,7 @@ describe('the functions', () => {
     expect((await park({ key: 'chain', holder: 'e', requestId: 'once' })).task.error).toBe('LeaseLost');
   });
 
-  it('break tells a holder that was never told, and whoever is overdue', async () => {
+  it('the function break ends a holder that was never notified, and each overdue task', async () => {
     const first = await throughTask(acquire, { key: 'break', holder: 'first' });
     const untold = await park({ key: 'break' });
     const overdue = await park({ key: 'break', parkSeconds: 1 });
@@ -65,7 +65,7 @@ describe('the functions', () => {
     expect(await rows('break')).toEqual([]);
   });
 
-  it('cancelWaiter, of the next one for a lease that came free without a look at the line: those behind have their turn', async () => {
+  it('the function cancelWaiter hands off a lease that came free without a look at the line to the waiters behind the next', async () => {
     const { lambdaContext } = await import('../support/stack/adapters.ts');
     const first = await throughTask(acquire, { key: 'cancel-next', holder: 'first' });
     const next = await park({ key: 'cancel-next' });
@@ -77,7 +77,7 @@ describe('the functions', () => {
     expect(grantOf(behind.task)).toMatchObject({ holder: 'behind' });
   });
 
-  it('repairQueues, as the schedule calls it: tells, hands on, ends the overdue', async () => {
+  it('the function repairQueues, as the schedule calls it, notifies, hands off, and ends overdue tasks', async () => {
     const first = await throughTask(acquire, { key: 'repair', holder: 'first' });
     const execution = executionOf('repair');
     const gone = await park({ key: 'repair', execution, ttlSeconds: 600 });
@@ -107,7 +107,7 @@ describe('the functions', () => {
     expect((await throughTask(repairQueues, { key: 'message', fence: 1.5 })).outcome).toBe('InvalidRequest');
   });
 
-  it('repairQueues tells how many it could not tell, and tells them in the next run', async () => {
+  it('the function repairQueues reports how many tasks it could not notify, and notifies them in the next run', async () => {
     const first = await throughTask(acquire, { key: 'silent', holder: 'first' });
     const next = await park({ key: 'silent', ttlSeconds: 600 });
     const overdue = await park({ key: 'silent', parkSeconds: 61 });
@@ -227,13 +227,13 @@ describe('what does not fit together', () => {
     [readLeases, { waiters: 'true' }, 'waiters'],
     [readLeases, { key: 'k', limit: '5' }, 'limit'],
     [readLeases, { key: 'k', waiters: 'yes' }, 'waiters'],
-  ])('read %#', async (handler, query, path) => {
+  ])('the call read is refused with input that does not fit together: %#', async (handler, query, path) => {
     const { outcome, body } = await get(handler, query);
     expect(outcome).toBe('InvalidRequest');
     expect(body.issues).toMatchObject([{ path }]);
   });
 
-  it('cancel, repair and the end of an execution', async () => {
+  it('the calls cancel, repair and the end of an execution are refused with input that does not fit together', async () => {
     for (const [handler, payload] of [
       [cancelWaiter, { key: 'k' }],
       [repairQueues, { key: '' }],

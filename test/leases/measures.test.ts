@@ -48,7 +48,7 @@ it('a caller in line measures what lies between the end of the lease and its cla
   expect(after.noted).toMatchObject([['HandOffMs', expect.any(Number)]]);
 });
 
-it('nothing is measured as a hand-off where nobody was in line at the end, or where it was an expiry', async () => {
+it('no hand-off is measured if no waiter was in line at the end, or if the lease expired', async () => {
   const key = randomUUID();
   const { leaseId } = await acquire({ key, ttlSeconds: 30 });
   await release({ key, leaseId });
@@ -68,7 +68,7 @@ it('nothing is measured as a hand-off where nobody was in line at the end, or wh
   expect([...late.noted, ...expired.noted, ...inLine.noted]).toEqual([]);
 });
 
-it('nor where the lease had come free before anybody was in line, though a mark was left on it', async () => {
+it('no hand-off is measured if the lease had come free before the first waiter joined, although a mark was left on it', async () => {
   const enter = acquireOrParkLease(dependencies);
   for (const [freeMs, handOffs] of [
     [0, [['HandOffMs', 0]]],
@@ -97,7 +97,7 @@ it('a task that is parked counts, and one that has its lease at once does not', 
   expect(second.noted).toEqual([['Parked', 1]]);
 });
 
-it('a task that is not told, or is told again, measures nothing', async () => {
+it('a task that is not notified, or is notified again, measures no hand-off', async () => {
   const key = randomUUID();
   const { leaseId } = await acquire({ key });
   const asked = { key, holder: 'task', requestId: 'r' };

@@ -33,7 +33,7 @@ const deliver = async () => {
 };
 
 describe('a task that parks behind a holder that dies', () => {
-  it('which extended its lease before: each message sends the next one, not before ten seconds', async () => {
+  it('a task that parks behind a holder that exits and extended its lease before: each message sends the next, not before ten seconds', async () => {
     const first = await acquire({ key: 'extended', ttlSeconds: 4 });
     const { task } = await park({ key: 'extended' });
     for (const _ of ['once', 'again']) {
@@ -49,7 +49,7 @@ describe('a task that parks behind a holder that dies', () => {
     expect(task.output).toMatchObject({ previous: { fence: first.fence, ended: 'expired' } });
   });
 
-  it('and which holds for longer than a message waits', async () => {
+  it('a task that parks behind a holder that exits is served if the lease lasts longer than a message waits', async () => {
     const first = await acquire({ key: 'long', ttlSeconds: 1200 });
     const { task } = await park({ key: 'long' });
     expect(messages).toMatchObject([{ delaySeconds: 900 }]);
@@ -61,7 +61,7 @@ describe('a task that parks behind a holder that dies', () => {
 });
 
 describe('a task that is granted the lease and dies', () => {
-  it('in front of another: the release that granted it has sent the message', async () => {
+  it('a task that is granted the lease and exits in front of another task: the release that granted the lease has sent the message', async () => {
     const first = await acquire({ key: 'behind', ttlSeconds: 30 });
     const [dead, next] = [await park({ key: 'behind', ttlSeconds: 20 }), await park({ key: 'behind' })];
     messages.length = 0;
@@ -87,38 +87,41 @@ it('no message is sent for a lease that never expires, nor for a grant without a
 });
 
 describe('messages that SQS delivers twice', () => {
-  it.each([0, 700, 3500])('do not grow in number, if the second copy comes %i ms after the first', async (laterMs) => {
-    const key = `twice, ${laterMs} ms apart`;
-    const first = await acquire({ key, ttlSeconds: 4 });
-    const { task } = await park({ key });
-    let underWay = messages
-      .splice(0)
-      .map(({ fence, delaySeconds }) => ({ fence, at: clock.now() + delaySeconds * 1000 }));
-    let most = 0;
-    for (let delivered = 0; delivered < 30; delivered++) {
-      const [message, ...others] = underWay.toSorted((one, other) => one.at - other.at);
-      if (!message) break;
-      while (clock.now() < message.at) {
-        clock.advance(Math.min(2000, message.at - clock.now()));
-        await heartbeat(first);
+  it.each([0, 700, 3500])(
+    'messages that SQS delivers twice do not grow in number, if the second copy comes %i ms after the first',
+    async (laterMs) => {
+      const key = `twice, ${laterMs} ms apart`;
+      const first = await acquire({ key, ttlSeconds: 4 });
+      const { task } = await park({ key });
+      let underWay = messages
+        .splice(0)
+        .map(({ fence, delaySeconds }) => ({ fence, at: clock.now() + delaySeconds * 1000 }));
+      let most = 0;
+      for (let delivered = 0; delivered < 30; delivered++) {
+        const [message, ...others] = underWay.toSorted((one, other) => one.at - other.at);
+        if (!message) break;
+        while (clock.now() < message.at) {
+          clock.advance(Math.min(2000, message.at - clock.now()));
+          await heartbeat(first);
+        }
+        underWay = others;
+        for (const copy of [1, 2]) {
+          if (copy === 2) clock.advance(laterMs);
+          await heartbeat(first);
+          await repairKey(key, message.fence);
+          for (const { fence, delaySeconds } of messages.splice(0))
+            underWay.push({ fence, at: clock.now() + delaySeconds * 1000 });
+        }
+        most = Math.max(most, underWay.length);
       }
-      underWay = others;
-      for (const copy of [1, 2]) {
-        if (copy === 2) clock.advance(laterMs);
-        await heartbeat(first);
-        await repairKey(key, message.fence);
-        for (const { fence, delaySeconds } of messages.splice(0))
-          underWay.push({ fence, at: clock.now() + delaySeconds * 1000 });
-      }
-      most = Math.max(most, underWay.length);
-    }
-    expect(most).toBe(1);
-    clock.advance(20_000);
-    await repairKey(key, first.fence);
-    expect(task.state).toBe('succeeded');
-  });
+      expect(most).toBe(1);
+      clock.advance(20_000);
+      await repairKey(key, first.fence);
+      expect(task.state).toBe('succeeded');
+    },
+  );
 
-  it('are the last ones about a grant, and the next grant has messages of its own', async () => {
+  it('messages that SQS delivers twice are the last about a grant, and the next grant has messages of its own', async () => {
     const first = await acquire({ key: 'next grant', ttlSeconds: 600 });
     const second = await park({ key: 'next grant', ttlSeconds: 4 });
     await park({ key: 'next grant' });
@@ -135,7 +138,7 @@ describe('messages that SQS delivers twice', () => {
     expect(messages).toEqual([{ key: 'next grant', fence, delaySeconds: 10 }]);
   });
 
-  it('are sent once if the answer to the note was lost', async () => {
+  it('messages are sent once if the answer to their note was lost', async () => {
     const first = await acquire({ key: 'note', ttlSeconds: 30 });
     await park({ key: 'note' });
     messages.length = 0;
@@ -147,7 +150,7 @@ describe('messages that SQS delivers twice', () => {
 });
 
 describe('a message', () => {
-  it('about a lease that has expired with nobody in line writes nothing', async () => {
+  it('a message about a lease that has expired without a waiter in line writes no record', async () => {
     const { fence } = await acquire({ key: 'nobody', ttlSeconds: 2 });
     clock.advance(3000);
     const before = await rawItem('nobody');
@@ -155,7 +158,7 @@ describe('a message', () => {
     expect(await rawItem('nobody')).toEqual(before);
   });
 
-  it('about a grant that has ended reads the record, does nothing, and sends none', async () => {
+  it('a message about a grant that has ended reads the record, has no effect, and sends no message', async () => {
     const first = await acquire({ key: 'ended', ttlSeconds: 60 });
     const [second, third] = [await park({ key: 'ended', ttlSeconds: 3600 }), await park({ key: 'ended' })];
     await release(first);
@@ -167,7 +170,7 @@ describe('a message', () => {
     expect([second.task.state, third.task.state]).toEqual(['succeeded', 'waiting']);
   });
 
-  it('hands on what can be had, whoever had it last', async () => {
+  it('a message hands off each lease that is available, whoever had the lease last', async () => {
     const first = await acquire({ key: 'late', ttlSeconds: 10 });
     const [second, third] = [await park({ key: 'late', ttlSeconds: 10 }), await park({ key: 'late' })];
     await park({ key: 'late' });
@@ -179,7 +182,7 @@ describe('a message', () => {
     expect(third.task.output).toMatchObject({ previous: { fence: grantOf(second.task).fence } });
   });
 
-  it('is the last one where no task waits any more, or where a caller waits alone, who looks by itself', async () => {
+  it('a message is the last if no task waits any more, or if a caller waits alone, which looks by itself', async () => {
     const left = await acquire({ key: 'left', ttlSeconds: 60 });
     await cancel('left', (await park({ key: 'left' })).ticket);
     const waits = await acquire({ key: 'a caller waits', ttlSeconds: 60 });
@@ -190,7 +193,7 @@ describe('a message', () => {
     expect(await rawItem('left')).toHaveProperty('lease_version');
   });
 
-  it('is the last one where the ticket of its own grant is left alone', async () => {
+  it('a message is the last if the ticket of its own grant is left alone', async () => {
     const first = await acquire({ key: 'its own' });
     await park({ key: 'its own' });
     messages.length = 0;
@@ -201,7 +204,7 @@ describe('a message', () => {
     expect(messages).toEqual([]);
   });
 
-  it('is the last one about a lease that is free, and that it has no time to hand on', async () => {
+  it('a message is the last about a lease that is free, and that it has no time to hand off', async () => {
     const first = await acquire({ key: 'left free' });
     const { task } = await park({ key: 'left free' });
     await release(first, call({ timeLeftMs: () => 1999 }));
@@ -213,7 +216,7 @@ describe('a message', () => {
     expect(messages).toEqual([]);
   });
 
-  it('that names no grant is the last one too', async () => {
+  it('a message that names no grant is the last too', async () => {
     const seconds = Math.ceil(clock.now() / 1000);
     await putRaw({ key: { S: 'shared' }, lease_version: { S: 'v' }, lease_expiry: { N: `${seconds + 3600}` } });
     await park({ key: 'shared' });
@@ -224,7 +227,7 @@ describe('a message', () => {
 });
 
 describe('a deployment that sends no messages', () => {
-  it('parks tasks, and grants callers the lease in front of them', async () => {
+  it('a deployment that sends no messages parks tasks, and grants callers the lease in front of them', async () => {
     const quiet = { ...world.dependencies, repairLater: undefined };
     const key = 'without messages';
     const { leaseId } = await acquire({ key });
@@ -237,7 +240,7 @@ describe('a deployment that sends no messages', () => {
     expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller' }, claim_ttl_ms: { N: '10000' } });
   });
 
-  it('grants a caller a permit in front of a task', async () => {
+  it('a deployment that sends no messages grants a caller a permit in front of a task', async () => {
     const [key, now] = ['a pool without messages', clock.now()];
     const asked = { holder: { S: 'h' }, ttl_seconds: { N: '60' }, weight: { N: '1' }, limit: { N: '1' } };
     const times = { parked_at: { N: String(now) }, deadline: { N: String(now + 60_000) } };

@@ -15,7 +15,7 @@ const TTL_SECONDS = 20;
 describe('thirty who are parked for one key', () => {
   const base = testSeed();
 
-  it(`are granted it one at a time, in the order of their tickets, none lost and none twice (${ROUNDS} rounds from seed ${base})`, async () => {
+  it(`thirty tasks that are parked for one key are granted it one at a time, in the order of their tickets, none lost and none twice (${ROUNDS} rounds from seed ${base})`, async () => {
     const happened = { diedParked: 0, deadToken: 0, diedHolding: 0, lostReply: 0, neverTold: 0 };
     let next = 0;
     const lane = async (world: World) => {

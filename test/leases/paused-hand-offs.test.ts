@@ -28,7 +28,7 @@ async function emptied(key: string) {
 }
 
 describe('a transfer', () => {
-  it('a transfer leaves nothing of the grant before, and the end of that execution frees no successor', async () => {
+  it('a transfer keeps no attribute of the grant before, and the end of that execution frees no successor', async () => {
     const execution = executionOf('before');
     const own = { execution, target: executionOf('target'), data: { of: 'before' }, requestId: 'r1' };
     const first = await acquire({ key: 'bequest', ...own }, world.as('arn:before'));
@@ -41,7 +41,7 @@ describe('a transfer', () => {
     expect(await heartbeat(grantOf(task))).toMatchObject({ key: 'bequest' });
   });
 
-  it('a transfer leaves nothing of a broken grant, so that a repeated release is one', async () => {
+  it('a transfer keeps no attribute of a broken grant, so that a repeated release counts as a release', async () => {
     const { fence } = await acquire({ key: 'mended' });
     await breakLease({ key: 'mended', fence });
     const { task } = await park({ key: 'mended' });
@@ -82,7 +82,7 @@ describe('the end of a lease whose waiters are gone', () => {
     expect(await acquire({ key: 'lost-clear', holder: 'next' })).toMatchObject({ holder: 'next' });
   });
 
-  it('a release hands off the lease to a task that parks meanwhile', async () => {
+  it('a release hands off the lease to a task that parks at the same time', async () => {
     const first = await emptied('late-clear');
     const comes = steps.newTask();
     requests.faultsOf.UpdateItem = ['none', precededBy(() => park({ key: 'late-clear' }, comes))];

@@ -40,7 +40,7 @@ describe('the holder before', () => {
     ['whose expiry is no instant', { ...held, expires_at: n(-LAST - 1) }, null],
     ['that left no name passes on whom it came after', kept, { ...told('broken'), holder: 'kept', fence: 3 }],
     ['that left a name hides whom it came after', { ...ended, ...kept }, told('released')],
-  ])('%s', async (key, attributes, previous) => {
+  ])('`previous` names the holder before: %s', async (key, attributes, previous) => {
     await putRaw({ key: s(key), ...attributes });
     expect(await acquire({ key })).toMatchObject({ repeated: false, previous });
   });
@@ -56,7 +56,7 @@ describe('the holder before', () => {
     ['prev_at', undefined],
     ['prev_at', s(AT)],
     ['prev_at', n(LAST + 1)],
-  ])('is not told of by half: %s is %j', async (name, value) => {
+  ])('`previous` is left out if a part of it is unusable: %s is %j', async (name, value) => {
     const { [name]: _, ...others } = { ...kept } as Attributes;
     const key = `half ${name} ${JSON.stringify(value)}`;
     await putRaw({ key: s(key), ...others, ...(value && { [name]: value }) });

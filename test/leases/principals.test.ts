@@ -10,16 +10,19 @@ describe('a request id and a holder that another caller sent before', () => {
   it.each([
     ['another caller', eve],
     ['a caller without a name', call()],
-  ])('by %s do not end the first acquire of their own caller', async (_, other) => {
-    const world = await leaseWorld();
-    const { leaseId } = await world.acquire(asked, other);
-    await world.release({ key: 'k', leaseId }, other);
-    const grant = await world.acquire(asked, ann);
-    expect(grant).toMatchObject({ repeated: false, holder: 'worker' });
-    expect(grant.leaseId).not.toBe(leaseId);
-  });
+  ])(
+    'a request id and a holder that another caller sent before, by %s, do not end the first acquire of their own caller',
+    async (_, other) => {
+      const world = await leaseWorld();
+      const { leaseId } = await world.acquire(asked, other);
+      await world.release({ key: 'k', leaseId }, other);
+      const grant = await world.acquire(asked, ann);
+      expect(grant).toMatchObject({ repeated: false, holder: 'worker' });
+      expect(grant.leaseId).not.toBe(leaseId);
+    },
+  );
 
-  it('still answer a late duplicate of their own caller with LeaseLost', async () => {
+  it('a request id and a holder that another caller sent before still answer a late duplicate of their own caller with LeaseLost', async () => {
     const world = await leaseWorld();
     const { leaseId } = await world.acquire(asked, ann);
     await world.release({ key: 'k', leaseId }, ann);
@@ -29,7 +32,7 @@ describe('a request id and a holder that another caller sent before', () => {
     });
   });
 
-  it('give another caller no place in its line, nor its grant', async () => {
+  it('a request id and a holder that another caller sent before give that caller neither the position nor the grant', async () => {
     const world = await leaseWorld();
     const { leaseId } = await world.acquire(asked, ann);
     const refused = await failure(world.acquire(asked, eve));
@@ -37,7 +40,7 @@ describe('a request id and a holder that another caller sent before', () => {
     expect(JSON.stringify(refused)).not.toContain(leaseId);
   });
 
-  it('do not end a task of their own caller, which is granted the lease', async () => {
+  it('a request id and a holder that another caller sent before do not end a task of their own caller, which is granted the lease', async () => {
     const world = await queueWorld();
     const { leaseId } = await world.acquire(asked, eve);
     await world.release({ key: 'k', leaseId }, eve);
@@ -46,7 +49,7 @@ describe('a request id and a holder that another caller sent before', () => {
     await world.steps.stop();
   });
 
-  it('do not keep a task of their own caller from waiting behind the other', async () => {
+  it('a request id and a holder that another caller sent before do not keep a task of their own caller from its wait behind that caller', async () => {
     const world = await queueWorld();
     const { leaseId } = await world.acquire(asked, eve);
     const { task, parked } = await world.park(asked);

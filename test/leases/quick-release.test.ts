@@ -45,7 +45,7 @@ const QUICK = ['Query', 'UpdateItem', 'DeleteItem']; // the line, the transfer, 
 const PLAIN = ['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem'];
 
 describe('the release of a lease that was granted with others in line', () => {
-  it('looks at the line at once, and writes no release that is bound to lose', async () => {
+  it('a quick release looks at the line at once, and writes no release that is bound to lose', async () => {
     const { key, grant, others } = await lineOf(2);
     expect(grant.leaseId).toMatch(/\+/);
     expect(await sentBy(() => release(grant))).toEqual(QUICK);
@@ -58,14 +58,14 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(grantOf(others[1]?.task as never).leaseId).not.toMatch(/\+/); // nobody waits behind it
   });
 
-  it('reads one page of a long line, and names one more arrival that has left it', async () => {
+  it('a quick release reads one page of a long line, and names one more arrival that has left the line', async () => {
     const { key, grant } = await lineOf(1);
     await putTickets(Array.from({ length: 13 }, (_, index) => callerRow(key, `caller ${index + 10}`)));
     expect(await sentBy(() => release(grant))).toEqual(['Query', 'UpdateItem']);
     expect(await rawItem(key)).toMatchObject({ holder: { S: 'caller 10' }, line_out: { N: '2' } });
   });
 
-  it('tells those in line how long turns last on average, by each turn that a caller ended', async () => {
+  it('a quick release tells callers in line how long holds last on average, by each hold that a caller ended', async () => {
     const key = `quick ${keys++}`;
     let grant = await acquire({ key, holder: 'first' });
     await joinAll(key, 'a', 'b', 'c');
@@ -80,7 +80,7 @@ describe('the release of a lease that was granted with others in line', () => {
     }
   });
 
-  it('says how many of the arrivals are in line no more', async () => {
+  it('a quick release says how many of the arrivals have left the line', async () => {
     const { key, grant, others } = await lineOf(3);
     expect(await rawItem(key)).toMatchObject({ waiters: { N: '4' }, line_out: { N: '1' } });
     await world.cancel(key, others[1]?.ticket ?? '');
@@ -89,7 +89,7 @@ describe('the release of a lease that was granted with others in line', () => {
   });
 
   it.each(['quick', 'plain'])(
-    'passes over a caller in front of a task that may be leaving, by a clock that is ahead (%s release)',
+    'a quick release passes over a caller in front of a task that may be leaving, by a clock that is ahead (%s release)',
     async (how) => {
       const { key, grant, others } = await lineOf(1);
       await putTicket(leaving(key));
@@ -100,7 +100,7 @@ describe('the release of a lease that was granted with others in line', () => {
   );
 
   it.each([true, false])(
-    'passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
+    'a quick release passes over a withdrawn caller, and leaves the row for its call to see (quick: %s)',
     async (quick) => {
       const key = `quick ${keys++}`;
       const first = await acquire({ key, holder: 'first' });
@@ -116,7 +116,7 @@ describe('the release of a lease that was granted with others in line', () => {
     },
   );
 
-  it('leaves nothing of the grant before', async () => {
+  it('a quick release keeps no attribute of the grant before', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key, holder: 'first' });
     const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:gone';
@@ -132,18 +132,18 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('takes as long as two seconds are left', async () => {
+  it('a quick release takes place as long as two seconds are left', async () => {
     const { grant } = await lineOf(1);
     expect(await sentBy(() => release(grant, call({ timeLeftMs: () => 2000 })))).toEqual(QUICK);
   });
 
-  it('is repeated without effect: another has the lease', async () => {
+  it('a quick release is repeated without effect if another caller has the lease', async () => {
     const { key, grant } = await lineOf(1);
     expect(await release(grant)).toEqual({ key, released: true });
     expect(await release(grant)).toEqual({ key, released: false, reason: 'taken' });
   });
 
-  it('finds nobody any more: the lease is free, and so is its mark', async () => {
+  it('a quick release that finds an empty line frees the lease, and removes the mark', async () => {
     const { key, grant, others } = await lineOf(1);
     await world.cancel(key, others[0]?.ticket ?? '');
     expect(await release(grant)).toEqual({ key, released: true });
@@ -152,14 +152,14 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(record).not.toHaveProperty('waiters');
   });
 
-  it('whose answer is lost, and whose next holder has gone on since: not said to have been taken', async () => {
+  it('a quick release whose answer is lost is not reported as taken if its next holder has gone on since', async () => {
     const { key, grant } = await lineOf(2);
     const movesOn = async () => breakLease({ key, fence: Number((await rawItem(key))?.fence?.N) });
     requests.faultsOf.UpdateItem = [lostAfter(movesOn)];
     expect(await release(grant)).toEqual({ key, released: false, reason: 'unknown' });
   });
 
-  it('whose answer is lost, and whose next holder has claimed its lease since: it has taken effect', async () => {
+  it('a quick release whose answer is lost has taken effect if its next holder has claimed the lease since', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key, holder: 'first' });
     await joinAll(key, 'a', 'b');
@@ -172,7 +172,7 @@ describe('the release of a lease that was granted with others in line', () => {
     expect(await rawItem(key)).toMatchObject({ request_id: { S: 'b' }, lease_version: expect.anything() });
   });
 
-  it('whose answer is lost knows its own transfer', async () => {
+  it('a quick release whose answer is lost recognises its own transfer', async () => {
     const { key, grant, others } = await lineOf(1);
     requests.faultsOf.UpdateItem = ['lostReply'];
     expect(await release(grant)).toEqual({ key, released: true });
@@ -180,7 +180,7 @@ describe('the release of a lease that was granted with others in line', () => {
   });
 });
 
-it('a made-up lease id with the ticket of another waiter proves nothing, and changes nothing', async () => {
+it('a made-up lease id with the ticket of another waiter proves no grant, and changes no record', async () => {
   const { key, grant, others } = await lineOf(2);
   const [before, line] = [await rawItem(key), await rows(key)];
   for (const ticket of [others[0]?.ticket, others[1]?.ticket, 'x']) {
@@ -208,7 +208,7 @@ describe('what the plain release decides', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('an invocation whose time is nearly up: the lease is given to nobody, and the queue grants it', async () => {
+  it('the plain release serves no waiter if the invocation is nearly over: the line grants the lease', async () => {
     const { key, grant, others } = await lineOf(1);
     expect(await release(grant, call({ timeLeftMs: () => 1999 }))).toEqual({ key, released: true });
     expect(others[0]?.task.state).toBe('waiting');
@@ -217,7 +217,7 @@ describe('what the plain release decides', () => {
     expect(grantOf(others[0]?.task as never)).toMatchObject({ holder: 'task 1' });
   });
 
-  it('a task that is overdue: it is told so, and the next one has the lease', async () => {
+  it('the plain release ends an overdue task with LeaseHeld, and the next waiter has the lease', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key, holder: 'first' });
     const holder = await park({ key, holder: 'task 0' });
@@ -278,7 +278,7 @@ describe('what the plain release decides', () => {
 });
 
 describe('what a hand-off notes of the line', () => {
-  it('names twelve at most, also where many may be leaving, and one more arrival that has left it', async () => {
+  it('a hand-off names at most twelve tickets, also if many may be leaving, and one more arrival that has left the line', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key });
     const next = await park({ key });
@@ -293,7 +293,7 @@ describe('what a hand-off notes of the line', () => {
     expect([ticket?.S, out?.N, names?.S]).toEqual([next.ticket, '1', '10 11 12 13 14 15 16 17 18 19 20 21']);
   });
 
-  it('says how long a turn was of a holder that gave its lease back, and of no other', async () => {
+  it('a hand-off notes how long a holder held that released its lease, and of no other', async () => {
     const key = `quick ${keys++}`;
     await acquire({ key, ttlSeconds: 2 });
     await joinAll(key, 'a', 'b', 'c');
@@ -306,7 +306,7 @@ describe('what a hand-off notes of the line', () => {
     expect(await rawItem(key)).not.toHaveProperty('turn_ms');
   });
 
-  it.each([1, 2])('keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
+  it.each([1, 2])('a hand-off keeps the mark for a task that parks in that moment, behind %i', async (waiting) => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key });
     for (let count = 0; count < waiting; count++) await park({ key });
@@ -320,7 +320,7 @@ describe('what a hand-off notes of the line', () => {
     expect(sent.filter((command) => command === 'Query')).toHaveLength(waiting === 1 ? 2 : 1);
   });
 
-  it('puts no mark back that another call has cleared in that moment: those who come put it back themselves', async () => {
+  it('a hand-off puts no mark back that another call has removed in that moment: the callers that join put it back themselves', async () => {
     const key = `quick ${keys++}`;
     const first = await acquire({ key });
     const [next] = [await park({ key }), await park({ key })];

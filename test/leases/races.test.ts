@@ -29,7 +29,7 @@ interface Tenure {
 describe('races', () => {
   const base = testSeed();
 
-  it(`of heartbeats, releases and take-overs leave one holder at a time, and no promise is taken back (${ROUNDS} rounds from seed ${base})`, async () => {
+  it(`races of heartbeats, releases and take-overs leave one holder at a time, and take no promise back (${ROUNDS} rounds from seed ${base})`, async () => {
     const happened = { takenOver: 0, lost: 0, beaten: 0, releasedAfterLoss: 0, held: 0 };
     for (let round = 0; goesOn(round, ROUNDS, happened); round++) {
       const seed = base + round;

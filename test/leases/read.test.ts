@@ -7,7 +7,7 @@ import { failure, leaseWorld } from '../support/worlds/leases.ts';
 const SECRETS = ['leaseId', 'version', 'requestId', 'principal'];
 
 describe('read of one key', () => {
-  it('tells each state, strongly consistent and without secrets', async () => {
+  it('a read of one key shows each state, strongly consistent and without secrets', async () => {
     const { acquire, release, read, clock, requests } = await leaseWorld();
     expect(await read({ key: 'k' })).toEqual({
       kind: 'lease',
@@ -91,14 +91,14 @@ describe('the list', async () => {
     [{ state: 'active' }, ['a/expired', 'a/held', 'b/held', 'rust/expired', 'rust/held']],
     [{ prefix: 'b', holder: 'bob', state: 'held' }, ['b/held']],
     [{ prefix: 'nothing' }, []],
-  ] as const)('filters by %o', async (query, expected) => {
+  ] as const)('the list filters by %o', async (query, expected) => {
     const page = await read(query);
     expect(keys(page)).toEqual(expected);
     expect(page).toMatchObject({ nextCursor: null });
     for (const secret of SECRETS) expect(JSON.stringify(page)).not.toContain(secret);
   });
 
-  it('pages through what matches, and reads no more rows than it may show where all match', async () => {
+  it('the list pages through what matches, and reads no more rows than it may show if all match', async () => {
     const scanned: number[] = [];
     world.dynamodb.middlewareStack.add(
       (next) => async (args) => {
@@ -128,7 +128,7 @@ describe('the list', async () => {
     world.dynamodb.middlewareStack.remove('rows read');
   });
 
-  it('shows the same state as the read of the one key, where nobody waits', async () => {
+  it('the list shows the same state as the read of the one key, if no caller waits', async () => {
     for (const { key, ...listed } of ((await read({})) as KeyPage).leases)
       expect({ key, ...listed, hasRecord: true, previous: null }).toEqual(await read({ key }));
   });
@@ -164,7 +164,7 @@ describe('the list', async () => {
     });
   });
 
-  it('survives rows that say nonsense, and goes on from keys that are long to write', async () => {
+  it('the list survives rows with nonsense, and goes on from keys that are long to write', async () => {
     const strange = await leaseWorld();
     const keys = ['\u0001'.repeat(1024), 'beyond', '\u0002'.repeat(1024)];
     for (const key of keys)
@@ -184,7 +184,7 @@ describe('the list', async () => {
     expect(seen.sort()).toEqual([...keys].sort());
   });
 
-  it('shows data of another client as JSON up to 101 levels, and as text beyond', async () => {
+  it('the list shows data of another client as JSON up to 101 levels, and as text beyond', async () => {
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
     for (const levels of [101, 102]) await world.putRaw({ key: { S: `deep/${levels}` }, data: { S: deep(levels) } });
     expect(await read({ key: 'deep/101' })).toMatchObject({ data: JSON.parse(deep(101)) });
@@ -192,7 +192,7 @@ describe('the list', async () => {
   });
 
   it.each(['garbage', '', ' ', 'Zm9v=', Buffer.from('x'.repeat(2049)).toString('base64url')])(
-    'refuses the cursor %s',
+    'the list refuses the cursor %s',
     async (cursor) => {
       const { code, context } = await failure(read({ cursor }));
       expect(code).toBe('InvalidRequest');

@@ -5,7 +5,7 @@ const world = await leaseWorld();
 const { acquire, breakLease, release, clock, requests, rawItem } = world;
 
 describe('release', () => {
-  it('frees the key at once with one request', async () => {
+  it('a release frees the key at once with one request', async () => {
     const { leaseId } = await acquire({ key: 'free-again', holder: 'first' });
     requests.sent.length = 0;
     expect(await release({ key: 'free-again', leaseId })).toEqual({ key: 'free-again', released: true });
@@ -14,7 +14,7 @@ describe('release', () => {
     expect((await acquire({ key: 'free-again', holder: 'second' })).holder).toBe('second');
   });
 
-  it('keeps the record, no longer leased, for the retention', async () => {
+  it('a release keeps the record, no longer leased, for the retention', async () => {
     const { leaseId, fence } = await acquire({ key: 'kept', requestId: 'r' });
     await release({ key: 'kept', leaseId });
     const item = await rawItem('kept');
@@ -30,7 +30,7 @@ describe('release', () => {
     });
   });
 
-  it('says true again when repeated', async () => {
+  it('a release answers true again when repeated', async () => {
     const { leaseId } = await acquire({ key: 'twice' });
     await release({ key: 'twice', leaseId });
     requests.sent.length = 0;
@@ -38,7 +38,7 @@ describe('release', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('is no error when the lease is not ours any more, and leaves the new holder alone', async () => {
+  it('a release is no error if another caller has the lease, and leaves the new holder alone', async () => {
     const first = await acquire({ key: 'gone', holder: 'first', ttlSeconds: 2 });
     clock.advance(2501);
     const second = await acquire({ key: 'gone', holder: 'second' });
@@ -50,7 +50,7 @@ describe('release', () => {
     expect(await rawItem('never')).toBeUndefined();
   });
 
-  it('does not say that a lease was taken where the record does not show that it ever was one', async () => {
+  it('a release does not say that a lease was taken if the record does not show that there ever was a lease', async () => {
     await world.putRaw({ key: { S: 'noted' }, note: { S: 'of another client' } });
     expect(await release({ key: 'noted', leaseId: 'x' })).toEqual({ key: 'noted', released: false, reason: 'unknown' });
     expect(await world.read({ key: 'noted' })).toMatchObject({ key: 'noted', state: 'free', holder: null });
@@ -60,7 +60,7 @@ describe('release', () => {
 });
 
 describe('break', () => {
-  it('ends the lease that was seen, with one request, and says who held it', async () => {
+  it('a break ends the lease that was seen, with one request, and names its holder', async () => {
     const { fence, leaseId, expiresAt } = await acquire({ key: 'stuck', holder: 'frozen' });
     requests.sent.length = 0;
     expect(await breakLease({ key: 'stuck', fence })).toEqual({
@@ -74,20 +74,20 @@ describe('break', () => {
     expect((await acquire({ key: 'stuck', holder: 'next' })).fence).toBeGreaterThan(fence);
   });
 
-  it('answers a repeat the same', async () => {
+  it('a break answers a repeat the same', async () => {
     const { fence } = await acquire({ key: 'broken-twice' });
     const first = await breakLease({ key: 'broken-twice', fence });
     expect(await breakLease({ key: 'broken-twice', fence })).toEqual(first);
   });
 
-  it('spares a lease under another fence, and says what is there', async () => {
+  it('a break spares a lease under another fence, and names the current lease', async () => {
     const { fence, expiresAt } = await acquire({ key: 'moved-on', holder: 'now' });
     const { code, context } = await failure(breakLease({ key: 'moved-on', fence: fence - 1 }));
     expect(code).toBe('Conflict');
     expect(context).toMatchObject({ key: 'moved-on', actual: { state: 'held', holder: 'now', fence, expiresAt } });
   });
 
-  it('finds nothing to break where nothing is leased', async () => {
+  it('a break finds no lease if the key is free', async () => {
     expect((await failure(breakLease({ key: 'no-such', fence: 1 }))).code).toBe('NotFound');
     const grant = await acquire({ key: 'given-back' });
     await release(grant);
@@ -95,7 +95,7 @@ describe('break', () => {
     expect([code, context]).toEqual(['NotFound', { key: 'given-back' }]);
   });
 
-  it('does not take the end of another grant for that of the one to break', async () => {
+  it('a break does not take the end of another grant for the end of the grant to break', async () => {
     const { fence } = await acquire({ key: 'broken-since' });
     await breakLease({ key: 'broken-since', fence });
     for (const another of [fence - 1, fence + 1])

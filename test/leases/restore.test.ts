@@ -22,7 +22,7 @@ describe('a table of leases that was restored to a point in time', () => {
     return { restored, table, since, now };
   }
 
-  it('would grant a fence again that a store has seen, and does not once its fences are lifted', async () => {
+  it('a table of leases that was restored to a point in time would repeat a fence that a store has seen, and does not once its fences are lifted', async () => {
     const unlifted = await restoredWorld();
     expect((await unlifted.restored.acquire({ key: 'job' })).fence).toBeLessThan(unlifted.since);
 
@@ -31,7 +31,7 @@ describe('a table of leases that was restored to a point in time', () => {
     expect((await restored.acquire({ key: 'job' })).fence).toBeGreaterThan(since);
   });
 
-  it('is lifted once, and leaves what is higher and what has no fence', async () => {
+  it('a table of leases that was restored is lifted once, without records that are higher and that have no fence', async () => {
     const { restored, table, now } = await restoredWorld();
     const others = { high: { fence: { N: String(now + 3_600_000) } }, foreign: {} };
     for (const [key, attributes] of Object.entries(others))

@@ -18,7 +18,7 @@ const repair = (ms = 49_500) => {
   return world.repairWith(call({ timeLeftMs: () => Math.max(0, endsAt - clock.now()) }));
 };
 
-it('a key that a client holds that knows nothing of the queue is looked at every five seconds while tickets are young', async () => {
+it('a key of a third-party client that ignores the line is looked at every five seconds while tickets are young', async () => {
   const version = (await rust.tryAcquire('shared', 60)) ?? '';
   const { task } = await park({ key: 'shared' });
   const startedAt = clock.now();
@@ -28,7 +28,7 @@ it('a key that a client holds that knows nothing of the queue is looked at every
   expect(clock.now() - startedAt).toBe(15_000); // and the run is over
 });
 
-it('its mark is put back where such a client dropped it, so that a plain caller does not overtake', async () => {
+it('a mark that a third-party client dropped is put back, so that a plain caller does not overtake', async () => {
   const version = (await rust.tryAcquire('barged', 60)) ?? '';
   const { task } = await park({ key: 'barged', ttlSeconds: 300 });
   clock.at(clock.now() + 7000, async () => {
@@ -95,7 +95,7 @@ it('a run looks for the last time while five seconds are left, at the first key 
   await repair();
 });
 
-it('a message about one key watches nothing', async () => {
+it('a message about one key watches no other key', async () => {
   await rust.tryAcquire('by a message', 60);
   const { task } = await park({ key: 'by a message' });
   const startedAt = clock.now();
@@ -106,7 +106,7 @@ it('a message about one key watches nothing', async () => {
   await release(grantOf(task));
 });
 
-it('a key is not watched any more once its last task was told that its time is over', async () => {
+it('a key is not watched any more once its last task was notified of its deadline', async () => {
   const version = (await rust.tryAcquire('patience', 60)) ?? '';
   const { task } = await park({ key: 'patience', parkSeconds: 1 });
   const startedAt = clock.now();
@@ -171,7 +171,7 @@ it('a key that fails while it is watched ends no watch, neither of others nor of
   expect(clock.now() - startedAt).toBe(11_000); // and the run is over
 });
 
-it('its mark comes back with the next grant where such a client dropped it, and counts on where it stands', async () => {
+it('a mark that a third-party client dropped comes back with the next grant, and counts on from its value', async () => {
   for (const [key, mark, expected] of [
     ['dropped', undefined, '1'],
     ['counted', '12', '12'],
@@ -187,7 +187,7 @@ it('its mark comes back with the next grant where such a client dropped it, and 
   }
 });
 
-it('a task is told of a grant from which such a client has removed the ttl', async () => {
+it('a task is notified of a grant from which a third-party client has removed the ttl', async () => {
   const first = await acquire({ key: 'no ttl' });
   const { task } = await park({ key: 'no ttl', ttlSeconds: 60 });
   steps.faults.SendTaskSuccess = ['refused'];

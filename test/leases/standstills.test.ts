@@ -17,7 +17,7 @@ beforeEach(() => {
 const record = (key: string) => readRecord(world.dependencies, key, call());
 
 describe('a fence that rises while a call stands still between its look and its write', () => {
-  it('stays: of a lease that is held, lifted by the command for restored tables', async () => {
+  it('a fence that rises while a call is paused stays: of a held lease, lifted by the command for restored tables', async () => {
     const key = 'lifted under a holder';
     const first = await acquire({ key });
     const { task } = await park({ key });
@@ -37,17 +37,20 @@ describe('a fence that rises while a call stands still between its look and its 
   it.each([
     ['free', {}],
     ['expired', { lease_version: { S: 'v' }, lease_expiry: { N: '1' } }],
-  ])('or has another type, of a record that is %s: no condition fits, as for acquire', async (state, attributes) => {
-    const key = `fence of another type, ${state}`;
-    await putRaw({ key: { S: key }, ...attributes, fence: { S: '9999999999999' } } as never);
-    await expect(acquire({ key })).rejects.toMatchObject({ code: 'Unavailable' });
-    await expect(park({ key })).rejects.toMatchObject({ code: 'Unavailable' });
-    expect((await rawItem(key))?.fence).toEqual({ S: '9999999999999' });
-  });
+  ])(
+    'a fence that rises while a call is paused, or has another type, of a record that is %s: no condition fits, as for acquire',
+    async (state, attributes) => {
+      const key = `fence of another type, ${state}`;
+      await putRaw({ key: { S: key }, ...attributes, fence: { S: '9999999999999' } } as never);
+      await expect(acquire({ key })).rejects.toMatchObject({ code: 'Unavailable' });
+      await expect(park({ key })).rejects.toMatchObject({ code: 'Unavailable' });
+      expect((await rawItem(key))?.fence).toEqual({ S: '9999999999999' });
+    },
+  );
 });
 
 describe('a call that stood still, by what was absent', () => {
-  it('does not follow a key without a record that another has held since', async () => {
+  it('a paused call does not follow a key without a record that another caller has held since', async () => {
     clock.advance(1000);
     const task = steps.newTask();
     let between = 0;
@@ -67,7 +70,7 @@ describe('a call that stood still, by what was absent', () => {
     expect(grantOf(task).fence).toBeGreaterThan(between);
   });
 
-  it('does not clear the mark that began again where the one before named nobody', async () => {
+  it('a paused call does not remove the mark that began again if the mark before named no waiter', async () => {
     const key = 'free again, unnamed';
     await release(await acquire({ key }));
     await putRaw({ ...(await rawItem(key)), waiters: { N: '1' } } as never); // as the schedule marks, which names no ticket
@@ -128,13 +131,13 @@ describe('a request that finds its grant unclaimed', () => {
     return { key, holder: 'caller', requestId: 'r', ttlSeconds: 10 };
   }
 
-  it('claims it by one write, and deletes its ticket', async () => {
+  it('a request that finds its grant unclaimed claims it by one write, and deletes its ticket', async () => {
     const again = await acquire(await unclaimed('claimed at once'));
     expect(again).toMatchObject({ repeated: true, remainingMs: 10_000, previous: { holder: 'first' } });
     expect(requests.sent).toEqual(['PutItem', 'UpdateItem', 'DeleteItem']);
   });
 
-  it('and stands still before it claims it, until another has the lease: it is told so', async () => {
+  it('a request that is paused before it claims, until another caller has the lease, is answered with LeaseLost', async () => {
     const asked = await unclaimed('claimed late');
     requests.faultsOf.UpdateItem = [
       async (send) => {

@@ -84,7 +84,7 @@ describe('a call in line that takes an expired lease over', () => {
     expect(await rows(key)).toEqual([]);
   });
 
-  it('a call takes nothing from a holder that has extended its lease, and waits until its next look', async () => {
+  it('a call takes no lease from a holder that has extended it, and waits until its next look', async () => {
     const key = newKey();
     const first = await held(key);
     const extended = async () => {

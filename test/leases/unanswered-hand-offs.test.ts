@@ -207,7 +207,7 @@ describe('a withdrawal', () => {
     },
   );
 
-  it('a withdrawal does nothing if the release of its own grant hands off the lease first', async () => {
+  it('a withdrawal has no effect if the release of its own grant hands off the lease first', async () => {
     const held = await first();
     const { key } = held;
     const { task } = await park({ key, holder: 'task' });

@@ -40,22 +40,25 @@ async function parkWithoutAnswer(asked: { key: string; requestId: string; holder
 describe('a grant that ended because its task was gone was never delivered: its request may ask again', () => {
   const asked = (key: string) => ({ key, requestId: 'r', holder: 'h', ttlSeconds: 60 });
 
-  it.each(['release', 'break', 'run of the schedule'])('after a %s gave it to the dead ticket', async (how) => {
-    const key = `gone after ${how}`;
-    const first = await acquire({ key, ttlSeconds: 2 });
-    await parkWithoutAnswer(asked(key));
-    if (how === 'release') await release(first);
-    else if (how === 'break') await breakLease({ key, fence: first.fence });
-    else clock.advance(3000);
-    if (how === 'run of the schedule') await repair();
-    expect(await rawItem(key)).not.toHaveProperty('request_id');
-    expect(await rows(key)).toEqual([]);
-    const { task } = await park(asked(key));
-    expect(grantOf(task).fence).toBeGreaterThan(first.fence);
-    expect((await release(grantOf(task))).released).toBe(true);
-    // This one was delivered and given back: a late duplicate of it leases nothing.
-    await expect(acquire(asked(key))).rejects.toMatchObject(refused('released'));
-  });
+  it.each(['release', 'break', 'run of the schedule'])(
+    'a request may ask again if its grant was never delivered: after a %s gave it to the dead ticket',
+    async (how) => {
+      const key = `gone after ${how}`;
+      const first = await acquire({ key, ttlSeconds: 2 });
+      await parkWithoutAnswer(asked(key));
+      if (how === 'release') await release(first);
+      else if (how === 'break') await breakLease({ key, fence: first.fence });
+      else clock.advance(3000);
+      if (how === 'run of the schedule') await repair();
+      expect(await rawItem(key)).not.toHaveProperty('request_id');
+      expect(await rows(key)).toEqual([]);
+      const { task } = await park(asked(key));
+      expect(grantOf(task).fence).toBeGreaterThan(first.fence);
+      expect((await release(grantOf(task))).released).toBe(true);
+      // This one was delivered and given back: a late duplicate of it leases nothing.
+      await expect(acquire(asked(key))).rejects.toMatchObject(refused('released'));
+    },
+  );
 
   it('a request whose task was gone may ask again while the ticket of an overdue task that could not be notified is left', async () => {
     const key = 'undecided';
@@ -75,7 +78,7 @@ describe('a grant that ended because its task was gone was never delivered: its 
     ['a minute later', 62_000, 0],
     ['where the grant runs out only now, by a clock that is behind', 5501, -501],
   ])(
-    'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, %s',
+    'a request may ask again after the schedule sent its task LeaseHeld, and the execution ended before the schedule ended the grant, %s',
     async (when, laterMs, behindMs) => {
       const key = `told, and not yet ended, ${when}`;
       const execution = steps.newExecution('RUNNING');
@@ -95,7 +98,7 @@ describe('a grant that ended because its task was gone was never delivered: its 
     },
   );
 
-  it('after its task was told, in place of the grant, that its patience is over', async () => {
+  it('a request may ask again after its task received, in place of the grant, that its deadline has passed', async () => {
     const key = 'told too late';
     const execution = steps.newExecution('RUNNING');
     const { first, task } = await unnotified({ ...asked(key), ttlSeconds: 30, execution });
@@ -113,7 +116,7 @@ describe('a grant that ended because its task was gone was never delivered: its 
   });
 
   it.each(['the event of its end', 'the schedule'])(
-    'after its execution had ended before word of the grant was sent, as found by %s',
+    'a request may ask again after its execution had ended before the grant was sent, as found by %s',
     async (finder) => {
       const key = `redriven after ${finder}`;
       const execution = steps.newExecution('RUNNING');
@@ -135,30 +138,33 @@ describe('where a function stopped after it told the task, and before it deleted
     ['the event of its end', 'a later caller'],
     ['the schedule', 'the next in line'],
     ['the schedule', 'a later caller'],
-  ])('and %s ends its execution: `previous` names it all the same to %s', async (finder, successor) => {
-    const key = `told, found by ${finder}, for ${successor}`;
-    const execution = steps.newExecution('RUNNING');
-    const first = await acquire({ key });
-    const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
-    const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
-    requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
-    await release(first);
-    requests.faultsOf = {};
-    const told = grantOf(task);
-    expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
-    steps.executions.set(execution, 'ABORTED');
-    clock.advance(11_000);
-    if (finder === 'the schedule') await repair();
-    else await executionEnded(execution);
-    const toTask = steps.requests.filter(({ token }) => token === task.token);
-    expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // nobody gave its lease back
-    const { previous } = next ? grantOf(next.task) : await acquire({ key });
-    expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
-  });
+  ])(
+    'a function that stopped after it notified the task, and before it deleted the ticket: %s ends its execution, and `previous` names the task to %s',
+    async (finder, successor) => {
+      const key = `told, found by ${finder}, for ${successor}`;
+      const execution = steps.newExecution('RUNNING');
+      const first = await acquire({ key });
+      const { task } = await park({ key, holder: 'told', requestId: 'r', execution });
+      const next = successor === 'the next in line' ? await park({ key, holder: 'next' }) : undefined;
+      requests.faultsOf.DeleteItem = Array.from({ length: 3 }, () => 'neverSent' as const);
+      await release(first);
+      requests.faultsOf = {};
+      const told = grantOf(task);
+      expect((await rows(key)).map(({ holder }) => holder?.S)).toContain('told');
+      steps.executions.set(execution, 'ABORTED');
+      clock.advance(11_000);
+      if (finder === 'the schedule') await repair();
+      else await executionEnded(execution);
+      const toTask = steps.requests.filter(({ token }) => token === task.token);
+      expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // nobody gave its lease back
+      const { previous } = next ? grantOf(next.task) : await acquire({ key });
+      expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
+    },
+  );
 });
 
 describe('a task that took LeaseHeld in place of a grant that had expired', () => {
-  it('never held: the next in line learns of the holder before it', async () => {
+  it('a task that took LeaseHeld in place of a grant that had expired never held: the next in line receives the holder before it', async () => {
     const key = 'untold, with a next one';
     const { first, task } = await unnotified({ key });
     const next = await park({ key, holder: 'next' });
@@ -168,7 +174,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
     expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'first', fence: first.fence, ended: 'released' } });
   });
 
-  it('never held, also where a caller joins while the lease is handed on', async () => {
+  it('a task that took LeaseHeld in place of an expired grant never held, also if a caller joins during the hand-off', async () => {
     const key = 'untold, and joined';
     const { first, task } = await unnotified({ key });
     clock.advance(60_000);
@@ -184,7 +190,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
     expect(await acquire({ key, holder: 'later' })).toMatchObject({ previous: { fence: first.fence } });
   });
 
-  it('is not taken for one that had heard of its grant, and then stood still', async () => {
+  it('a task that took LeaseHeld in place of an expired grant is not taken for a task that received its grant, and then was paused', async () => {
     const key = 'told, and overdue';
     const first = await acquire({ key, holder: 'first' });
     const { task } = await park({ key, holder: 'task', ttlSeconds: 30, parkSeconds: 50 });
@@ -197,7 +203,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
     expect(grantOf(next.task)).toMatchObject({ previous: { holder: 'task', fence, ended: 'expired' } });
   });
 
-  it('says nothing about the grant of another: that one stays on record when it expires', async () => {
+  it('a task that took LeaseHeld says nothing about the grant of another request: that grant stays on record when it expires', async () => {
     const key = 'overdue behind another';
     const { leaseId } = await acquire({ key, holder: 'first', requestId: 'r', ttlSeconds: 2 });
     const { task } = await park({ key, parkSeconds: 1 });
@@ -208,7 +214,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
     expect(await rawItem(key)).toHaveProperty('lease_version');
   });
 
-  it('may stand beside a call of its request that was answered with the grant: that one is named', async () => {
+  it('a task that took LeaseHeld may stand beside a call of its request that was answered with the grant: that call is named', async () => {
     const key = 'untold, and shared';
     const { task } = await unnotified({ key });
     const shared = await acquire({ key, holder: 'task', requestId: 'r' });
@@ -223,7 +229,7 @@ describe('a task that took LeaseHeld in place of a grant that had expired', () =
 });
 
 describe('a grant that was delivered, or whose request had it otherwise, is remembered', () => {
-  it('where the task was told and its execution ended', async () => {
+  it('a grant is remembered if its task was notified and the execution ended', async () => {
     const execution = steps.newExecution('FAILED');
     const asked = { key: 'told', requestId: 'r', holder: 'h', execution };
     expect((await park(asked)).task.state).toBe('succeeded');
@@ -231,7 +237,7 @@ describe('a grant that was delivered, or whose request had it otherwise, is reme
     await expect(acquire(asked)).rejects.toMatchObject(refused('released'));
   });
 
-  it('where a plain repeat was answered with it before its task was found gone', async () => {
+  it('a grant is remembered if a plain repeat was answered with it before its task was found gone', async () => {
     const asked = { key: 'repeated', requestId: 'r', holder: 'h' };
     const first = await acquire({ key: 'repeated' });
     await parkWithoutAnswer(asked);
@@ -246,7 +252,7 @@ describe('a grant that was delivered, or whose request had it otherwise, is reme
   });
 
   it.each(['and nobody was left in line', 'and the line still had its mark'])(
-    'where a break ended it before its caller claimed it, %s',
+    'a grant is remembered if a break ended it before its caller claimed it, %s',
     async (line) => {
       const key = `broken unclaimed, ${line}`;
       const first = await acquire({ key });

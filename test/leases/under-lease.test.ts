@@ -16,7 +16,7 @@ const under = <Result>(key: string, work: Work<Result>) =>
 const written = () => requests.sent.filter((command) => command === 'UpdateItem').length;
 
 describe('work of the service under one of its leases', () => {
-  it('has its outcome and gives the lease back, whether it ends or fails', async () => {
+  it('work under a lease of the service has its outcome and releases the lease, whether it ends or fails', async () => {
     expect(await under('ends', async ({ fence }) => fence)).toBe(clock.now());
     expect(await read({ key: 'ends' })).toMatchObject({ state: 'released', holder: 'the service' });
     const broken = new Error('the work failed');
@@ -27,12 +27,12 @@ describe('work of the service under one of its leases', () => {
     expect(await read({ key: 'fails' })).toMatchObject({ state: 'released' });
   });
 
-  it('has its outcome though the lease cannot be given back', async () => {
+  it('work under a lease of the service has its outcome although the lease cannot be released', async () => {
     requests.faultsOf.UpdateItem = Array(3).fill('lostReply');
     expect(await under('kept', async () => 'done')).toBe('done');
   });
 
-  it('does not begin while another holds the lease, and does not wait for it', async () => {
+  it('work under a lease of the service does not begin while another caller holds the lease, and does not wait for it', async () => {
     await acquire({ key: 'held', holder: 'another' });
     let hasBegun = false;
     const begins = async () => {
@@ -42,7 +42,7 @@ describe('work of the service under one of its leases', () => {
     expect(hasBegun).toBe(false);
   });
 
-  it('extends the lease once a quarter of its ttl has passed, and once for all that ask in that moment', async () => {
+  it('work under a lease of the service extends the lease once a quarter of its ttl has passed, and once for all that ask in that moment', async () => {
     const extended: number[] = [];
     await under('kept up', async ({ keep }) => {
       for (const ms of [0, 14_999, 1, 0, 14_999, 1]) {

@@ -132,7 +132,7 @@ describe('a call in line that finds the grant of its request', () => {
     expect([left, await rows(key)]).toEqual([places, []]);
   });
 
-  it('a call that claims its grant too late writes nothing more, and leaves', async () => {
+  it('a call that claims its grant too late writes no further record, and leaves', async () => {
     const first = await held();
     const { key } = first;
     inFirstLook(async () => {

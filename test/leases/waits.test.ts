@@ -55,7 +55,7 @@ describe('where the concurrency of acquire is reserved', () => {
     expect(counts.map(([, { N }]) => N)).toEqual(counts.map(() => '0'));
   });
 
-  it('a call whose wait is over by the time it is counted is no fault', async () => {
+  it('a call whose wait is over before it is counted causes no error', async () => {
     const world = await reservedWorld();
     const { acquire, timeline, dependencies } = world;
     await acquire({ key: 'k', ttlSeconds: 600 });
@@ -121,7 +121,7 @@ describe('where the concurrency of acquire is reserved', () => {
     expect(kept.at - startedAt).toBeGreaterThanOrEqual(2000);
   });
 
-  it('a call that gets the lease is counted no more, and one that died only until its wait would be over', async () => {
+  it('a call that receives the lease is counted no more, and a call that exited only until its wait would be over', async () => {
     const world = await reservedWorld({ acquireConcurrency: 3 }); // one may wait
     const { acquire, release, timeline, rawItem, putRaw } = world;
     const first = await acquire({ key: 'k', ttlSeconds: 600 });
@@ -163,7 +163,7 @@ describe('where the concurrency of acquire is reserved', () => {
     }
   });
 
-  it('a record that is throttled lets nobody wait', async () => {
+  it('a count record that is throttled lets no call wait', async () => {
     const world = await reservedWorld();
     const { acquire, requests, timeline } = world;
     await acquire({ key: 'k', ttlSeconds: 600 });
@@ -200,7 +200,7 @@ describe('where the concurrency of acquire is reserved', () => {
     expect(await asks()).toEqual([soon, 2]);
   });
 
-  it('a call that does not wait sends what it sent before, and so does one that waits where nothing is reserved', async () => {
+  it('a call that does not wait sends what it sent before, and so does a call that waits if no concurrency is reserved', async () => {
     const reserved = await reservedWorld();
     await reserved.acquire({ key: 'k' });
     reserved.requests.sent.length = 0;
@@ -243,7 +243,7 @@ describe('the record of the calls that wait', async () => {
     return countedBy({ ...world.dependencies }, all, call()).catch(({ code }) => code);
   };
 
-  it('lets fewer wait by a tenth of the concurrency, rounded up, and newcomers by another', async () => {
+  it('the record of waiting calls lets fewer wait by a tenth of the concurrency, rounded up, and newcomers by another', async () => {
     const asksBehind = async (others: number, isBack: boolean) => {
       await left(others);
       return asks({ isBack, concurrency: 25 });
@@ -252,7 +252,7 @@ describe('the record of the calls that wait', async () => {
     expect([await asksBehind(21, true), await asksBehind(22, true)]).toEqual(['waited', 'LeaseHeld']);
   });
 
-  it('counts none whose wait is over, not even for a call whose own is over, which has nothing to take back', async () => {
+  it('the record of waiting calls counts no call whose wait is over, also for a call whose own wait is over and that has no entry to remove', async () => {
     const deadline = clock.now() - 1; // their five seconds are over just now
     await left(20, { name: until(deadline) });
     requests.sent.length = 0;
@@ -260,14 +260,14 @@ describe('the record of the calls that wait', async () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('keeps the count of the others where a call could not be counted', async () => {
+  it('the record of waiting calls keeps the count of the others if a call could not be counted', async () => {
     await left(3);
     requests.faultsOf.UpdateItem = [throttled, throttled, throttled];
     expect(await asks()).toBe('LeaseHeld');
     expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '3' } });
   });
 
-  it('fails a call that cannot be counted, because DynamoDB cannot be reached, with that error', async () => {
+  it('the record of waiting calls fails a call that cannot be counted, because DynamoDB cannot be reached, with that error', async () => {
     await left(0);
     requests.faultsOf.UpdateItem = ['neverSent', 'neverSent', 'neverSent'];
     expect(await asks()).toBe('Unavailable');
@@ -276,7 +276,7 @@ describe('the record of the calls that wait', async () => {
   describe('counts a call once at most if an answer is lost:', () => {
     const counted = async () => (await rawItem(RECORD))?.[soon()]?.N;
 
-    it('a call that begins to wait is told to ask again, and its entry ends with the longest wait', async () => {
+    it('a call that begins to wait is asked to retry if an answer is lost, and its entry ends with the longest wait', async () => {
       await left(7);
       requests.sent.length = 0;
       requests.faultsOf.UpdateItem = ['lostReply'];
@@ -287,7 +287,7 @@ describe('the record of the calls that wait', async () => {
       expect(await asks()).toBe('waited');
     });
 
-    it('a call that begins the record is told to ask again', async () => {
+    it('a call that begins the record is asked to retry if an answer is lost', async () => {
       await remove();
       requests.faultsOf.PutItem = ['lostReply'];
       expect(await asks()).toBe('LeaseHeld');
@@ -301,7 +301,7 @@ describe('the record of the calls that wait', async () => {
       expect(await counted()).toBe('2');
     });
 
-    it('a call that meets the limit takes away no entry of another call, and is told to ask again', async () => {
+    it('a call that meets the limit removes no entry of another call, and is asked to retry if an answer is lost', async () => {
       await left(8);
       requests.faultsOf.UpdateItem = ['none', 'lostReply'];
       expect(await asks()).toBe('LeaseHeld');
@@ -331,7 +331,7 @@ describe('the record of the calls that wait', async () => {
     expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '8' } });
   });
 
-  it('has no entry of a call whose entry had gone before its wait was over', async () => {
+  it('the record of waiting calls has no entry of a call whose entry had been removed before its wait was over', async () => {
     await left(0);
     expect(await asks({ wait: () => remove().then(() => 'waited') })).toBe('waited');
     expect(await rawItem(RECORD)).toBeUndefined();
@@ -339,7 +339,7 @@ describe('the record of the calls that wait', async () => {
     expect(await rawItem(RECORD)).toMatchObject({ [soon()]: { N: '0' } });
   });
 
-  it('may be deleted a day after the last call began to wait', async () => {
+  it('the record of waiting calls may be deleted a day after the last call began to wait', async () => {
     await remove();
     for (const laterMs of [0, 1700]) {
       clock.advance(laterMs);
@@ -352,7 +352,7 @@ describe('the record of the calls that wait', async () => {
   describe('that does not take a wait back', () => {
     const lines = capturedLog();
 
-    it('leaves the call its answer, and the log a warning', async () => {
+    it('a record that does not remove a wait leaves the call its answer, and the log a warning', async () => {
       vi.stubEnv('LOG_LEVEL', 'WARN');
       vi.resetModules(); // the logger reads its level when it is loaded
       const { countedWait: logging } = await import('../../shared/line/limits/concurrent-waits.ts');

@@ -46,7 +46,7 @@ afterAll(() => world.steps.stop());
 describe('a release between “held” and “parked”', () => {
   const base = testSeed();
 
-  it(`always wakes whoever is parking (${ROUNDS} interleavings from seed ${base})`, async () => {
+  it(`a release between “held” and “parked” always wakes the parking task (${ROUNDS} interleavings from seed ${base})`, async () => {
     const happened = { parkedFirst: 0, releasedFirst: 0, barged: 0, refused: 0 };
     let [next, disturbed] = [0, 0];
     const lane = async () => {

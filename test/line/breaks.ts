@@ -35,7 +35,7 @@ export async function breaks(lineWorld: LineWorld) {
   };
 
   describe('a break', () => {
-    it('names until when the former holder may go on and when its last heartbeat came, also if the break ends the grant and the answer is lost', async () => {
+    it('a break names until when the former holder may go on and when its last heartbeat came, also if the break ends the grant and the answer is lost', async () => {
       const grant = await worker();
       timeline.advance(20_000);
       const { expiresAt: holderUntil } = (await beat(grant)) as object as Grant;
@@ -45,7 +45,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await breakGrant(grant)).toEqual({ ...ended(grant), ended: true, holderUntil, lastHeartbeatAt });
     });
 
-    it('ends the grant at once if the task of the grant cannot be notified', async () => {
+    it('a break ends the grant at once if the task of the grant cannot be notified', async () => {
       const { task, ...grant } = await unnotified();
       const next = await park({ key: grant.key, holder: 'next' });
       steps.faults.SendTaskFailure = ['denied', 'denied', 'denied'];
@@ -53,7 +53,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect([task.state, next.task.output]).toMatchObject(['waiting', { holder: 'next' }]);
     });
 
-    it('is known to a holder whose lock two waiters have had since', async () => {
+    it('a break is reported to a holder whose lock two waiters have had since', async () => {
       const first = await acquire({ key: newKey(), holder: 'first', ttlSeconds: 2 });
       const { key } = first;
       const [one, two] = [await park({ key, holder: 'one' }), await park({ key, holder: 'two' })];
@@ -67,7 +67,7 @@ export async function breaks(lineWorld: LineWorld) {
   });
 
   describe('a break that waits for the holder', () => {
-    it('marks the grant, and tells the holder so at its next heartbeat, which extends nothing', async () => {
+    it('a break that waits marks the grant, and reports the break to the holder at its next heartbeat, which extends no grant', async () => {
       const grant = await worker();
       const { key, expiresAt } = grant;
       timeline.advance(5000);
@@ -80,7 +80,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await failure(acquire({ key, holder: 'next' }))).toMatchObject({ code: 'LeaseHeld' });
     });
 
-    it('lets no heartbeat revive the grant when the ttl has ended', async () => {
+    it('a break that waits lets no heartbeat revive the grant when the ttl has ended', async () => {
       const grant = await ending();
       timeline.advance(TTL_MS + 501);
       expect(await failure(beat(grant))).toMatchObject(broken);
@@ -88,7 +88,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(next).toMatchObject({ previous: { fence: grant.fence, ended: 'expired' } });
     });
 
-    it('refuses a repeat of the request of the holder, of a call and of a task, before and after the end of the ttl', async () => {
+    it('a break that waits refuses a repeat of the request of the holder, of a call and of a task, before and after the end of the ttl', async () => {
       const { key, expiresAt } = await ending();
       const repeat = { key, holder: 'worker', requestId: 'r' };
       expect(await failure(acquire(repeat))).toMatchObject(broken);
@@ -100,7 +100,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect([again.parked, again.task, await rows(key)]).toMatchObject([false, brokenTask, []]);
     });
 
-    it('refuses a call in line that finds the grant of a duplicate call', async () => {
+    it('a break that waits refuses a call in line that finds the grant of a duplicate call', async () => {
       const key = newKey();
       const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
       const asked = { key, holder: 'worker', requestId: 'r', ttlSeconds: 60, waitSeconds: 20 };
@@ -116,54 +116,60 @@ export async function breaks(lineWorld: LineWorld) {
       expect(grant).toMatchObject({ holder: 'worker', ending: true });
     });
 
-    it('ends the grant at once when the operator breaks the grant again without wait', async () => {
+    it('a break that waits ends the grant at once when the operator breaks the grant again without wait', async () => {
       const grant = await ending();
       expect(await breakGrant(grant)).toMatchObject({ ended: true, holderUntil: grant.expiresAt });
       expect(await failure(beat(grant))).toMatchObject(broken);
       expect(await acquire({ key: grant.key, holder: 'next' })).toMatchObject({ holder: 'next', repeated: false });
     });
 
-    it.each(['release', 'ttl'])('leaves the lock to a task in line at the end of the grant (by %s)', async (how) => {
-      const grant = await worker();
-      const { task } = await park({ key: grant.key, holder: 'next' });
-      await marks(grant);
-      expect(task.state).toBe('waiting');
-      if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
-      timeline.advance(how === 'ttl' ? 62_000 : 0);
-      await lookAgain(messages[0]);
-      expect(task.output).toMatchObject({ holder: 'next' });
-      timeline.advance(1);
-      expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });
-      expect(await see(grant.key)).toMatchObject({ ending: false });
-    });
+    it.each(['release', 'ttl'])(
+      'a break that waits leaves the lock to a task in line at the end of the grant (by %s)',
+      async (how) => {
+        const grant = await worker();
+        const { task } = await park({ key: grant.key, holder: 'next' });
+        await marks(grant);
+        expect(task.state).toBe('waiting');
+        if (how === 'release') expect(await release(grant)).toMatchObject({ released: true });
+        timeline.advance(how === 'ttl' ? 62_000 : 0);
+        await lookAgain(messages[0]);
+        expect(task.output).toMatchObject({ holder: 'next' });
+        timeline.advance(1);
+        expect(await beat(grantOf(task))).toMatchObject({ holder: 'next' });
+        expect(await see(grant.key)).toMatchObject({ ending: false });
+      },
+    );
 
-    it.each(['release', 'ttl'])('leaves the lock to a waiting call at the end of the grant (by %s)', async (how) => {
-      const grant = await worker(10);
-      const [endedAt, next] = await timeline.play(
-        () =>
-          timeline.later(1000, async () => {
-            expect(await marks(grant)).toMatchObject({ ended: false });
-            await timeline.sleep(1000);
-            if (how === 'release') await release(grant);
-            return how === 'release' ? timeline.now() : Date.parse(grant.expiresAt) + 500;
-          }),
-        async () => {
-          await acquire({ key: grant.key, holder: 'next', waitSeconds: 20 });
-          return timeline.now();
-        },
-      );
-      expect(next - endedAt).toBeGreaterThanOrEqual(0);
-      expect(next - endedAt).toBeLessThan(1100);
-    });
+    it.each(['release', 'ttl'])(
+      'a break that waits leaves the lock to a waiting call at the end of the grant (by %s)',
+      async (how) => {
+        const grant = await worker(10);
+        const [endedAt, next] = await timeline.play(
+          () =>
+            timeline.later(1000, async () => {
+              expect(await marks(grant)).toMatchObject({ ended: false });
+              await timeline.sleep(1000);
+              if (how === 'release') await release(grant);
+              return how === 'release' ? timeline.now() : Date.parse(grant.expiresAt) + 500;
+            }),
+          async () => {
+            await acquire({ key: grant.key, holder: 'next', waitSeconds: 20 });
+            return timeline.now();
+          },
+        );
+        expect(next - endedAt).toBeGreaterThanOrEqual(0);
+        expect(next - endedAt).toBeLessThan(1100);
+      },
+    );
 
-    it('ends an expired grant at once, because no caller holds it', async () => {
+    it('a break that waits ends an expired grant at once, because no caller holds it', async () => {
       const grant = await worker();
       timeline.advance(TTL_MS + 501);
       expect(await marks(grant)).toMatchObject({ ended: true, holder: 'worker', holderUntil: grant.expiresAt });
       expect(await see(grant.key)).toMatchObject({ holder: undefined });
     });
 
-    it('ends a grant at once that its caller has not claimed', async () => {
+    it('a break that waits ends a grant at once that its caller has not claimed', async () => {
       const { key, ...first } = await worker();
       await exitInLine({ key, holder: 'caller' });
       const { task } = await park({ key, holder: 'next' });
@@ -174,7 +180,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(task.output).toMatchObject({ holder: 'next' });
     });
 
-    it('waits for the holder of an expired grant that a heartbeat revives in between', async () => {
+    it('a break that waits keeps the lock for the holder of an expired grant that a heartbeat revives in between', async () => {
       const grant = await worker();
       timeline.advance(TTL_MS + 501);
       requests.faultsOf.UpdateItem = [...world.repairsByUpdate, precededBy(() => beat(grant))];
@@ -182,7 +188,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await see(grant.key)).toMatchObject({ holder: 'worker', ending: true });
     });
 
-    it('refuses a heartbeat that was sent before the mark and lands after it', async () => {
+    it('a break that waits refuses a heartbeat that was sent before the mark and lands after it', async () => {
       const grant = await worker();
       timeline.advance(5000);
       requests.faultsOf.UpdateItem = [precededBy(() => marks(grant))];
@@ -190,7 +196,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await see(grant.key)).toMatchObject({ expiresAt: grant.expiresAt });
     });
 
-    it('answers the same if the answer to its first try is lost, and NotFound once the holder has released the grant', async () => {
+    it('a break that waits answers the same if the answer to its first try is lost, and NotFound once the holder has released the grant', async () => {
       const grant = await worker();
       requests.faultsOf.UpdateItem = ['lostReply'];
       expect(await marks(grant)).toMatchObject({ ...ended(grant), ended: false, holderUntil: grant.expiresAt });
@@ -198,7 +204,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await failure(marks(grant))).toMatchObject({ code: 'NotFound' });
     });
 
-    it('has an unknown outcome if its answer is lost and another caller has the lock before the next try', async () => {
+    it('a break that waits has an unknown outcome if its answer is lost and another caller has the lock before the next try', async () => {
       const grant = await worker();
       const moveOn = async () => {
         await release(grant);
@@ -222,7 +228,7 @@ export async function breaks(lineWorld: LineWorld) {
   }
 
   describe('a break that waits, of a grant whose task was never notified', () => {
-    it('fails the task with LeaseLost and ends the grant at once, or at its repeat if Step Functions gives no answer', async () => {
+    it('a break that waits fails a task that was never notified with LeaseLost and ends the grant at once, or at its repeat if Step Functions gives no answer', async () => {
       const { task, ...grant } = await unnotified();
       const next = await park({ key: grant.key, holder: 'next' });
       steps.faults.SendTaskFailure = ['refused'];
@@ -232,7 +238,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await rows(grant.key)).toEqual([]);
     });
 
-    it('is finished by the schedule if the break exited before it looked at the ticket', async () => {
+    it('a break that waits is finished by the schedule if the break exited before it looked at the ticket', async () => {
       const { task, ...grant } = await unnotified();
       const next = await park({ key: grant.key, holder: 'next' });
       steps.faults.SendTaskFailure = ['refused'];
@@ -243,7 +249,7 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await rows(grant.key)).toEqual([]);
     });
 
-    it('waits for a task that was notified, and whose ticket is still there', async () => {
+    it('a break that waits keeps the grant of a task that was notified, and whose ticket is still there', async () => {
       const first = await worker();
       const { key } = first;
       const { task } = await park({ key, holder: 'task' });

@@ -312,7 +312,7 @@ export async function callers(lineWorld: LineWorld) {
       expect([c.fence < b.fence, b.fence < d.fence]).toEqual([true, true]);
     });
 
-    it('a call gains nothing by the ticket of another request, which stays in line', async () => {
+    it('a call cannot use the ticket of another request, which stays in line', async () => {
       const key = newKey();
       const first = await acquire({ key, holder: 'first', ttlSeconds: 60 });
       await timeline.play(() => failure(waiting(key, 'b', { waitSeconds: 1, requestId: 'rb3' })));

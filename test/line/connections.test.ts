@@ -49,7 +49,7 @@ afterAll(() => {
 });
 
 describe('a connection to Step Functions that was closed while it was idle', () => {
-  it('loses no message to a task: each message has a connection of its own', async () => {
+  it('a closed idle connection to Step Functions loses no message to a task: each message has a connection of its own', async () => {
     for (const key of ['one', 'two']) {
       const first = await idle.acquire({ key });
       await idle.park({ key });
@@ -59,7 +59,7 @@ describe('a connection to Step Functions that was closed while it was idle', () 
     expect(forgetful.arrived).toEqual(['SendTaskSuccess', 'SendTaskSuccess']);
   });
 
-  it('does not fail a question about an execution', async () => {
+  it('a closed idle connection to Step Functions does not fail a question about an execution', async () => {
     const execution = steps.newExecution();
     for (const _ of ['first', 'second'])
       expect(await describeExecution(idle.dependencies, execution, call())).toMatchObject({ state: 'running' });
@@ -82,7 +82,7 @@ describe('a question about an execution', () => {
   const asked = () => steps.requests.splice(0).filter(({ action }) => action === 'DescribeExecution').length;
 
   it.each(['throttled', 'lost', 'refused'] as const)(
-    'is asked again if the first answer was %s, so that the lease of a dead execution ends at the first pass',
+    'a question about an execution is asked again if the first answer was %s, so that the lease of a dead execution ends at the first pass',
     async (fault) => {
       const execution = steps.newExecution('RUNNING');
       await acquire({ key: fault, ttlSeconds: 3600, execution });
@@ -94,7 +94,7 @@ describe('a question about an execution', () => {
     },
   );
 
-  it('ends with the error of its third try', async () => {
+  it('a question about an execution ends with the error of its third try', async () => {
     asked();
     const execution = steps.newExecution();
     steps.faults.DescribeExecution = ['throttled', 'throttled', 'throttled'];
@@ -102,7 +102,7 @@ describe('a question about an execution', () => {
     expect(asked()).toBe(3);
   });
 
-  it('is not asked again after a definite answer, or without the time for another try', async () => {
+  it('a question about an execution is not asked again after a definite answer, or without the time for another try', async () => {
     asked();
     expect(await describeExecution(dependencies, `${steps.newExecution()}-missing`, call())).toMatchObject({
       state: 'missing',

@@ -31,7 +31,7 @@ export async function expiredRows(lineWorld: LineWorld) {
       [5000, 0],
       [4999, 7],
     ])(
-      'is left to the next run once a run has less than five seconds left: with %i ms, %i of 12 rows',
+      'a pile of expired rows is left to the next run once a run has less than five seconds left: with %i ms, %i of 12 rows',
       async (leftMs, rest) => {
         const key = newKey();
         await acquire({ key, ttlSeconds: 600 });

@@ -103,7 +103,7 @@ export async function handOffs(lineWorld: LineWorld) {
       expect(grantOf(task).expiresAt).toBe(new Date(timeline.now() + 20_000).toISOString());
     });
 
-    it('a hand-off whose grant is over before its answer notifies no task, and the schedule serves the task', async () => {
+    it('a hand-off whose grant expires before its answer notifies no task, and the schedule serves the task', async () => {
       const key = newKey();
       const first = await acquire({ key });
       const { task } = await park({ key, ttlSeconds: 2 });
@@ -134,7 +134,7 @@ export async function handOffs(lineWorld: LineWorld) {
     expect(late.state).toBe('succeeded');
   });
 
-  it('a task whose ticket is written late is served at once if the lock was released meanwhile', async () => {
+  it('a task whose ticket is written late is served at once if the lock was released before', async () => {
     const key = newKey();
     const first = await acquire({ key });
     requests.faultsOf.PutItem = [precededBy(() => release(first))];

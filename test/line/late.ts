@@ -203,7 +203,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(answer).toMatchObject(isHeld);
     });
 
-    it.each([10_000, 10_500])('a claim gives no grant of a duplicate call that is over after %i ms', async (ms) => {
+    it.each([10_000, 10_500])('a claim gives no grant of a duplicate call that has expired after %i ms', async (ms) => {
       const { answer } = await claiming(async (key) => {
         const { expiresAt } = await acquire({ key, ...asked });
         const late = (send: Send) => answeredLate(Date.parse(expiresAt) - 10_000 + ms - now())(send);

@@ -133,7 +133,7 @@ export async function looks(lineWorld: LineWorld) {
       expect(await played(() => refusedAfter(key))).toMatchObject({ ...lost('released'), afterMs: AT });
     });
 
-    it('a call receives no second grant in the moment in which the first grant of its request is over', async () => {
+    it('a call receives no second grant in the moment in which the first grant of its request expires', async () => {
       const first = await held();
       const { key } = first;
       const ttlSeconds = WINDOW_MS / 1000;
@@ -203,7 +203,7 @@ export async function looks(lineWorld: LineWorld) {
       expect([left, await rows(key)]).toEqual([1, []]);
     });
 
-    it('a call claims its grant in the moment in which the grant window is over', async () => {
+    it('a call claims its grant in the moment in which the grant window ends', async () => {
       const first = await held();
       const from = now();
       requests.faultsOf.GetItem = [

@@ -110,7 +110,7 @@ export async function lostEnds(lineWorld: LineWorld) {
   });
 
   describe('the questions of the schedule to Step Functions', () => {
-    it('the schedule asks nothing about a lock that no task and no caller waits for', async () => {
+    it('the schedule asks Step Functions about no lock that no task and no caller waits for', async () => {
       const key = newKey();
       await acquire({ key, execution: steps.newExecution(), ttlSeconds: 3600 });
       timeline.advance(2 * MINUTE_MS);
@@ -118,7 +118,7 @@ export async function lostEnds(lineWorld: LineWorld) {
       expect([asked(), await see(key)]).toMatchObject([0, { holder: 'tester' }]);
     });
 
-    it('the schedule asks once in a run about an execution that runs, and a message asks nothing', async () => {
+    it('the schedule asks once in a run about an execution that runs, and a message asks no question', async () => {
       const { key } = await held('RUNNING');
       timeline.advance(2 * MINUTE_MS);
       await repair(key);

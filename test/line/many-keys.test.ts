@@ -51,7 +51,7 @@ function roundTrips({ dynamodb }: World): () => number {
 }
 
 describe('a run of the schedule', () => {
-  it('sees 150 keys with a line in the time of 75 round trips, in which it would see 25 keys one by one', async () => {
+  it('a run of the schedule sees 150 keys with a line in the time of 75 round trips, in which it would see 25 keys one by one', async () => {
     const world = await newWorld();
     await withLines(world, { keys: 150 });
     const trips = roundTrips(world);
@@ -59,7 +59,7 @@ describe('a run of the schedule', () => {
     expect(await world.repairWith(call({ timeLeftMs }))).toMatchObject({ keys: 150, complete: true });
   });
 
-  it('counts what it does for keys at the same time', async () => {
+  it('a run of the schedule counts what it does for keys at the same time', async () => {
     const world = await newWorld();
     const tasks = await withLines(world, { keys: 20, ttlSeconds: 60 });
     world.clock.advance(61_000);
@@ -72,7 +72,7 @@ describe('a run of the schedule', () => {
     expect(await denied.repair()).toMatchObject({ keys: 20, granted: 0, unanswered: 20 });
   });
 
-  it('sees each key once, whether its line is short or long, with less than a request for each key', async () => {
+  it('a run of the schedule sees each key once, whether its line is short or long, with less than a request for each key', async () => {
     const world = await newWorld();
     await withLines(world, { keys: 40 });
     for (const key of ['long a', 'long b', 'long c']) {
@@ -84,7 +84,7 @@ describe('a run of the schedule', () => {
     expect(world.requests.sent.filter((command) => command === 'Scan').length).toBeLessThan(25);
   });
 
-  it('that fails to read the next key ends the work that it has begun, and fails', async () => {
+  it('a run of the schedule that fails to read the next key ends the work that it has begun, and fails', async () => {
     const world = await newWorld();
     const tasks = await withLines(world, { keys: 5, ttlSeconds: 60 });
     world.clock.advance(61_000);
@@ -99,12 +99,15 @@ describe('a run of the schedule', () => {
   it.each([
     [5000, 0],
     [4999, 1],
-  ])('with %i ms left measures %i runs that were cut short, for the alarm', async (leftMs, cutShort) => {
-    const world = await newWorld();
-    await withLines(world, { keys: 1 });
-    const noted: number[] = [];
-    const measure = (name: string, value: number) => void (name === 'RepairsCutShort' && noted.push(value));
-    await world.repairWith(call({ timeLeftMs: () => leftMs, measure }));
-    expect(noted).toEqual(Array(cutShort).fill(1));
-  });
+  ])(
+    'a run of the schedule with %i ms left measures %i runs that were cut short, for the alarm',
+    async (leftMs, cutShort) => {
+      const world = await newWorld();
+      await withLines(world, { keys: 1 });
+      const noted: number[] = [];
+      const measure = (name: string, value: number) => void (name === 'RepairsCutShort' && noted.push(value));
+      await world.repairWith(call({ timeLeftMs: () => leftMs, measure }));
+      expect(noted).toEqual(Array(cutShort).fill(1));
+    },
+  );
 });

@@ -168,7 +168,7 @@ export async function parks(lineWorld: LineWorld) {
       expect(await cancel(key, c.ticket)).toMatchObject({ cancelled: false, reason: 'granted' });
     });
 
-    it('the operator is told that the task is gone, and the ticket stays if Step Functions gives no answer', async () => {
+    it('a cancellation is answered that the task is gone, and the ticket stays, if Step Functions gives no answer', async () => {
       const { key, task, ticket } = await held();
       steps.faults.SendTaskFailure = ['refused'];
       const { code, context } = await failure(cancel(key, ticket));
@@ -181,7 +181,7 @@ export async function parks(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it('the operator is told of the grant that the task receives during the cancellation', async () => {
+    it('a cancellation names the grant that the task receives during the cancellation', async () => {
       const { key, first, task, ticket } = await held();
       steps.onTheWay = async (action) => void (action === 'SendTaskFailure' && (await release(first)));
       expect(await cancel(key, ticket)).toMatchObject({ cancelled: false, reason: 'granted' });

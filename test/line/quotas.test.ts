@@ -56,7 +56,7 @@ async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {})
 }
 
 describe('the quota of a key', () => {
-  it('does not count callers that have left, whose rows are there until the repair, and counts on behind them', async () => {
+  it('the quota of a key does not count callers that have left, whose rows are there until the repair, and counts on behind them', async () => {
     const { acquire, park, wait, rows, clock } = await crowdedWorld();
     await acquire({ key: 'left', ttlSeconds: 3600 });
     for (let one = 0; one < 5; one++) await failure(wait('left', undefined, { requestId: `r${one}` }));
@@ -69,7 +69,7 @@ describe('the quota of a key', () => {
     expect((await failure(park('left', undefined))).code).toBe('QueueFull');
   });
 
-  it('refuses tasks and calls beyond it, and leaves nothing of them', async () => {
+  it('the quota of a key refuses tasks and calls beyond it, and leaves no row of them', async () => {
     const { acquire, park, wait, rows, steps, release, rawItem } = await crowdedWorld();
     const first = await acquire({ key: 'k' });
     for (let parked = 0; parked < 5; parked++) await park('k', undefined);
@@ -98,7 +98,7 @@ describe('the quota of a namespace', () => {
     return world;
   }
 
-  it('refuses its tasks and calls beyond it, and writes nothing for them', async () => {
+  it('the quota of a namespace refuses its tasks and calls beyond it, and writes no record for them', async () => {
     const { park, wait, rows, rawItem, requests, acquire } = await fullWorld();
     const before = await rawItem('team-a/1');
     requests.sent.length = 0;
@@ -116,7 +116,7 @@ describe('the quota of a namespace', () => {
     expect(requests.sent).toEqual(['PutItem']);
   });
 
-  it('lets in other namespaces, and callers without one', async () => {
+  it('the quota of a namespace lets in other namespaces, and callers without a namespace', async () => {
     const { park, rows } = await fullWorld();
     expect(await park('team-b/1', 'team-b')).toMatchObject({ parked: true });
     expect(await park('free', undefined)).toMatchObject({ parked: true });
@@ -124,7 +124,7 @@ describe('the quota of a namespace', () => {
     expect(await rows('team-a/2')).toHaveLength(5);
   });
 
-  it('is counted once in a run, where so many keys have a line that it may just be full', async () => {
+  it('the quota of a namespace is counted once in a run, if so many keys have a line that the quota may just be full', async () => {
     const { park, acquire, repair, requests, clock, rawItem } = await fullWorld({ waitersPerKey: 4 });
     const quota = 'maxWaitersPerNamespace';
     expect(await failure(park('team-a/1', 'team-a'))).toMatchObject({ code: 'QueueFull', context: { quota } });
@@ -148,7 +148,7 @@ describe('the quota of a namespace', () => {
     expect((await rawItem('holdfast:full-namespaces'))?.full).toEqual({ SS: ['team-a'] });
   });
 
-  it('is not counted for a message about one key, and a count that fails keeps no run from its keys', async () => {
+  it('the quota of a namespace is not counted for a message about one key, and a count that fails keeps no run from its keys', async () => {
     const { acquire, park, repair, repairKey, requests, clock, rows } = await crowdedWorld({ waitersPerKey: 8 });
     await acquire({ key: 'team-a/1', ttlSeconds: 60 });
     await park('team-a/1', 'team-a');
@@ -161,7 +161,7 @@ describe('the quota of a namespace', () => {
     expect(await rows('team-a/1')).toEqual([]);
   });
 
-  it('is asked again after ten seconds, or where the clock was set back, and lapses after 150', async () => {
+  it('the quota of a namespace is asked again after ten seconds, or if the clock was set back, and the count is dropped after 150', async () => {
     const { park, requests, clock } = await fullWorld();
     const asks = async (afterMs: number) => {
       clock.advance(afterMs - 1); // parking takes one more
@@ -174,7 +174,7 @@ describe('the quota of a namespace', () => {
     expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: true });
   });
 
-  it('counts all pages of a table', async () => {
+  it('the quota of a namespace counts all pages of a table', async () => {
     const { acquire, park, repair, requests, rows, rawItem, putTicket } = await crowdedWorld();
     for (const key of ['team-a/1', 'team-a/2']) {
       await acquire({ key, ttlSeconds: 3600 });
@@ -187,7 +187,7 @@ describe('the quota of a namespace', () => {
     expect(requests.sent.filter((command) => command === 'Scan')).toHaveLength(6); // two of them count
   });
 
-  it('counts a hundred pages, and no more', async () => {
+  it('the quota of a namespace counts a hundred pages, and no more', async () => {
     const { acquire, putTasks, paged, repair, requests, rawItem } = await crowdedWorld({
       waitersPerKey: 101,
       waitersPerNamespace: 101,
@@ -203,7 +203,7 @@ describe('the quota of a namespace', () => {
   it.each([
     ['sees the rest in more', 10_001, ['team-a']],
     ['calls nobody full by what it has not seen', 10_000, undefined],
-  ])('counts for half of the time that is left, and %s', async (_, leftMs, full) => {
+  ])('the quota of a namespace counts for half of the time that is left, and %s', async (_, leftMs, full) => {
     const { putTasks, paged, repairWith, rawItem } = await crowdedWorld({ waitersPerKey: 8 });
     await putTasks(8, (at) => ({ key: 'team-a/1', ticket: String(at) }));
     let timeLeftMs = 20_000;
@@ -214,7 +214,7 @@ describe('the quota of a namespace', () => {
     expect((await rawItem('holdfast:full-namespaces'))?.full?.SS).toEqual(full);
   });
 
-  it('names a thousand namespaces at most, because a record has little room', async () => {
+  it('the quota of a namespace names a thousand namespaces at most, because a record has little room', async () => {
     const { putTasks, repairWith, requests, rawItem } = await crowdedWorld({ waitersPerNamespace: 1 });
     await putTasks(1001, (at) => ({ key: `team-${at}/1`, ticket: '1' }));
     let timeLeftMs = 30_000;
@@ -228,7 +228,7 @@ describe('the quota of a namespace', () => {
     expect((await rawItem('holdfast:full-namespaces'))?.full?.SS).toHaveLength(1000);
   });
 
-  it('keeps the place of a call that asks again', async () => {
+  it('the quota of a namespace keeps the position of a call that asks again', async () => {
     const { wait, clock, park, acquire, repair } = await crowdedWorld();
     for (const key of ['team-a/1', 'team-a/2']) await acquire({ key, ttlSeconds: 3600 });
     // Two of them are longer than a function goes without asking which namespaces are full.
@@ -247,7 +247,7 @@ describe('the quota of a namespace', () => {
     });
   });
 
-  it('lets them in again when the repair has counted fewer, or has said nothing for a while', async () => {
+  it('the quota of a namespace lets callers in again when the repair has counted fewer, or has written no count for a while', async () => {
     for (const how of ['counted', 'silence']) {
       const { park, clock, repair, cancelAll } = await fullWorld().then((world) => ({
         ...world,
@@ -265,7 +265,7 @@ describe('the quota of a namespace', () => {
     }
   });
 
-  it('is not counted in a namespace with so few keys in line that it cannot be full', async () => {
+  it('the quota of a namespace is not counted in a namespace with so few keys in line that it cannot be full', async () => {
     const { acquire, park, repair, requests, rawItem } = await crowdedWorld({ waitersPerKey: 3 });
     for (const key of ['team-a/1', 'free-1', 'free-2']) {
       await acquire({ key, ttlSeconds: 3600 });
@@ -277,7 +277,7 @@ describe('the quota of a namespace', () => {
     expect(await rawItem('holdfast:full-namespaces')).toBeUndefined();
   });
 
-  it('is not known from a run that was frozen: it overwrites no younger count', async () => {
+  it('the quota of a namespace is not taken from a run that was frozen: that run overwrites no younger count', async () => {
     const { park, repair, clock, rawItem, putRaw } = await fullWorld();
     const counted = await rawItem('holdfast:full-namespaces');
     expect(counted?.full).toEqual({ SS: ['team-a'] });
@@ -293,13 +293,13 @@ describe('the quota of a namespace', () => {
     expect(await park('team-b/1', 'team-b')).toMatchObject({ parked: true });
   });
 
-  it('is not known from a record that another client wrote, without the time of a count', async () => {
+  it('the quota of a namespace is not taken from a record that another client wrote, without the time of a count', async () => {
     const { park, putRaw } = await crowdedWorld();
     await putRaw({ key: { S: 'holdfast:full-namespaces' }, full: { SS: ['team-a'] } });
     expect(await park('team-a/1', 'team-a')).toMatchObject({ parked: false });
   });
 
-  it('is not known from a count of the future, by a clock that was wrong, and is counted again', async () => {
+  it('the quota of a namespace is not taken from a count of the future, by a clock that was wrong, and is counted again', async () => {
     const { park, repair, clock, rawItem, putRaw } = await fullWorld();
     const counted = await rawItem('holdfast:full-namespaces');
     const ahead = { N: `${clock.now() + 3_600_000}` };

@@ -92,7 +92,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
       expect(measured).toEqual([]);
     });
 
-    it('a call that looks at the line of an expired grant is answered with what a duplicate call receives meanwhile', async () => {
+    it('a call that looks at the line of an expired grant is answered with the grant that a duplicate call receives then', async () => {
       const { key } = await acquire({ key: newKey(), holder: 'dead', ttlSeconds: 3 });
       const asked = { key, holder: 'b', requestId: 'r' };
       await exitInLine(asked);

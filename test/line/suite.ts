@@ -1,4 +1,5 @@
 import { askingAgain } from './asking-again.ts';
+import { boundGrants } from './bound.ts';
 import { breaks } from './breaks.ts';
 import { racesOfCallbacks } from './callback-races.ts';
 import { callbacksOfDurableFunctions } from './callbacks.ts';
@@ -25,6 +26,7 @@ import type { LineWorld } from './world.ts';
 /** What the line promises in front of each kind of lock. */
 const TOPICS = [
   askingAgain,
+  boundGrants,
   breaks,
   racesOfCallbacks,
   callbacksOfDurableFunctions,

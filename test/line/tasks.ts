@@ -36,7 +36,7 @@ export async function retriedTasks(lineWorld: LineWorld) {
       expect(await release(grantOf(task))).toMatchObject({ released: true });
     });
 
-    it('is notified by the schedule if both tries were in line and the grant went to the older try, which has ended', async () => {
+    it('a retried task is notified by the schedule if both tries were in line and the grant went to the older try, which has ended', async () => {
       const request = asking();
       const first = await acquire({ ...request, ...inFront });
       const older = await park(request);

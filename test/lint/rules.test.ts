@@ -70,7 +70,7 @@ const FILES: [path: string, source: string, broken?: Record<string, number>][] =
   ['bench/four.ts', parameters(4), { [PARAMETERS]: 1 }],
 ];
 
-it('npm run lint fails on what breaks a rule of the house, and on nothing that only comes close', async () => {
+it('npm run lint fails on code that breaks a rule of the project, and on none that only comes close', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-lint-'));
   try {
     for (const part of ['biome.json', 'lint', '.gitignore']) await cp(part, join(folder, part), { recursive: true });

@@ -60,7 +60,7 @@ async function call(path: string, bearer?: string, request?: object): Promise<An
 const asked = { key: 'nightly', holder: 'ann' };
 
 describe('AUTH=jwt npm start', () => {
-  it('takes a printed token on the routes of its namespace, and on no others', async () => {
+  it('a stack with AUTH=jwt takes a printed token on the routes of its namespace, and on no others', async () => {
     const args = ['--sub', 'ann', '--namespace', 'team-a', '--scope', 'holdfast/leases'];
     const worker = (await run('npm', ['run', '-s', 'token', '--', ...args], { env: clean })).stdout.trim();
     const granted = await call('/v1/ns/team-a/leases/acquire', worker, asked);
@@ -80,7 +80,7 @@ describe('AUTH=jwt npm start', () => {
     });
   });
 
-  it('takes the token of an administrator on the routes of the whole deployment, and shows stored names there', async () => {
+  it('a stack with AUTH=jwt takes the token of an administrator on the routes of the whole deployment, and shows stored names there', async () => {
     const worker = await token(
       '--sub',
       'ann',
@@ -102,7 +102,7 @@ describe('AUTH=jwt npm start', () => {
     expect(await call('/v1/leases', worker)).toMatchObject({ status: 403 });
   });
 
-  it('refuses calls without a token, with one of another issuer, and with one without a subject', async () => {
+  it('a stack with AUTH=jwt refuses calls without a token, with one of another issuer, and with one without a subject', async () => {
     for (const path of ['/v1/leases', '/v1/ns/team-a/leases', '/v1/whoami', '/openapi.json']) {
       expect((await call(path)).status, path).toBe(401);
       expect((await call(path, 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.')).status, path).toBe(401);

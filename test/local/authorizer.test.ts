@@ -28,7 +28,7 @@ const ask = async (authorization?: string) => {
 };
 
 describe('the gateway with an authorizer', () => {
-  it('hands the claims of a token on, as API Gateway does', async () => {
+  it('the gateway with an authorizer passes on the claims of a token, as API Gateway does', async () => {
     const token = await issuer.token({ sub: 'ann', scope: 'other more', teams: ['a', 'b'], n: 7 });
     const told = await ask(`Bearer ${token}`);
     expect(told).toMatchObject({
@@ -37,7 +37,7 @@ describe('the gateway with an authorizer', () => {
     });
   });
 
-  it('refuses tokens of others, of another audience, without a scope or past their time, and calls no function', async () => {
+  it('the gateway with an authorizer refuses tokens of others, of another audience, without a scope or past their time, and calls no function', async () => {
     const stranger = await Issuer.of(join(folder, 'stranger.pem'));
     const scope = 'one';
     const [header, payload, signature] = (await issuer.token({ scope })).split('.');
@@ -58,7 +58,7 @@ describe('the gateway with an authorizer', () => {
   });
 });
 
-it('the command prints a token of the key that the next npm start takes, and nobody else can read', async () => {
+it('the command prints a token of the key that the next npm start takes, and that no other user can read', async () => {
   const run = promisify(execFile);
   const command = [resolve('local/token.ts'), '--sub', 'ann', '--scope', 'holdfast/leases', '--scope', 'x'];
   const print = (...more: string[]) => run(process.execPath, [...command, ...more], { cwd: folder });

@@ -134,7 +134,7 @@ describe.each(PORTS)('$name', (port) => {
     ['no port', { host: 'localhost' }],
     ['a request across sites', { 'sec-fetch-site': 'cross-site' }],
     ['a request from another port of this machine', { 'sec-fetch-site': 'same-site' }],
-  ])('refuses %s', async (_, headers) => {
+  ])('a server of the local stack refuses %s', async (_, headers) => {
     const before = [called.length, events.length];
     const { status, cors, body } = await send(port, { host: own, ...headers });
     expect({ status, cors }).toEqual({ status: 403, cors: undefined });
@@ -142,7 +142,7 @@ describe.each(PORTS)('$name', (port) => {
     expect([called.length, events.length]).toEqual(before);
   });
 
-  it('refuses the question that browsers ask first', async () => {
+  it('a server of the local stack refuses the preflight request of browsers', async () => {
     const headers = { origin: 'http://evil.example', 'access-control-request-method': 'POST' };
     expect(await send({ ...port, method: 'OPTIONS', body: '' }, headers)).toMatchObject({
       status: 403,
@@ -157,19 +157,22 @@ describe.each(PORTS)('$name', (port) => {
     ['[::1]', { host: `[::1]:${number}` }],
     ['a page of its own', { origin: `http://${own}` }],
     ['what the user typed', { 'sec-fetch-site': 'none' }],
-  ])('answers callers on this machine: %s', async (_, headers) => {
+  ])('a server of the local stack answers callers on this machine: %s', async (_, headers) => {
     expect((await send(port, { host: own, ...headers })).status).not.toBe(403);
   });
 });
 
 describe.each(PORTS)('$name, at a request that is no call', (port) => {
-  it.each(['not json', 'null', '{"Entries":[null]}', '{"QueueUrl":null}'])('refuses the body %s', async (body) => {
-    const { status } = await send({ ...port, body });
-    expect(status).toBeLessThan(500);
-    expect((await send(port)).status).not.toBe(500);
-  });
+  it.each(['not json', 'null', '{"Entries":[null]}', '{"QueueUrl":null}'])(
+    'a server of the local stack refuses the body %s',
+    async (body) => {
+      const { status } = await send({ ...port, body });
+      expect(status).toBeLessThan(500);
+      expect((await send(port)).status).not.toBe(500);
+    },
+  );
 
-  it('answers the next request after a connection that was closed in the middle of a body', async () => {
+  it('a server of the local stack answers the next request after a connection that was closed in the middle of a body', async () => {
     const { url, method, path, headers } = port;
     const sent = request(url + path, { method, headers: { ...headers, 'content-length': 1000 } });
     const closed = new Promise((resolve) => sent.once('close', resolve));
@@ -190,7 +193,7 @@ describe('a server of the local stack', () => {
     return calls;
   }
 
-  it('answers 500 and continues if what it serves fails, and says why', async () => {
+  it('a server of the local stack answers 500 and continues if what it serves fails, and says why', async () => {
     const faulty = await listen(async ({ url }) => {
       if (url === '/') throw new Error('not today');
     });
@@ -202,7 +205,7 @@ describe('a server of the local stack', () => {
     await faulty.stop();
   });
 
-  it('closes a connection whose response was begun when what it serves fails', async () => {
+  it('a server of the local stack closes a connection whose response was begun when what it serves fails', async () => {
     const faulty = await listen(async (_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half');
       throw new Error('not today');
@@ -216,20 +219,20 @@ describe('a server of the local stack', () => {
 describe('the guard of DynamoDB', () => {
   const credentials = { accessKeyId: 'x', secretAccessKey: 'x' };
 
-  it('passes the SDK on, errors and all', async () => {
+  it('the guard of DynamoDB passes on the calls of the SDK, errors and all', async () => {
     const client = new DynamoDBClient({ endpoint: dynamodb.endpoint, region: 'us-east-1', credentials });
     expect((await client.send(new ListTablesCommand({}))).TableNames).toEqual([]);
     const put = new PutItemCommand({ TableName: 'none', Item: { key: { S: 'x'.repeat(300_000) } } });
     await expect(client.send(put)).rejects.toThrow(/resource not found|ResourceNotFound|non-existent table/i);
   });
 
-  it('answers a request without a Content-Type, as the Rust crate object_store 0.12 sends', async () => {
+  it('the guard of DynamoDB answers a request without a Content-Type, as the Rust crate object_store 0.12 sends', async () => {
     const port = PORTS.find(({ name }) => name === 'DynamoDB') as Port;
     const { 'content-type': _, ...headers } = port.headers;
     expect(await send({ ...port, headers })).toMatchObject({ status: 200, body: '{"TableNames":[]}' });
   });
 
-  it('has the emulator on a port that browsers do not call, also on systems where its address is not random', async () => {
+  it('the guard of DynamoDB has the emulator on a port that browsers do not call, also on systems where its address is not random', async () => {
     const taken = async () => {
       const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port)));
       return CLOSED_TO_BROWSERS.filter((_, at) => why[at] !== undefined);
@@ -245,14 +248,14 @@ describe('the guard of DynamoDB', () => {
     expect(more).not.toEqual([]);
   });
 
-  it('has it on a port that the fetch standard blocks', async () => {
+  it('the guard of DynamoDB has the emulator on a port that the fetch standard blocks', async () => {
     for (const port of CLOSED_TO_BROWSERS) {
       const failure = await fetch(`http://127.0.0.1:${port}`).catch((error: Error) => error);
       expect((failure as Error).cause, String(port)).toMatchObject({ message: 'bad port' });
     }
   });
 
-  it.runIf(executablePath)('has it on a port that Chromium does not call', async () => {
+  it.runIf(executablePath)('the guard of DynamoDB has the emulator on a port that Chromium does not call', async () => {
     const browser = await chromium.launch({ executablePath: executablePath ?? '', args: ['--no-sandbox'] });
     const page = await browser.newPage();
     for (const port of CLOSED_TO_BROWSERS)
@@ -260,16 +263,19 @@ describe('the guard of DynamoDB', () => {
     await browser.close();
   });
 
-  it.runIf(process.platform === 'linux')('does not start the emulator if each such port is taken', async () => {
-    const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port, '127.9.9.9')));
-    const free = CLOSED_TO_BROWSERS.filter((_, at) => why[at] === undefined);
-    const servers = free.map((port) => createServer().listen(port, '127.9.9.9'));
-    await Promise.all(servers.map((server) => once(server, 'listening')));
-    await expect(portClosedToBrowsers('127.9.9.9')).rejects.toThrow('a port that browsers do not call');
-    for (const server of servers) server.close();
-  });
+  it.runIf(process.platform === 'linux')(
+    'the guard of DynamoDB does not start the emulator if each such port is taken',
+    async () => {
+      const why = await Promise.all(CLOSED_TO_BROWSERS.map((port) => whyNotFree(port, '127.9.9.9')));
+      const free = CLOSED_TO_BROWSERS.filter((_, at) => why[at] === undefined);
+      const servers = free.map((port) => createServer().listen(port, '127.9.9.9'));
+      await Promise.all(servers.map((server) => once(server, 'listening')));
+      await expect(portClosedToBrowsers('127.9.9.9')).rejects.toThrow('a port that browsers do not call');
+      for (const server of servers) server.close();
+    },
+  );
 
-  it('breaks off a response that the emulator breaks off', async () => {
+  it('the guard of DynamoDB breaks off a response that the emulator breaks off', async () => {
     const emulator = await listen((_, response) => {
       response.writeHead(200, { 'content-length': 10 }).write('half', () => response.destroy());
     });
@@ -278,7 +284,7 @@ describe('the guard of DynamoDB', () => {
     await guard.stop();
   });
 
-  it('breaks off where the emulator does, and stops it with itself', async () => {
+  it('the guard of DynamoDB breaks off with the emulator, and stops it when the guard stops', async () => {
     const stopped: string[] = [];
     const nobody = {
       endpoint: `http://127.0.0.1:${await freePort()}`,
@@ -292,7 +298,7 @@ describe('the guard of DynamoDB', () => {
 });
 
 describe('the event bus', () => {
-  it('takes no event for one of AWS, as EventBridge does', async () => {
+  it('the event bus takes no event for an event of AWS, as EventBridge does', async () => {
     events.length = 0;
     const forged = { ...entry, Source: 'aws.states', DetailType: 'Step Functions Execution Status Change' };
     const answer = await fetch(bus.endpoint, { method: 'POST', body: JSON.stringify({ Entries: [forged, entry] }) });

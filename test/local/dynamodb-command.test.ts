@@ -36,13 +36,13 @@ const wanted = { host: '127.0.0.1', port: 8000, dataDir: undefined };
 const NO_PAGES = '-cors https://nobody.invalid';
 const kept = { ...wanted, dataDir: '/data/of/mine' };
 
-it('takes the emulator that npm has for this machine, or one on the path', async () => {
+it('the command starts the emulator that npm has for this machine, or one on the path', async () => {
   const { file, args } = await dynamodbCommand(kept, { PATH: await pathWith(0, 'dynoxide') });
   expect(file).toMatch(/dynoxide$/);
   expect(args).toEqual(['--host', '127.0.0.1', '--port', '8000', '--db-path', '/data/of/mine/dynamodb.sqlite']);
 });
 
-it('runs DynamoDB Local by Docker where that is there, and answers', async () => {
+it('the command runs DynamoDB Local by Docker if Docker is there, and answers', async () => {
   const PATH = await pathWith(0, 'docker');
   const { file, args } = await dynamodbCommand(kept, { PATH, DYNAMODB_EMULATOR: 'docker' });
   expect(file).toBe(join(PATH, 'docker'));
@@ -58,7 +58,7 @@ it('runs DynamoDB Local by Docker where that is there, and answers', async () =>
   );
 });
 
-it('runs DynamoDB Local by Java where Maven has fetched it', () =>
+it('the command runs DynamoDB Local by Java if Maven has fetched it', () =>
   inFolder('fetched', async (here) => {
     await mkdir(join(here, '.holdfast/dynamodb-local-2.6.1'), { recursive: true });
     await writeFile(join(here, '.holdfast/dynamodb-local-2.6.1/DynamoDBLocal-2.6.1.jar'), '');
@@ -69,7 +69,7 @@ it('runs DynamoDB Local by Java where Maven has fetched it', () =>
     expect(args.slice(2).join(' ')).toBe(`com.amazonaws.services.dynamodbv2.local.main.ServerRunner ${options}`);
   }));
 
-it('fetches DynamoDB Local by Maven once for all callers', () =>
+it('the command fetches DynamoDB Local by Maven once for all callers', () =>
   inFolder('not fetched', async (here) => {
     const PATH = await pathWith(0, 'java');
     // What Maven does: it writes the jars into the folder that an option names.
@@ -91,7 +91,7 @@ it.each([
   ['17', true],
   ['21.0.1', true],
   ['nothing', false],
-])('uses Java %s for DynamoDB Local: %s', (version, isUsed) =>
+])('the command uses Java %s for DynamoDB Local: %s', (version, isUsed) =>
   inFolder(version, async () => {
     const PATH = await pathWith(1, 'mvn');
     await writeFile(join(PATH, 'java'), `#!/bin/sh\necho 'openjdk version "${version}"' >&2\n`, { mode: 0o755 });
@@ -101,7 +101,7 @@ it.each([
   }),
 );
 
-it('says why DynamoDB Local could not be fetched', () =>
+it('the command says why DynamoDB Local could not be fetched', () =>
   inFolder('elsewhere', async () => {
     const PATH = await pathWith(1, 'java', 'mvn');
     await expect(dynamodbCommand(wanted, { PATH, DYNAMODB_EMULATOR: 'java' })).rejects.toThrow(
@@ -109,7 +109,7 @@ it('says why DynamoDB Local could not be fetched', () =>
     );
   }));
 
-it('refuses an emulator that it does not know, and says what could be installed', async () => {
+it('the command refuses an emulator that it does not have, and says what could be installed', async () => {
   await expect(dynamodbCommand(wanted, { PATH: '', DYNAMODB_EMULATOR: 'localstack' })).rejects.toThrow(
     "DYNAMODB_EMULATOR must be one of dynoxide, java, docker, not 'localstack'",
   );

@@ -30,7 +30,7 @@ describe('event patterns', () => {
     [{ detail: { output: [{ exists: false }], cause: [null] } }, true],
     [{ 'detail-type': ['x'] }, false],
     [{ other: { field: ['x'] } }, false],
-  ])('%j: %s', (pattern, expected) => expect(matches(pattern, event)).toBe(expected));
+  ])('an event pattern %j matches or not: %s', (pattern, expected) => expect(matches(pattern, event)).toBe(expected));
 
   it('refuse a comparison that is not known', () => {
     expect(() => matches({ detail: { n: [{ numeric: ['>', 1] }] } }, event)).toThrow('numeric');
@@ -69,7 +69,7 @@ describe('a rule with a delay queue', () => {
   const [trigger] = triggers({ sqs: { arn: { 'Fn::GetAtt': ['LateQueue', 'Arn'] }, batchSize: 1 } });
   const put = { source: 'aws.states', 'detail-type': 'x', detail: { a: 1 } };
 
-  it('delivers an event after the delay, again when the function fails, and then gives up', async () => {
+  it('a rule with a delay queue delivers an event after the delay, again when the function fails, and then stops', async () => {
     vi.useFakeTimers();
     const complaints = vi.spyOn(console, 'error').mockImplementation(() => {});
     const taken: { Records: { body: string; attributes: object }[] }[] = [];
@@ -93,7 +93,7 @@ describe('a rule with a delay queue', () => {
     expect(complaints.mock.calls.at(-1)).toEqual(['LateQueue: gave up a message after 2 deliveries']);
   });
 
-  it('gives a function at once what the transformer makes of the event', async () => {
+  it('a rule with a delay queue gives a function at once what the transformer makes of the event', async () => {
     const taken: unknown[] = [];
     const named = { name: 'other', deployedName: 'other', timeoutSeconds: 1, triggers: [] };
     const functions = new Functions({ functions: [named] }, { other: async (event) => void taken.push(event) });
@@ -101,7 +101,7 @@ describe('a rule with a delay queue', () => {
     await expect.poll(() => taken).toEqual([{ a: 1, source: 'aws.states', again: true }]);
   });
 
-  it('delivers a message again that the function says it failed with', async () => {
+  it('a rule with a delay queue delivers a message again that the function reports as failed', async () => {
     vi.useFakeTimers();
     vi.spyOn(console, 'error').mockImplementation(() => {});
     let count = 0;
@@ -114,7 +114,7 @@ describe('a rule with a delay queue', () => {
     expect(count).toBe(2);
   });
 
-  it('drops what waits when it is stopped', async () => {
+  it('a rule with a delay queue drops what waits when it is stopped', async () => {
     vi.useFakeTimers();
     const events = new Events(
       functionsOf(async () => {}, trigger as Trigger),
@@ -152,5 +152,7 @@ describe('schedules', () => {
     ['rate(15 minutes)', 900_000],
     ['rate(1 day)', 86_400_000],
     ['cron(0 12 * * ? *)', undefined],
-  ])('%s', (expression, expected) => expect(rateMs(expression)).toBe(expected));
+  ])('the interval of a schedule is read, or found absent, in %s', (expression, expected) =>
+    expect(rateMs(expression)).toBe(expected),
+  );
 });

@@ -23,7 +23,7 @@ async function post(path: string, payload: object) {
 }
 
 describe('over HTTP', () => {
-  it('of 64 callers at once one gets the lease, in each round, with rising fences', async () => {
+  it('a lease over HTTP goes to one of 64 callers at once, in each round, with rising fences', async () => {
     let previous = 0;
     for (let round = 0; round < rounds(50, 2); round++) {
       const contenders = Array.from({ length: 64 }, (_, index) =>
@@ -47,7 +47,7 @@ describe('over HTTP', () => {
     }
   }, 90_000);
 
-  it('hands a lease from one waiting caller to the next', async () => {
+  it('a lease over HTTP is handed off from one waiting caller to the next', async () => {
     const take = (holder: string) => post('/v1/leases/acquire', { key: 'relay', holder, waitSeconds: 20 });
     const release = ({ body }: Awaited<ReturnType<typeof take>>) =>
       post('/v1/leases/release', { key: 'relay', leaseId: body.leaseId });
@@ -64,7 +64,7 @@ describe('over HTTP', () => {
     expect(new Set(fences).size).toBe(8);
   });
 
-  it('serves every lease route of serverless.yml', async () => {
+  it('the local gateway serves every lease route of serverless.yml', async () => {
     const { body: grant } = await post('/v1/leases/acquire', { key: 'tour/1', holder: 'me' });
     expect((await post('/v1/leases/heartbeat', { key: 'tour/1', leaseId: grant.leaseId })).status).toBe(200);
     const one = await fetch(`${url}/v1/leases?key=tour%2F1`);
@@ -85,26 +85,26 @@ const ECHO = {
 };
 
 describe('the local gateway, where no function answers', () => {
-  it('knows no other route or method', async () => {
+  it('the local gateway has no other route or method', async () => {
     expect((await post('/v1/other', {})).status).toBe(404);
     expect((await fetch(`${url}/v1/leases/acquire`)).status).toBe(404);
   });
 
-  it('answers 404 if a segment of the path is empty, also a segment that a route names', async () => {
+  it('the local gateway answers 404 if a segment of the path is empty, also a segment that a route names', async () => {
     const local = await startGateway([{ ...ECHO, path: '/v1/ns/{ns}/leases' }], 0);
     expect((await fetch(`${local.url}/v1/ns/team-a/leases`)).status).toBe(200);
     expect((await fetch(`${local.url}/v1/ns//leases`)).status).toBe(404);
     await local.stop();
   });
 
-  it('passes on the whole query, with each question mark in it', async () => {
+  it('the local gateway passes on the whole query, with each question mark in it', async () => {
     const local = await startGateway([{ ...ECHO, path: '/v1/leases' }], 0);
     const answer = await fetch(`${local.url}/v1/leases?key=a?b&prefix=?`);
     expect(await answer.json()).toMatchObject({ rawPath: '/v1/leases', rawQueryString: 'key=a?b&prefix=?' });
     await local.stop();
   });
 
-  it('answers 503 after 30 seconds, while a function with a longer timeout continues', async () => {
+  it('the local gateway answers 503 after 30 seconds, while a function with a longer timeout continues', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const called = vi.fn(() => new Promise(() => {}));
     const local = await startGateway([{ ...ECHO, path: '/slow', timeoutSeconds: 60, handler: called }], 0);
@@ -119,11 +119,11 @@ describe('the local gateway, where no function answers', () => {
     await local.stop();
   });
 
-  it('refuses a body larger than Lambda takes', async () => {
+  it('the local gateway refuses a body larger than Lambda takes', async () => {
     expect((await post('/v1/leases/acquire', { key: 'x'.repeat(6 * 1024 * 1024) })).status).toBe(413);
   });
 
-  it('ends a function at its timeout, and a crash, with the answer of the platform', async () => {
+  it('the local gateway ends a function at its timeout, and a crash, with the answer of the platform', async () => {
     const never: LambdaHandler = () => new Promise(() => {});
     const crash: LambdaHandler = async () => {
       throw new Error('crash');

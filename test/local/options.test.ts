@@ -37,7 +37,7 @@ it.each(
     ['mutations', '--only', 'no such rule', "no mutation has 'no such rule' in its name"],
     ['mutations', '--by', 'seed', "--by must be history or test, not 'seed'"],
   ] as const),
-)('npm run %s %s %s plays nothing, and does not pass', async (command, option, value, message) => {
+)('the command npm run %s %s %s plays no round, and does not pass', async (command, option, value, message) => {
   const run = await new Promise((resolve) =>
     execFile(process.execPath, [...scripts[command].split(' ').slice(1), option, value], (error, stdout, stderr) =>
       resolve([error?.code, stdout, stderr]),

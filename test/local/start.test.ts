@@ -92,7 +92,7 @@ async function ports() {
 }
 
 describe('npm start', () => {
-  it('prints where everything is, and stops cleanly on Ctrl-C', async () => {
+  it('npm start prints its addresses, and stops cleanly on Ctrl-C', async () => {
     const env = await ports();
     const url = `http://127.0.0.1:${env.PORT}`;
     const { interrupt, exited, output } = npmStart(env);
@@ -116,7 +116,7 @@ describe('npm start', () => {
     expect(output()).toBe(printedBefore);
   });
 
-  it.runIf(isFull)('ends at SIGINT while it starts, with 0 and nothing left behind', async () => {
+  it.runIf(isFull)('npm start ends at SIGINT while it starts, with 0 and no process left behind', async () => {
     const env = await ports();
     // A profile of the user's must not get in the way of the emulator.
     const { interrupt, exited } = start({ ...env, AWS_PROFILE: 'work' });
@@ -126,7 +126,7 @@ describe('npm start', () => {
     for (const port of Object.values(env)) expect(await answers(`http://127.0.0.1:${port}`)).toBe(false);
   });
 
-  it.runIf(isFull)('ends when npm alone is killed', async () => {
+  it.runIf(isFull)('npm start ends when npm alone is killed', async () => {
     const env = await ports();
     const url = `http://127.0.0.1:${env.PORT}`;
     const { killAlone, exited } = npmStart(env);
@@ -137,7 +137,7 @@ describe('npm start', () => {
     await expect.poll(left).toEqual([false, false, false, false]);
   });
 
-  it.runIf(process.platform === 'linux')('leaves no emulator behind where it is killed', async () => {
+  it.runIf(process.platform === 'linux')('npm start leaves no emulator behind if it is killed', async () => {
     const env = await ports();
     const { pid, interrupt, exited } = start(env);
     await untilReady(`http://127.0.0.1:${env.PORT}`);
@@ -149,7 +149,7 @@ describe('npm start', () => {
     await expect.poll(() => living(emulator)).toBe(false);
   });
 
-  it('names all ports that are taken in one message, and how to move them together', async () => {
+  it('npm start names all ports that are taken in one message, and how to move them together', async () => {
     const env = await ports();
     const servers = [env.PORT, env.S3_PORT].map((port) => createServer().listen(Number(port), '127.0.0.1'));
     await Promise.all(servers.map((server) => once(server, 'listening')));
@@ -162,7 +162,7 @@ or move all of them: npm start -- --port 4700
     for (const server of servers) server.close();
   });
 
-  it('moves all ports by --port, keeps its state in .holdfast unless it is told not to, and ends at SIGTERM with 0', async () => {
+  it('npm start moves all ports by --port, keeps its state in .holdfast by default, and ends at SIGTERM with 0', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-state-'));
     const base = await freeRange(4);
     const url = `http://127.0.0.1:${base}`;
@@ -184,7 +184,7 @@ or move all of them: npm start -- --port 4700
     await rm(folder, { recursive: true });
   });
 
-  it.runIf(isFull)('starts again with --watch when the code changes, and ends as usual', async () => {
+  it.runIf(isFull)('npm start --watch starts again when the code changes, and ends as usual', async () => {
     const env = await ports();
     const url = `http://127.0.0.1:${env.PORT}`;
     const { interrupt, exited, output } = start(env, '--watch');
@@ -199,26 +199,29 @@ or move all of them: npm start -- --port 4700
     for (const port of Object.values(env)) await expect.poll(() => answers(`http://127.0.0.1:${port}`)).toBe(false);
   });
 
-  it.runIf(isFull)('says which call an endpoint has refused, where it is no DynamoDB or no S3', async () => {
-    const nothing = createHttpServer((_, response) => response.writeHead(404).end('nothing here'));
-    nothing.listen(0, '127.0.0.1');
-    await once(nothing, 'listening');
-    const { port } = nothing.address() as AddressInfo;
-    const endpoint = `http://127.0.0.1:${port}`;
-    for (const [variable, call] of [
-      ['AWS_ENDPOINT_URL_DYNAMODB', 'CreateTable of holdfast-local-leases'],
-      ['AWS_ENDPOINT_URL_S3', 'CreateBucket of holdfast-local-000000000000-us-east-1'],
-    ] as const) {
-      const { exited, output } = start({ ...(await ports()), [variable]: endpoint });
-      expect(await exited).toBe(1);
-      expect(output()).toContain(`npm start: ${call} failed at ${endpoint} (`);
-      expect(output()).toContain('HTTP 404');
-      expect(output()).not.toContain('UnknownError');
-    }
-    nothing.close();
-  });
+  it.runIf(isFull)(
+    'npm start names the call that an endpoint has refused, if the endpoint is no DynamoDB or no S3',
+    async () => {
+      const nothing = createHttpServer((_, response) => response.writeHead(404).end('nothing here'));
+      nothing.listen(0, '127.0.0.1');
+      await once(nothing, 'listening');
+      const { port } = nothing.address() as AddressInfo;
+      const endpoint = `http://127.0.0.1:${port}`;
+      for (const [variable, call] of [
+        ['AWS_ENDPOINT_URL_DYNAMODB', 'CreateTable of holdfast-local-leases'],
+        ['AWS_ENDPOINT_URL_S3', 'CreateBucket of holdfast-local-000000000000-us-east-1'],
+      ] as const) {
+        const { exited, output } = start({ ...(await ports()), [variable]: endpoint });
+        expect(await exited).toBe(1);
+        expect(output()).toContain(`npm start: ${call} failed at ${endpoint} (`);
+        expect(output()).toContain('HTTP 404');
+        expect(output()).not.toContain('UnknownError');
+      }
+      nothing.close();
+    },
+  );
 
-  it('commits through presigned uploads, keeps leases and objects in DATA_DIR, and ends at SIGINT with 0', async () => {
+  it('npm start commits through presigned uploads, keeps leases and objects in DATA_DIR, and ends at SIGINT with 0', async () => {
     const dataDir = await mkdtemp(join(tmpdir(), 'holdfast-data-'));
     const fences: number[] = [];
     for (const isFirst of [true, false]) {
@@ -246,7 +249,7 @@ or move all of them: npm start -- --port 4700
     await rm(dataDir, { recursive: true });
   });
 
-  it('uses the DynamoDB and the S3 that the environment names, serves the page to its own site alone, and at SIGHUP leaves both running', async () => {
+  it('npm start uses the DynamoDB and the S3 that the environment names, serves the page to its own site alone, and at SIGHUP leaves both running', async () => {
     const endpoint = process.env.AWS_ENDPOINT_URL_DYNAMODB ?? '';
     const s3Endpoint = process.env.AWS_ENDPOINT_URL_S3 ?? '';
     const { PORT, SFN_PORT } = await ports();
@@ -275,7 +278,7 @@ or move all of them: npm start -- --port 4700
     expect(await answers(s3Endpoint)).toBe(true);
   });
 
-  it('tells its options', async () => {
+  it('npm start --help prints its options', async () => {
     const { exited, output } = start({}, '--help');
     expect(await exited).toBe(0);
     for (const option of [
@@ -302,27 +305,33 @@ describe('the ports of npm start', () => {
     return readPorts(undefined);
   };
 
-  it('are those that the environment names', async () => {
+  it('the ports of npm start are those that the environment names', async () => {
     const env = await ports();
     expect(await read(env)).toEqual(
       Object.fromEntries(Object.entries(env).map(([name, port]) => [name, Number(port)])),
     );
   });
 
-  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)('must be free (%s)', async (variable) => {
-    const env = await ports();
-    const server = createServer().listen(Number(env[variable]), '127.0.0.1');
-    await once(server, 'listening');
-    await expect(read(env)).rejects.toThrow(`port ${env[variable]} is taken; set ${variable} to another one`);
-    server.close();
-  });
+  it.each(['PORT', 'DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)(
+    'the ports of npm start must be free (%s)',
+    async (variable) => {
+      const env = await ports();
+      const server = createServer().listen(Number(env[variable]), '127.0.0.1');
+      await once(server, 'listening');
+      await expect(read(env)).rejects.toThrow(`port ${env[variable]} is taken; set ${variable} to another one`);
+      server.close();
+    },
+  );
 
-  it.each(['DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)('must differ (PORT and %s)', async (variable) => {
-    const { PORT, ...env } = await ports();
-    await expect(read({ ...env, PORT, [variable]: PORT })).rejects.toThrow(`PORT and ${variable} are both ${PORT}`);
-  });
+  it.each(['DYNAMODB_PORT', 'S3_PORT', 'SFN_PORT'] as const)(
+    'the ports of npm start must differ (PORT and %s)',
+    async (variable) => {
+      const { PORT, ...env } = await ports();
+      await expect(read({ ...env, PORT, [variable]: PORT })).rejects.toThrow(`PORT and ${variable} are both ${PORT}`);
+    },
+  );
 
-  it('must be ports', async () => {
+  it('the ports of npm start must be valid ports', async () => {
     const wrong = read({ ...(await ports()), PORT: 'http' });
     await expect(wrong).rejects.toThrow("PORT must be a port from 1 to 65535, not 'http'");
   });

@@ -43,7 +43,7 @@ beforeEach(() => {
 });
 
 describe('the operator that broke a lease', () => {
-  it('is named with the moment while the lease ends, and after its release until the next grant', async () => {
+  it('the operator that broke a lease is named with the moment while the lease ends, and after its release until the next grant', async () => {
     const grant = await acquire({ key: 'waits' });
     expect(await look({ key: 'waits' })).toMatchObject({ brokenAt: null, brokenBy: null });
     clock.advance(5000);
@@ -60,13 +60,13 @@ describe('the operator that broke a lease', () => {
     expect(await rawItem('waits')).not.toHaveProperty('broken_by');
   });
 
-  it('is named after a break at once', async () => {
+  it('the operator that broke a lease is named after a break at once', async () => {
     const { fence } = await acquire({ key: 'at once' });
     await broken({ key: 'at once', fence }, ann);
     expect(await look({ key: 'at once' })).toMatchObject({ state: 'released', brokenAt: now(), brokenBy: OPERATOR });
   });
 
-  it('stays the first one if another operator then breaks the lease at once', async () => {
+  it('the operator that broke a lease stays the first if another operator then breaks the lease at once', async () => {
     const { fence } = await acquire({ key: 'twice' });
     await broken({ key: 'twice', fence, wait: true }, ann);
     const first = { brokenAt: now(), brokenBy: OPERATOR };
@@ -78,23 +78,26 @@ describe('the operator that broke a lease', () => {
   it.each([
     ['waits for the holder', true],
     ['ends the lease at once', false],
-  ])('is named to the next in line, and to each reader, after a break that %s', async (name, wait) => {
-    const grant = await acquire({ key: name });
-    const task = await park({ key: name });
-    await broken({ key: name, fence: grant.fence, wait }, ann);
-    if (wait) await release(grant);
-    const previous = { holder: 'worker', fence: grant.fence, ended: 'broken', at: now(), by: OPERATOR };
-    expect(task.output).toMatchObject({ holder: 'next', previous });
-    expect(await look({ key: name })).toMatchObject({ holder: 'next', brokenAt: null, brokenBy: null, previous });
-    await release(task.output as { key: string; leaseId: string });
-    const last = await park({ key: name, holder: 'last' });
-    expect(last.output).toMatchObject({ previous: { holder: 'next', ended: 'released' } });
-    expect(last.output).not.toHaveProperty('previous.by');
-    expect(await rawItem(name)).not.toHaveProperty('prev_by');
-  });
+  ])(
+    'the operator that broke a lease is named to the next in line, and to each reader, after a break that %s',
+    async (name, wait) => {
+      const grant = await acquire({ key: name });
+      const task = await park({ key: name });
+      await broken({ key: name, fence: grant.fence, wait }, ann);
+      if (wait) await release(grant);
+      const previous = { holder: 'worker', fence: grant.fence, ended: 'broken', at: now(), by: OPERATOR };
+      expect(task.output).toMatchObject({ holder: 'next', previous });
+      expect(await look({ key: name })).toMatchObject({ holder: 'next', brokenAt: null, brokenBy: null, previous });
+      await release(task.output as { key: string; leaseId: string });
+      const last = await park({ key: name, holder: 'last' });
+      expect(last.output).toMatchObject({ previous: { holder: 'next', ended: 'released' } });
+      expect(last.output).not.toHaveProperty('previous.by');
+      expect(await rawItem(name)).not.toHaveProperty('prev_by');
+    },
+  );
 
   it.each([true, false])(
-    'is not known if nothing authenticated the operator, and never the holder that releases: with wait %s',
+    'the operator is unknown if the break was not authenticated, and never the holder that releases: with wait %s',
     async (wait) => {
       const key = `unknown ${wait}`;
       const grant = await acquire({ key });
@@ -107,7 +110,7 @@ describe('the operator that broke a lease', () => {
     },
   );
 
-  it('is not named for the holder after that, also if the execution of that holder ended before its ticket was deleted', async () => {
+  it('the operator is not named for the next holder, also if the execution of that holder ended before its ticket was deleted', async () => {
     const key = 'after that';
     const execution = steps.newExecution('RUNNING');
     const { fence } = await acquire({ key });
@@ -124,7 +127,7 @@ describe('the operator that broke a lease', () => {
     expect(previous).not.toHaveProperty('by');
   });
 
-  it('is named by at most 256 characters', async () => {
+  it('the operator that broke a lease is named by at most 256 characters', async () => {
     const { fence } = await acquire({ key: 'long' });
     await broken({ key: 'long', fence }, call({ principal: 'x'.repeat(2000) }));
     expect(await look({ key: 'long' })).toMatchObject({ brokenBy: 'x'.repeat(256) });
@@ -132,7 +135,7 @@ describe('the operator that broke a lease', () => {
 });
 
 describe('the operator that broke a permit', () => {
-  it('is named with the moment while the permit ends', async () => {
+  it('the operator that broke a permit is named with the moment while the permit ends', async () => {
     const grant = await acquire({ key: 'pool', limit: 2 });
     await acquire({ key: 'pool', holder: 'other', limit: 2 });
     clock.advance(5000);

@@ -64,7 +64,7 @@ const FREE = {
 };
 
 describe('a key that a caller holds', () => {
-  it('refuses a plain call beside a full pool, and says who uses the key, until when, and what to pass', async () => {
+  it('a key refuses a plain call beside a full pool, and says who uses the key, until when, and what to pass', async () => {
     const key = 'full pool';
     for (const holder of ['a', 'b']) await acquire({ key, holder, limit: 2, ttlSeconds: 60 });
     const before = await rawItem(key);
@@ -91,7 +91,7 @@ describe('a key that a caller holds', () => {
     });
   });
 
-  it('refuses a plain call beside an exclusive holder', async () => {
+  it('a key refuses a plain call beside an exclusive holder', async () => {
     await acquire({ key: 'exclusive', holder: 'a', mode: 'exclusive' });
     expect(await failure(acquire({ key: 'exclusive', holder: 'b' }))).toMatchObject({
       code: 'WrongKind',
@@ -99,7 +99,7 @@ describe('a key that a caller holds', () => {
     });
   });
 
-  it('refuses a call for a permit beside the holder of a lease', async () => {
+  it('a key refuses a call for a permit beside the holder of a lease', async () => {
     const key = 'held';
     const granted = await acquire({ key, holder: 'a' });
     const before = await rawItem(key);
@@ -116,7 +116,7 @@ describe('a key that a caller holds', () => {
     ['a lease', {}, { limit: 1 }],
     ['a pool', { limit: 1 }, {}],
   ])(
-    'refuses at once a call of the other kind that would wait for %s, and a task, and no row is left',
+    'a key refuses at once a call of the other kind that would wait for %s, and a task, and no row is left',
     async (name, own, other) => {
       const key = `at once, ${name}`;
       await acquire({ key, holder: 'a', ...own });
@@ -130,7 +130,7 @@ describe('a key that a caller holds', () => {
     },
   );
 
-  it('may be taken from its last holder only after the margin of the clocks', async () => {
+  it('a key may be taken from its last holder only after the margin of the clocks', async () => {
     await acquire({ key: 'margin', limit: 1, ttlSeconds: 2 });
     clock.advance(2500);
     expect((await failure(acquire({ key: 'margin' }))).code).toBe('WrongKind');
@@ -161,7 +161,7 @@ describe('a key that no caller holds', () => {
     expect((await acquire({ key: name, limit: 2 })).fence).toBeGreaterThan(lease.fence);
   });
 
-  it('changes its kind also after the mark of a line in which no waiter is left', async () => {
+  it('a free key changes its kind also after the mark of a line in which no waiter is left', async () => {
     for (const [key, own, other] of [
       ['marked lease', {}, { limit: 1 }],
       ['marked pool', { limit: 1 }, {}],
@@ -174,7 +174,7 @@ describe('a key that no caller holds', () => {
     }
   });
 
-  it('serves its line first: the waiter of a lease receives it, and the call for a permit is refused', async () => {
+  it('a free key serves its line first: the waiter of a lease receives it, and the call for a permit is refused', async () => {
     const key = 'line first';
     const first = await acquire({ key, ttlSeconds: 2 });
     const task = await park({ key, holder: 'waits' });
@@ -187,7 +187,7 @@ describe('a key that no caller holds', () => {
     expect((await released({ key, leaseId: first.leaseId }, call())).released).toBe(false);
   });
 
-  it('serves the line of a pool first', async () => {
+  it('a free key serves the line of a pool first', async () => {
     const key = 'pool line first';
     await acquire({ key, limit: 1, ttlSeconds: 2 });
     const task = await park({ key, holder: 'waits', limit: 1 });
@@ -196,7 +196,7 @@ describe('a key that no caller holds', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('forty callers of both kinds at once: at each moment one kind holds the key', async () => {
+  it('a key is held by one kind at each moment while forty callers of both kinds call at once', async () => {
     const key = 'crowd';
     const outcomes = await Promise.all(
       Array.from({ length: 40 }, (_, nth) =>
@@ -224,7 +224,7 @@ describe('a write that arrives late', () => {
       return send();
     };
 
-  it('of a request whose permit ended in an earlier pool of the key grants nothing', async () => {
+  it('a late write of a request whose permit ended in an earlier pool of the key grants no permit', async () => {
     const key = 'late permit';
     const asked = { key, holder: 'a', requestId: 'r', limit: 2 };
     await acquire({ ...asked, requestId: 'first', holder: 'first' });
@@ -246,7 +246,7 @@ describe('a write that arrives late', () => {
     });
   });
 
-  it('of a heartbeat or a release of a lease finds a pool, and the lease is lost', async () => {
+  it('a late write of a heartbeat or a release of a lease finds a pool, and the lease is lost', async () => {
     const key = 'late beat';
     const lease = await acquire({ key, ttlSeconds: 2 });
     clock.advance(2501);
@@ -258,7 +258,7 @@ describe('a write that arrives late', () => {
     expect(await rawItem(key)).toEqual(before);
   });
 
-  it('of a heartbeat or a release of a permit finds a lease, and the permit is lost', async () => {
+  it('a late write of a heartbeat or a release of a permit finds a lease, and the permit is lost', async () => {
     const key = 'late permit beat';
     const permit = await acquire({ key, limit: 1, ttlSeconds: 2 });
     clock.advance(2501);
@@ -282,7 +282,7 @@ describe('the calls of operators and callers name no kind', () => {
     expect((await failure(broken({ key, fence: 7 }, call()))).code).toBe('NotFound');
   });
 
-  it('read shows what the key is used as, its holders and its line', async () => {
+  it('a read shows the kind of the key, its holders and its line', async () => {
     const key = 'read';
     expect(await read({ key }, call())).toMatchObject({ kind: 'lease', state: 'free' });
     await acquire({ key, holder: 'a', limit: 1 });
@@ -293,7 +293,7 @@ describe('the calls of operators and callers name no kind', () => {
     });
   });
 
-  it('cancel and withdraw take a waiter for a permit out of the line', async () => {
+  it('a cancellation and a withdrawal take a waiter for a permit out of the line', async () => {
     const key = 'cancel';
     const permit = await acquire({ key, holder: 'a', requestId: 'own', limit: 1 });
     const task = await park({ key, holder: 'waits', limit: 1 });

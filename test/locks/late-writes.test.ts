@@ -48,7 +48,7 @@ const meanwhile =
   };
 
 describe('a write that makes a key a pool', () => {
-  it('arrives after another lease has come and gone, and the fences rise', async () => {
+  it('a write that makes a key a pool arrives after another lease has come and gone, and the fences rise', async () => {
     const key = 'pool after a lease';
     await release(await acquire({ key }));
     let between = 0;
@@ -63,7 +63,7 @@ describe('a write that makes a key a pool', () => {
     expect((await acquire({ key, limit: 1 })).fence).toBeGreaterThan(between);
   });
 
-  it('arrives after the holder has extended its expired lease, and is refused', async () => {
+  it('a write that makes a key a pool arrives after the holder has extended its expired lease, and is refused', async () => {
     const key = 'pool after a heartbeat';
     const lease = await acquire({ key, ttlSeconds: 2 });
     clock.advance(2501);
@@ -72,7 +72,7 @@ describe('a write that makes a key a pool', () => {
     expect(await heartbeat({ key, leaseId: lease.leaseId }, call())).toMatchObject({ fence: lease.fence });
   });
 
-  it('arrives after a call has marked the lease, and the line is handed off first', async () => {
+  it('a write that makes a key a pool arrives after a call has marked the lease, and the line is handed off first', async () => {
     const key = 'pool after a mark';
     await acquire({ key, ttlSeconds: 2 });
     clock.advance(2501);
@@ -95,14 +95,14 @@ describe('a write that makes a key a lease again', () => {
     requests.faultsOf.PutItem = ['none', meanwhile(what)];
   };
 
-  it('arrives after a permit was granted, and is refused', async () => {
+  it('a write that makes a key a lease again arrives after a permit was granted, and is refused', async () => {
     const key = 'lease after a permit';
     await dissolving(key, () => acquire({ key, holder: 'in', limit: 2 }));
     expect(await failure(acquire({ key }))).toMatchObject({ code: 'WrongKind', context: { holder: 'in' } });
     expect(await rawItem(key)).toMatchObject({ lease_version: { S: 'pool' }, used: { N: '1' } });
   });
 
-  it('arrives after another permit has come and gone, and the fences rise', async () => {
+  it('a write that makes a key a lease again arrives after another permit has come and gone, and the fences rise', async () => {
     const key = 'lease after a released permit';
     let between = 0;
     await dissolving(key, async () => {
@@ -113,7 +113,7 @@ describe('a write that makes a key a lease again', () => {
     expect((await acquire({ key })).fence).toBeGreaterThan(between);
   });
 
-  it('arrives after a call has marked the pool, and the mark is handed off first', async () => {
+  it('a write that makes a key a lease again arrives after a call has marked the pool, and the mark is handed off first', async () => {
     const key = 'lease after a mark';
     await dissolving(key, () => setRaw(key, 'waiters', { N: '9' }));
     const puts = requests.sent.length;
@@ -124,7 +124,7 @@ describe('a write that makes a key a lease again', () => {
 });
 
 describe('a mark of the line', () => {
-  it('of a pool that arrives after the key became a lease marks no lease', async () => {
+  it('a mark of a pool that arrives after the key became a lease marks no lease', async () => {
     const key = 'late mark of a pool';
     await acquire({ key, holder: 'gone', limit: 1 });
     const becomesLease = meanwhile(async () => {
@@ -137,7 +137,7 @@ describe('a mark of the line', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('of a lease that arrives after the key became a pool marks no pool', async () => {
+  it('a mark of a lease that arrives after the key became a pool marks no pool', async () => {
     const key = 'late mark of a lease';
     await acquire({ key, holder: 'gone' });
     let pool: object | undefined;
@@ -154,7 +154,7 @@ describe('a mark of the line', () => {
 });
 
 describe('a permit', () => {
-  it('of a late try is granted in no pool that formed since', async () => {
+  it('a permit of a late try is granted in no pool that formed since', async () => {
     const key = 'try of an earlier pool';
     const first = await acquire({ key, holder: 'first', limit: 2 });
     clock.advance(60_501);
@@ -173,7 +173,7 @@ describe('a permit', () => {
     expect(requests.sent.filter((command) => command === 'UpdateItem')).toHaveLength(1);
   });
 
-  it('of a write after a look is granted in no pool that formed since', async () => {
+  it('a permit of a write after a look is granted in no pool that formed since', async () => {
     const key = 'look at an earlier pool';
     await acquire({ key, holder: 'first', limit: 3 });
     const formsAgain = meanwhile(async () => {
@@ -213,12 +213,15 @@ describe('a write without an answer, after which the key changes its kind', () =
   it.each([
     ['a lease', {}, { limit: 1 }],
     ['a permit', { limit: 1 }, {}],
-  ])('a break of %s is in doubt, and does not answer that there is nothing to break', async (name, own, other) => {
-    const key = `break of ${name}`;
-    const { fence } = await acquire({ key, ...own });
-    requests.faultsOf.UpdateItem = [landedBefore(() => acquire({ key, holder: 'other', ...other }))];
-    expect(await failure(breakByFence({ key, fence }, call()))).toMatchObject({ code: 'OutcomeUnknown' });
-  });
+  ])(
+    'a break of %s whose write has no answer is in doubt after a change of kind, and does not answer NotFound',
+    async (name, own, other) => {
+      const key = `break of ${name}`;
+      const { fence } = await acquire({ key, ...own });
+      requests.faultsOf.UpdateItem = [landedBefore(() => acquire({ key, holder: 'other', ...other }))];
+      expect(await failure(breakByFence({ key, fence }, call()))).toMatchObject({ code: 'OutcomeUnknown' });
+    },
+  );
 
   it('a withdrawal of a lease is in doubt, although its next read shows a pool without the request', async () => {
     const key = 'withdrawal';

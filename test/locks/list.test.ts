@@ -36,7 +36,7 @@ longest.push(foreign);
 
 describe('the cursor of a list', () => {
   it.each(['key', 'expiry'])(
-    'continues a list that is sorted by %s behind each key of the longest size',
+    'a cursor continues a list that is sorted by %s behind each key of the longest size',
     async (sort) => {
       const seen: string[] = [];
       for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -48,7 +48,7 @@ describe('the cursor of a list', () => {
     },
   );
 
-  it('is refused by a list with another sort', async () => {
+  it('a cursor is refused by a list with another sort', async () => {
     const sorts = [{}, { sort: 'key' }, { sort: 'expiry' }];
     for (const of of sorts)
       for (const other of sorts.filter((one) => one !== of)) {
@@ -60,8 +60,11 @@ describe('the cursor of a list', () => {
       }
   });
 
-  it.each(['', 'key', 'key:', '["a","b"]', '[1]', '[['])('of a sorted list is refused if it reads %j', async (text) => {
-    const refused = await failure(list({ sort: 'key', cursor: encodeCursor(text) || '-' }));
-    expect(refused.context.issues).toMatchObject([{ path: 'cursor' }]);
-  });
+  it.each(['', 'key', 'key:', '["a","b"]', '[1]', '[['])(
+    'a cursor of a sorted list is refused if it reads %j',
+    async (text) => {
+      const refused = await failure(list({ sort: 'key', cursor: encodeCursor(text) || '-' }));
+      expect(refused.context.issues).toMatchObject([{ path: 'cursor' }]);
+    },
+  );
 });

@@ -42,7 +42,7 @@ await park({ key: 'a pool', limit: 2 });
 await acquire({ key: 'c pool', holder: 'p', limit: 5, ttlSeconds: 5 });
 
 describe('the list of keys', () => {
-  it('shows each key once with its kind, its holders, used of limit and the length of its line', async () => {
+  it('the list of keys shows each key once with its kind, its holders, used of limit and the length of its line', async () => {
     expect(await list({ sort: 'key' })).toMatchObject({
       leases: [
         { key: 'a pool', kind: 'pool', state: 'held', holder: 'p', used: 2, limit: 2, holders: 2, waiting: 1 },
@@ -60,7 +60,7 @@ describe('the list of keys', () => {
     expect(await keysOf({ state: 'expired' })).toEqual(['c pool']);
   });
 
-  it('can be sorted by who has held a key for the longest time, and by the longest line, page by page', async () => {
+  it('the list of keys can be sorted by who has held a key for the longest time, and by the longest line, page by page', async () => {
     const prefix = 'sorted/';
     const first = await acquire({ key: 'sorted/pool', holder: 'old', limit: 3, ttlSeconds: 600 });
     await acquire({ key: 'sorted/lease', ttlSeconds: 600 });
@@ -83,7 +83,7 @@ describe('the list of keys', () => {
     expect(endsFirst).toMatchObject({ holder: 'ends first' });
   });
 
-  it('can be limited to the keys that have a holder, expired or not, or a line', async () => {
+  it('the list of keys can be limited to the keys that have a holder, expired or not, or a line', async () => {
     const prefix = 'active/';
     await acquire({ key: 'active/held' });
     await acquire({ key: 'active/expired', ttlSeconds: 2 });

@@ -35,7 +35,7 @@ describe('between two steps', () => {
     for (const { sk } of await rawItems(`${alias}:main`)) await deleteRaw(`${alias}:main`, sk?.S ?? '');
   };
 
-  it('of a redefinition, a ledger that took the alias is left alone', async () => {
+  it('a redefinition leaves a ledger alone that took the alias between two steps', async () => {
     await source('retaken');
     rightBefore('TransactWriteItems', 2, async () => {
       await purge('retaken');
@@ -48,14 +48,14 @@ describe('between two steps', () => {
     expect((await rawItems('retaken:main'))[0]).not.toHaveProperty('config_json');
   });
 
-  it('of a redefinition, a graph source that has gone before it is read back is NotFound, and stays away', async () => {
+  it('a redefinition of a graph source that has gone before it is read back is NotFound, and the graph source stays away', async () => {
     await source('removed');
     rightBefore('Query', 1, () => purge('removed'));
     expect(await failure(source('removed'))).toMatchObject({ code: 'NotFound', context: { alias: 'removed:main' } });
     expect(await rawItems('removed:main')).toEqual([]);
   });
 
-  it('of a redefinition, a ledger that took the alias before it is read back is not shown as a graph source', async () => {
+  it('a redefinition does not show a ledger as a graph source that took the alias before the read', async () => {
     await source('retaken late');
     rightBefore('Query', 1, async () => {
       await purge('retaken late');
@@ -65,7 +65,7 @@ describe('between two steps', () => {
     expect([code, context.kind]).toEqual(['AlreadyExists', 'ledger']);
   });
 
-  it('of restoring a concern, an alias that has gone is not half brought back', async () => {
+  it('a restored concern does not restore half of an alias that has gone between two steps', async () => {
     await init('gone');
     await deleteRaw('gone:main', 'head');
     rightBefore('TransactWriteItems', 1, () => purge('gone'));
@@ -73,7 +73,7 @@ describe('between two steps', () => {
     expect(await rawItems('gone:main')).toEqual([]);
   });
 
-  it('of restoring a concern, an alias that is of the other kind by now gets no item of this one', async () => {
+  it('a restored concern writes no item of its kind if the alias is of the other kind by then', async () => {
     await init('changed');
     await deleteRaw('changed:main', 'head');
     rightBefore('TransactWriteItems', 1, async () => {
@@ -87,7 +87,7 @@ describe('between two steps', () => {
   it.each([
     ['is raised', (alias: string) => commit(alias, 9)],
     ['goes again', purge],
-  ])('of restoring a ref after a try without an answer, which %s: the outcome is unknown', async (how, other) => {
+  ])('a restored ref after a try without an answer, which %s, has an unknown outcome', async (how, other) => {
     const alias = how.replace(' ', '-');
     await init(alias);
     world.requests.faults = [
@@ -106,7 +106,7 @@ describe('between two steps', () => {
     expect((await failure(publish(op))).code).toBe('OutcomeUnknown');
   });
 
-  it('of restoring an index, a later try without an answer that a higher t has passed is stale', async () => {
+  it('a restored index is stale in a later try without an answer that a higher t has passed', async () => {
     await init('passed');
     await deleteRaw('passed:main', 'index');
     const other = await nameserviceWorld({ table: world.table });
@@ -126,7 +126,7 @@ describe('between two steps', () => {
   it.each([
     ['gone', (alias: string) => deleteRaw(`${alias}:main`, 'index')],
     ['set back', (alias: string) => setBack(alias)],
-  ])('of replacing an index at its t, one that was %s rises to it', async (how, other) => {
+  ])('a replacement of an index at its t, which was %s, rises to it', async (how, other) => {
     const alias = `index ${how}`;
     await init(alias);
     const index = { op: 'publishIndex', alias, t: 5, allowEqual: true };
@@ -136,7 +136,7 @@ describe('between two steps', () => {
     expect((await lookUp(alias)).index).toEqual({ address: 'b', t: 5 });
   });
 
-  it.each([0, 1, 3])('of a fast-forward, creations that others beat are tried again %i times', async (maxRetries) => {
+  it.each([0, 1, 3])('a fast-forward tries creations that other calls beat %i times again', async (maxRetries) => {
     const alias = `beaten-${maxRetries}`;
     const other = await nameserviceWorld({ table: world.table });
     const sent: string[] = [];

@@ -37,7 +37,7 @@ describe('items to records', () => {
   });
   const record = (...items: object[]) => recordOf(rowsOf(items as never), 'address');
 
-  it('test_items_to_ns_record_full', () => {
+  it("Fluree's test_items_to_ns_record_full passes", () => {
     const full = record(
       meta,
       item('head', { commit_address: { S: 'c7' }, commit_t: { N: '7' }, updated_at_ms: { N: '1767225600123' } }),
@@ -59,22 +59,22 @@ describe('items to records', () => {
     });
   });
 
-  it('test_items_to_ns_record_unborn_head', () => {
+  it("Fluree's test_items_to_ns_record_unborn_head passes", () => {
     const absent = record(meta, item('head', { commit_t: { N: '0' } }));
     const nulled = record(meta, item('head', { commit_address: { NULL: true }, commit_t: { N: '0' } }));
     for (const unborn of [absent, nulled]) expect(unborn).toMatchObject({ commit: { address: null, t: 0 } });
   });
 
-  it('test_items_to_ns_record_wrong_kind', () => {
+  it("Fluree's test_items_to_ns_record_wrong_kind passes", () => {
     expect(record({ ...meta, kind: { S: 'something_else' } })).toBeUndefined();
     expect(record(sourceMeta)).not.toHaveProperty('commit');
   });
 
-  it('test_items_to_ns_record_no_meta', () => {
+  it("Fluree's test_items_to_ns_record_no_meta passes", () => {
     expect(record(item('head', { commit_t: { N: '7' } }))).toBeUndefined();
   });
 
-  it('test_items_to_gs_record_full', () => {
+  it("Fluree's test_items_to_gs_record_full passes", () => {
     const full = record(
       sourceMeta,
       item('config', { config_json: { S: '{"k1":1.2}' }, config_v: { N: '3' } }),
@@ -89,20 +89,20 @@ describe('items to records', () => {
     });
   });
 
-  it('test_items_to_gs_record_unborn_index', () => {
+  it("Fluree's test_items_to_gs_record_unborn_index passes", () => {
     const unborn = record(sourceMeta, item('index', { index_t: { N: '0' } }));
     expect(unborn).toMatchObject({ index: { address: null, t: 0 }, config: { v: 0, value: {} } });
   });
 });
 
 describe('names and times', () => {
-  it('test_now_epoch_ms', async () => {
+  it("Fluree's test_now_epoch_ms passes", async () => {
     await init('epoch');
     for (const { updated_at_ms } of await world.rawItems('epoch:main'))
       expect(updated_at_ms).toEqual({ N: String(clock.now()) });
   });
 
-  it('test_normalize', async () => {
+  it("Fluree's test_normalize passes", async () => {
     await init('normal');
     expect(await lookUp('normal')).toEqual(await lookUp('normal:main'));
     await init('normal:dev');
@@ -112,13 +112,13 @@ describe('names and times', () => {
 });
 
 describe('on a table', () => {
-  it('localstack_s3_and_dynamodb_smoke', async () => {
+  it("Fluree's localstack_s3_and_dynamodb_smoke passes", async () => {
     expect(await init('smoke')).toMatchObject({ created: true, current: { alias: 'smoke:main' } });
     await commit('smoke', 1);
     expect(await lookUp('smoke')).toMatchObject({ commit: at(1), index: { address: null, t: 0 } });
   });
 
-  it('nameservice_ledger_lifecycle', async () => {
+  it("Fluree's nameservice_ledger_lifecycle passes", async () => {
     expect((await failure(lookUp('life'))).code).toBe('NotFound');
     expect((await failure(commit('life', 1))).code).toBe('NotFound');
     expect((await failure(index('life', 1))).code).toBe('NotFound');
@@ -141,7 +141,7 @@ describe('on a table', () => {
     expect(await commit('life', 6)).toMatchObject({ outcome: 'updated' });
   });
 
-  it('nameservice_admin_publisher', async () => {
+  it("Fluree's nameservice_admin_publisher passes", async () => {
     await init('admin');
     await index('admin', 10);
     const admin = (t: number, address: string) =>
@@ -156,14 +156,14 @@ describe('on a table', () => {
     expect((await lookUp('admin')).index).toEqual({ address: 'newer', t: 11 });
   });
 
-  it('publish_index_without_preexisting_index_item', async () => {
+  it("Fluree's publish_index_without_preexisting_index_item passes", async () => {
     await init('indexless');
     await world.deleteRaw('indexless:main', 'index');
     expect(await index('indexless', 3)).toMatchObject({ outcome: 'updated' });
     expect((await lookUp('indexless')).index).toEqual({ address: 'index-3', t: 3 });
   });
 
-  it('nameservice_ref_publisher', async () => {
+  it("Fluree's nameservice_ref_publisher passes", async () => {
     expect((await failure(cas('refs', 'commit', at(1), at(2)))).context).toEqual({ alias: 'refs:main', actual: null });
     await init('refs');
     const unborn = { address: null, t: 0 };
@@ -184,7 +184,7 @@ describe('on a table', () => {
     expect(existing).toMatchObject({ code: 'Conflict', context: { actual: unborn } });
   });
 
-  it('nameservice_status_publisher', async () => {
+  it("Fluree's nameservice_status_publisher passes", async () => {
     await init('status');
     expect((await lookUp('status')).status).toEqual({ state: 'ready', v: 1, extra: {} });
     const push = (expected: object, next: object) => publish({ op: 'pushStatus', alias: 'status', expected, next });
@@ -198,7 +198,7 @@ describe('on a table', () => {
     expect((await lookUp('status')).status).toEqual({ state: 'ready', v: 3, extra: {} });
   });
 
-  it('nameservice_config_publisher', async () => {
+  it("Fluree's nameservice_config_publisher passes", async () => {
     await init('config');
     const push = (alias: string, v: number, next: object) =>
       publish({ op: 'pushConfig', alias, expected: { v }, next });
@@ -218,7 +218,7 @@ describe('on a table', () => {
     expect(await lookUp('config-gs')).toMatchObject({ config: { v: 1, value: {} } });
   });
 
-  it('nameservice_graph_source_publisher', async () => {
+  it("Fluree's nameservice_graph_source_publisher passes", async () => {
     const source = { sourceType: 'db:Bm25Index', config: { k1: 1.2 }, dependencies: ['life'] };
     const republish = (config: unknown) => publish({ op: 'publishGraphSource', alias: 'gs', ...source, config });
     const sourceIndex = (t: number) =>
@@ -245,7 +245,7 @@ describe('on a table', () => {
     });
   });
 
-  it('s3_testcontainers_hard_drop_clears_ledger', async () => {
+  it("Fluree's s3_testcontainers_hard_drop_clears_ledger passes", async () => {
     await init('dropped');
     for (const concern of CONCERNS) await world.deleteRaw('dropped:main', concern);
     expect((await failure(lookUp('dropped'))).code).toBe('NotFound');
@@ -254,29 +254,29 @@ describe('on a table', () => {
 });
 
 describe('as the memory backend', () => {
-  it('test_ref_cas_create_new', async () => {
+  it("Fluree's test_ref_cas_create_new passes", async () => {
     expect(await cas('m-new', 'commit', null, at(1))).toMatchObject({ created: true, current: at(1) });
   });
 
-  it('test_ref_cas_conflict_already_exists', async () => {
+  it("Fluree's test_ref_cas_conflict_already_exists passes", async () => {
     await cas('m-exists', 'commit', null, at(1));
     const { code, context } = await failure(cas('m-exists', 'commit', null, at(2)));
     expect([code, context.actual]).toEqual(['Conflict', at(1)]);
   });
 
-  it('test_ref_cas_conflict_id_mismatch', async () => {
+  it("Fluree's test_ref_cas_conflict_id_mismatch passes", async () => {
     await cas('m-mismatch', 'commit', null, at(1));
     const { code, context } = await failure(cas('m-mismatch', 'commit', at(1, 'another'), at(2)));
     expect([code, context.actual]).toEqual(['Conflict', at(1)]);
     expect((await lookUp('m-mismatch')).commit).toEqual(at(1));
   });
 
-  it('test_ref_cas_success_id_matches', async () => {
+  it("Fluree's test_ref_cas_success_id_matches passes", async () => {
     await cas('m-match', 'commit', null, at(1));
     expect(await cas('m-match', 'commit', at(1), at(2))).toMatchObject({ outcome: 'updated', current: at(2) });
   });
 
-  it('test_ref_cas_commit_strict_monotonic', async () => {
+  it("Fluree's test_ref_cas_commit_strict_monotonic passes", async () => {
     await cas('m-strict', 'commit', null, at(5));
     for (const t of [5, 4]) {
       const { code, context } = await failure(cas('m-strict', 'commit', at(5), at(t, 'other')));
@@ -284,19 +284,19 @@ describe('as the memory backend', () => {
     }
   });
 
-  it('test_ref_cas_index_allows_equal_t', async () => {
+  it("Fluree's test_ref_cas_index_allows_equal_t passes", async () => {
     await cas('m-equal', 'index', null, at(5));
     expect(await cas('m-equal', 'index', at(5), at(5, 'rebuilt'))).toMatchObject({ current: at(5, 'rebuilt') });
     expect((await failure(cas('m-equal', 'index', at(5, 'rebuilt'), at(4)))).code).toBe('Conflict');
   });
 
-  it('test_ref_cas_expected_some_but_missing', async () => {
+  it("Fluree's test_ref_cas_expected_some_but_missing passes", async () => {
     const { code, context } = await failure(cas('m-missing', 'commit', at(1), at(2)));
     expect([code, context.actual]).toEqual(['Conflict', null]);
     expect(await world.rawItems('m-missing:main')).toEqual([]);
   });
 
-  it('test_ref_fast_forward_commit_success', async () => {
+  it("Fluree's test_ref_fast_forward_commit_success passes", async () => {
     await cas('m-ff', 'commit', null, at(1));
     const forward = await publish({ op: 'fastForwardCommit', alias: 'm-ff', ...at(9) });
     expect(forward).toMatchObject({ outcome: 'updated', current: at(9) });
@@ -304,7 +304,7 @@ describe('as the memory backend', () => {
     expect(fresh).toMatchObject({ created: true, current: at(3) });
   });
 
-  it('test_ref_fast_forward_commit_rejected_stale', async () => {
+  it("Fluree's test_ref_fast_forward_commit_rejected_stale passes", async () => {
     await cas('m-ff-stale', 'commit', null, at(5));
     const { code, context } = await failure(publish({ op: 'fastForwardCommit', alias: 'm-ff-stale', ...at(4) }));
     expect([code, context.actual]).toEqual(['Conflict', at(5)]);
@@ -313,24 +313,24 @@ describe('as the memory backend', () => {
   const status = (alias: string, expected: object, next: object) =>
     publish({ op: 'pushStatus', alias, expected, next });
 
-  it('test_status_get_nonexistent', async () => {
+  it("Fluree's test_status_get_nonexistent passes", async () => {
     expect((await failure(lookUp('m-status-none'))).code).toBe('NotFound');
     const { code, context } = await failure(status('m-status-none', { state: 'ready', v: 1 }, { state: 'x', v: 2 }));
     expect([code, context.actual]).toEqual(['Conflict', null]);
   });
 
-  it('test_status_get_initial', async () => {
+  it("Fluree's test_status_get_initial passes", async () => {
     await init('m-status');
     expect((await lookUp('m-status')).status).toEqual({ state: 'ready', v: 1, extra: {} });
   });
 
-  it('test_status_push_update', async () => {
+  it("Fluree's test_status_push_update passes", async () => {
     await init('m-status-update');
     await status('m-status-update', { state: 'ready', v: 1 }, { state: 'indexing', v: 2 });
     expect((await lookUp('m-status-update')).status).toEqual({ state: 'indexing', v: 2, extra: {} });
   });
 
-  it('test_status_push_conflict_wrong_expected', async () => {
+  it("Fluree's test_status_push_conflict_wrong_expected passes", async () => {
     await init('m-status-wrong');
     for (const expected of [
       { state: 'indexing', v: 1 },
@@ -341,13 +341,13 @@ describe('as the memory backend', () => {
     }
   });
 
-  it('test_status_push_conflict_non_monotonic', async () => {
+  it("Fluree's test_status_push_conflict_non_monotonic passes", async () => {
     await init('m-status-mono');
     const { code, context } = await failure(status('m-status-mono', { state: 'ready', v: 1 }, { state: 'x', v: 1 }));
     expect([code, context.actual]).toEqual(['Conflict', { state: 'ready', v: 1, extra: {} }]);
   });
 
-  it('test_status_push_with_extra_metadata', async () => {
+  it("Fluree's test_status_push_with_extra_metadata passes", async () => {
     await init('m-status-extra');
     const next = { state: 'indexing', v: 2, extra: { progress: 0.5, by: 'indexer-1' } };
     await status('m-status-extra', { state: 'ready', v: 1 }, next);
@@ -358,22 +358,22 @@ describe('as the memory backend', () => {
     publish({ op: 'pushConfig', alias, expected: { v }, next });
   const context1 = { defaultContextAddress: 'ctx' };
 
-  it('test_config_get_nonexistent', async () => {
+  it("Fluree's test_config_get_nonexistent passes", async () => {
     expect((await failure(lookUp('m-config-none'))).code).toBe('NotFound');
   });
 
-  it('test_config_get_unborn', async () => {
+  it("Fluree's test_config_get_unborn passes", async () => {
     await init('m-config');
     expect(await lookUp('m-config')).toMatchObject({ config: { v: 0, payload: null } });
   });
 
-  it('test_config_push_from_unborn', async () => {
+  it("Fluree's test_config_push_from_unborn passes", async () => {
     await init('m-config-first');
     const first = await config('m-config-first', 0, { v: 1, payload: context1 });
     expect(first).toMatchObject({ outcome: 'updated', current: { v: 1, payload: context1 } });
   });
 
-  it('test_config_push_update', async () => {
+  it("Fluree's test_config_push_update passes", async () => {
     await init('m-config-update');
     await config('m-config-update', 0, { v: 1, payload: context1 });
     await config('m-config-update', 1, { v: 2, payload: { extra: { a: 1 } } });
@@ -381,21 +381,21 @@ describe('as the memory backend', () => {
     expect((await lookUp('m-config-update')).config).not.toHaveProperty('payload.defaultContextAddress');
   });
 
-  it('test_config_push_conflict_wrong_expected', async () => {
+  it("Fluree's test_config_push_conflict_wrong_expected passes", async () => {
     await init('m-config-wrong');
     await config('m-config-wrong', 0, { v: 3, payload: context1 });
     const { code, context } = await failure(config('m-config-wrong', 2, { v: 4, payload: null }));
     expect([code, context.actual]).toEqual(['Conflict', { v: 3, payload: context1 }]);
   });
 
-  it('test_config_push_conflict_non_monotonic', async () => {
+  it("Fluree's test_config_push_conflict_non_monotonic passes", async () => {
     await init('m-config-mono');
     await config('m-config-mono', 0, { v: 3, payload: context1 });
     const { code, context } = await failure(config('m-config-mono', 3, { v: 3, payload: null }));
     expect([code, context.actual]).toEqual(['Conflict', { v: 3, payload: context1 }]);
   });
 
-  it('test_config_push_no_record', async () => {
+  it("Fluree's test_config_push_no_record passes", async () => {
     const { code, context } = await failure(config('m-config-no', 0, { v: 1, payload: context1 }));
     expect([code, context.actual]).toEqual(['Conflict', null]);
   });

@@ -10,7 +10,7 @@ const unitsOf = unitCounter(world.dynamodb);
 
 describe('request units', () => {
   it.runIf(inject('countsUnits'))(
-    'one for each publish and compare-and-set, two where the index is written as well',
+    'a publish and a compare-and-set cost one request unit, and two if the index is written as well',
     async () => {
       const alias = 'inventory';
       const pointer = { address: 's3://ledgers/inventory/commit/2.json', t: 2 };
@@ -35,7 +35,7 @@ describe('request units', () => {
     },
   );
 
-  it.runIf(inject('countsUnits'))('of a repair', async () => {
+  it.runIf(inject('countsUnits'))('a repair costs its request units', async () => {
     const alias = 'repaired';
     await publish({ op: 'initLedger', alias });
     await publish({ op: 'retract', alias });
@@ -58,7 +58,7 @@ describe('request units', () => {
     expect(await unitsOf(() => publish(source))).toEqual([9]);
   });
 
-  it('one for a lookup; five an alias for a listing, and half a unit for each query of the index', async () => {
+  it('a lookup costs one request unit; a listing costs five an alias, and half a unit for each query of the index', async () => {
     for (const alias of ['listed-1', 'listed-2']) await publish({ op: 'initLedger', alias });
     expect(await unitsOf(() => lookUp('listed-1'))).toEqual([1]);
     expect(await unitsOf(() => list({ kind: 'ledger', prefix: 'listed-' }))).toEqual([0.5, 10]);

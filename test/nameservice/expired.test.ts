@@ -13,7 +13,7 @@ it.each([
     'it is the row of a commit of the ledger; its TTL is not a number, so DynamoDB never deletes it',
   ],
   ['head', { S: 'soon' }, "it is the part 'head' of the record; its TTL is not a number, so DynamoDB never deletes it"],
-])('the report tells of %s with the ttl %o what it is', (sk, ttl, reason) => {
+])('the report shows of %s with the ttl %o what it is', (sk, ttl, reason) => {
   const row = NAMESERVICE.row({ pk: { S: 'ledger' }, sk: { S: sk }, ttl }, NOW, MARGINS);
   expect(row).toMatchObject({ kind: 'nameserviceRow', key: { pk: 'ledger', sk }, holder: null, reason });
 });

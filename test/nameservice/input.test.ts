@@ -131,7 +131,7 @@ function withField(payload: object, path: string, bad: unknown): object {
 }
 
 describe('bad input is named, and nothing is written', () => {
-  it.each(Object.keys(VALID))('%s', async (op) => {
+  it.each(Object.keys(VALID))('bad input is named, and no record is written: %s', async (op) => {
     const before = await rawItems('l:main');
     const payload = { op, ...VALID[op] };
     handlers.publish.requests.sent.length = 0;
@@ -161,7 +161,7 @@ describe('bad input is named, and nothing is written', () => {
     }
   });
 
-  it('and what is wrong with it is said', async () => {
+  it('bad input is refused with what is wrong with it', async () => {
     const range = 'must not contain a number beyond the range of DynamoDB';
     const rounded = 'must not contain a whole number beyond 2^53 - 1, which JSON rounds: send it as a string';
     const extra = (value: object) => ({ op: 'pushStatus', ...withField(VALID.pushStatus ?? {}, 'next.extra', value) });
@@ -199,7 +199,7 @@ describe('bad input is named, and nothing is written', () => {
     }
   });
 
-  it('names the operations where op is not one', async () => {
+  it('bad input names the operations if op is not one', async () => {
     for (const op of ['publish', null, 7, ['retract']]) {
       const { status, body } = await post(handlers.publish, { op, alias });
       expect([status, body.code]).toEqual([400, 'InvalidRequest']);
@@ -226,7 +226,7 @@ describe('bad input is named, and nothing is written', () => {
     }
   });
 
-  it('all dependencies at their longest are taken, also where each character takes six bytes of JSON', async () => {
+  it('a record with all dependencies at their longest is taken, also if each character takes six bytes of JSON', async () => {
     const escaped = (text: string) =>
       text.replace(/./g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`);
     const aliases = Array.from({ length: 100 }, (_, index) => `"${escaped(`${index}:`.padEnd(1024, 'x'))}"`);
@@ -237,7 +237,7 @@ describe('bad input is named, and nothing is written', () => {
     expect([status, answer.code]).toEqual([201, undefined]);
   });
 
-  it('reading', async () => {
+  it('bad input of a read is named', async () => {
     const cases: [Record<string, string>, string][] = [
       [{ alias: 'a:b:c' }, 'alias'],
       [{ alias: '' }, 'alias'],

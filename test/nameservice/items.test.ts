@@ -25,7 +25,7 @@ const FIRST_CALL_AT = 1_767_225_601_000;
 const timeOf = (call: number) => FIRST_CALL_AT + (call - 1) * 1000;
 
 describe('the items in the table', () => {
-  it.each(files)('%s', async (file) => {
+  it.each(files)('the items in the table are those of the golden file: %s', async (file) => {
     const { calls, pointerStyle = 'address', items } = golden(file);
     const { publish, clock, rawItems } = await nameserviceWorld({ pointerStyle });
     for (const [index, call] of calls.entries()) {
@@ -38,7 +38,7 @@ describe('the items in the table', () => {
     expect(stored.map(withAnyRevision)).toEqual(JSON.parse(text));
   });
 
-  it('has a golden file for every operation', () => {
+  it('the items in the table have a golden file for every operation', () => {
     const covered = new Set(files.map((file) => golden(file).calls.at(-1)?.op));
     expect([...covered].sort()).toEqual(
       publishInput()

@@ -30,17 +30,20 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'busy', v: 2 } },
     { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: null } },
     { op: 'retract' },
-  ])('refuses $op, names the schema, and stays as it is and readable', async (operation) => {
-    const alias = `ledger-${JSON.stringify(operation).replaceAll(/\W/g, '')}`;
-    await publish({ op: 'initLedger', alias });
-    await publish({ op: 'publishCommit', alias, ...at1 });
-    await publish({ op: 'publishIndex', alias, ...at1 });
-    const before = await setSchema(`${alias}:main`);
-    expect(await failure(publish({ ...operation, alias }))).toMatchObject(refused);
-    expect(await rawItems(`${alias}:main`)).toEqual(before);
-    expect(await lookUp(alias)).toMatchObject({ commit: at1, status: { state: 'ready', v: 1 } });
-    expect((await list({ prefix: alias })).records).toMatchObject([{ alias: `${alias}:main` }]);
-  });
+  ])(
+    'an alias with an unknown schema refuses $op, names the schema, and stays as it is and readable',
+    async (operation) => {
+      const alias = `ledger-${JSON.stringify(operation).replaceAll(/\W/g, '')}`;
+      await publish({ op: 'initLedger', alias });
+      await publish({ op: 'publishCommit', alias, ...at1 });
+      await publish({ op: 'publishIndex', alias, ...at1 });
+      const before = await setSchema(`${alias}:main`);
+      expect(await failure(publish({ ...operation, alias }))).toMatchObject(refused);
+      expect(await rawItems(`${alias}:main`)).toEqual(before);
+      expect(await lookUp(alias)).toMatchObject({ commit: at1, status: { state: 'ready', v: 1 } });
+      expect((await list({ prefix: alias })).records).toMatchObject([{ alias: `${alias}:main` }]);
+    },
+  );
 
   it.each([
     { op: 'resetRef', ref: 'commit', expected: at1, next: unborn },
@@ -51,7 +54,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
       op: 'purge',
       expected: { kind: 'ledger', commit: at1, index: unborn, status: { state: 'ready', v: 1 }, config: { v: 0 } },
     },
-  ])('refuses the repair $op, and stays as it is', async (operation) => {
+  ])('an alias with an unknown schema refuses the repair $op, and stays as it is', async (operation) => {
     const alias = `repaired-${operation.op}`;
     await publish({ op: 'initLedger', alias });
     await publish({ op: 'publishCommit', alias, ...at1 });
@@ -61,7 +64,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     expect(await rawItems(`${alias}:main`)).toEqual(before);
   });
 
-  it('of a graph source refuses a new definition, also if one of its items alone has that schema', async () => {
+  it('an alias of a graph source refuses a new definition, also if one of its items alone has an unknown schema', async () => {
     for (const sk of ['meta', 'config', 'index', 'status']) {
       const alias = `source-${sk}`;
       await publish({ ...SOURCE, alias });
@@ -73,7 +76,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     }
   });
 
-  it('is not restored if one of its items is missing', async () => {
+  it('an alias with an unknown schema is not restored if one of its items is missing', async () => {
     await publish({ op: 'initLedger', alias: 'headless' });
     await deleteRaw('headless:main', 'head');
     const before = await setSchema('headless:main');
@@ -81,7 +84,7 @@ describe('an alias whose items have a schema that Holdfast does not know', () =>
     expect(await rawItems('headless:main')).toEqual(before);
   });
 
-  it('is not created again if it has no kind', async () => {
+  it('an alias with an unknown schema is not created again if it has no kind', async () => {
     const stub = { pk: { S: 'stub:main' }, sk: { S: 'meta' }, schema: { N: '3' } };
     await putRaw(stub);
     expect((await failure(publish({ op: 'initLedger', alias: 'stub' }))).code).toBe('AlreadyExists');

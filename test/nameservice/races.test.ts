@@ -128,7 +128,7 @@ describe(`races (SEED=${seed})`, () => {
     expect(losses).toBeGreaterThan(0);
   });
 
-  it('16 fast-forwards converge on the highest, also where they create the ledger', async () => {
+  it('races of 16 fast-forwards converge on the highest, also if they create the ledger', async () => {
     for (let round = 0; round < rounds(10, 2); round++) {
       const alias = `forward-${round}`;
       if (round % 2) await init(alias);
@@ -143,7 +143,7 @@ describe(`races (SEED=${seed})`, () => {
     }
   });
 
-  it('of two creators by expected: null one creates, and the other gets its value', async () => {
+  it('races of two creators by expected: null let one create, and the other receives its value', async () => {
     for (let round = 0; round < rounds(40, 3); round++) {
       const alias = `creators-${round}`;
       const create = (writer: number) =>
@@ -161,7 +161,7 @@ describe(`races (SEED=${seed})`, () => {
     }
   });
 
-  it('of a ledger and a graph source that are created at once one comes to be, whole', async () => {
+  it('races of a ledger and a graph source that are created at once leave one, whole', async () => {
     for (let round = 0; round < rounds(20, 2); round++) {
       const alias = `kinds-${round}`;
       const source = { op: 'publishGraphSource', alias, sourceType: 'x', config: {}, dependencies: [] };
@@ -176,7 +176,7 @@ describe(`races (SEED=${seed})`, () => {
     }
   });
 
-  it('of 16 inits one creates', async () => {
+  it('races of 16 inits let one create', async () => {
     const results = await Promise.allSettled(Array.from({ length: WRITERS }, () => init('inits')));
     expect(results.filter(({ status }) => status === 'fulfilled').length).toBe(1);
     for (const result of results)
@@ -196,7 +196,7 @@ describe(`races (SEED=${seed})`, () => {
     expect(await lookUp('definitions')).toMatchObject({ config: { v: WRITERS } });
   });
 
-  it('a concern that got lost is restored once, whoever writes', async () => {
+  it('a lost concern is restored once, whoever writes', async () => {
     await init('restored');
     await world.deleteRaw('restored:main', 'head');
     await writers((writer) =>

@@ -28,13 +28,16 @@ describe('a write whose answer was lost, and whose alias an administrator remove
     { op: 'fastForwardCommit', ...pointer },
     { op: 'retract' },
     { op: 'pushStatus', expected: { state: 'ready', v: 1 }, next: { state: 'indexing', v: 2 } },
-  ])('$op is an unknown outcome, and makes nothing again', async (op) => {
-    await init(alias);
-    world.requests.faults = [landAndRemove];
-    const { code, context } = await failure(publish({ ...op, alias, requestId: 'mine' }));
-    expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
-    expect(await world.rawItems(`${alias}:main`)).toEqual([]);
-  });
+  ])(
+    'a write $op whose alias was removed before the next try is an unknown outcome, and creates no record again',
+    async (op) => {
+      await init(alias);
+      world.requests.faults = [landAndRemove];
+      const { code, context } = await failure(publish({ ...op, alias, requestId: 'mine' }));
+      expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: 'mine' }]);
+      expect(await world.rawItems(`${alias}:main`)).toEqual([]);
+    },
+  );
 
   it('unretract is an unknown outcome', async () => {
     await init(alias);
@@ -44,7 +47,7 @@ describe('a write whose answer was lost, and whose alias an administrator remove
     expect(code).toBe('OutcomeUnknown');
   });
 
-  it('is NotFound where every try was answered', async () => {
+  it('a write whose alias was removed is NotFound if every try was answered', async () => {
     expect((await failure(publish({ op: 'publishCommit', alias: 'never there', ...pointer }))).code).toBe('NotFound');
   });
 });

@@ -58,7 +58,7 @@ const purge = {
 const RESETS = [resetCommit, resetIndex, resetStatus, resetConfig, unretract];
 
 describe('a repair', () => {
-  it('takes back what no publish can, and publishing goes on from there', async () => {
+  it('a repair reverts what no publish can, and publishing goes on from there', async () => {
     await ruin();
     expect(await repair(resetCommit)).toEqual({ alias: 'l:main', op: 'resetRef', repeated: false, current: at(5) });
     expect(await repair(resetIndex)).toMatchObject({ repeated: false, current: at(0, null) });
@@ -82,7 +82,7 @@ describe('a repair', () => {
     expect(await publish({ op: 'retract', alias })).toMatchObject({ repeated: false });
   });
 
-  it('by purge frees the alias, and leaves the rows of other clients', async () => {
+  it('a repair by purge frees the alias, and leaves the rows of other clients', async () => {
     await ruin();
     await world.putRaw({ pk: { S: 'l:main' }, sk: { S: `commit#${'0'.repeat(20)}` } });
     expect(await repair(purge)).toEqual({ alias: 'l:main', op: 'purge', repeated: false, current: null });
@@ -92,7 +92,7 @@ describe('a repair', () => {
     expect(await world.lookUp('other')).toMatchObject({ retracted: false });
   });
 
-  it('by purge takes graph sources, too, and what another purge left behind', async () => {
+  it('a repair by purge takes graph sources, too, and what another purge left behind', async () => {
     const source = { op: 'publishGraphSource', alias: 's', sourceType: 'x', config: {}, dependencies: [] };
     await publish(source);
     await publish({ op: 'retractGraphSource', alias: 's' });
@@ -115,7 +115,7 @@ describe('a repair', () => {
     expect(await items()).toHaveLength(1);
   });
 
-  it('of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none', async () => {
+  it('a repair of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none', async () => {
     await ruin();
     await repair({ ...resetIndex, next: at(5) });
     await repair(resetCommit);
@@ -126,7 +126,7 @@ describe('a repair', () => {
     expect(await revisionOf('index')).not.toBe(revision);
   });
 
-  it('of a ref that another client keeps under the other name leaves one address', async () => {
+  it('a repair of a ref that another client keeps under the other name leaves one address', async () => {
     const commit = { commit_id: { S: 'a9' }, commit_t: { N: '9' }, updated_at_ms: { N: '1' } };
     await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'head' }, ...commit });
     await repair({ ...resetCommit, expected: at(9) });
@@ -135,7 +135,7 @@ describe('a repair', () => {
     expect(head).not.toHaveProperty('commit_id');
   });
 
-  it('by purge takes no config that a ledger cannot have', async () => {
+  it('a repair by purge takes no config that a ledger cannot have', async () => {
     await ruin();
     const config = { config_json: { S: '{}' }, config_v: { N: String(TOO_FAR) } };
     await world.putRaw({ pk: { S: 'l:main' }, sk: { S: 'config' }, ...config });
@@ -152,7 +152,7 @@ describe('a repair', () => {
     [purge, {}, { expected: null }, { ...purge.expected, retracted: true }],
     [purge, {}, { expected: { ...purge.expected, commit: at(0, null) } }, { ...purge.expected, retracted: true }],
   ])(
-    'of what is not as it was seen is a Conflict with what is there, and changes nothing: %o',
+    'a repair of what is not as it was seen is a Conflict with what is there, and changes no record: %o',
     async (op, _, wrong, actual) => {
       await ruin();
       const before = await items();
@@ -164,7 +164,7 @@ describe('a repair', () => {
     },
   );
 
-  it('by purge takes no record that is not retracted', async () => {
+  it('a repair by purge takes no record that is not retracted', async () => {
     const { kind, commit, index, status, config } = (await lookUp()) as never as typeof purge.expected;
     const expected = { kind, commit, index, status: { state: status.state, v: status.v }, config: { v: config.v } };
     const { code, context } = await failure(repair({ op: 'purge', expected }));
@@ -172,7 +172,7 @@ describe('a repair', () => {
     expect(await items()).toHaveLength(5);
   });
 
-  it('by purge takes no alias at which branches of Fluree began, until they are dropped', async () => {
+  it('a repair by purge takes no alias at which branches of Fluree began, until they are dropped', async () => {
     await ruin();
     const meta = (await items()).find(({ sk }) => sk?.S === 'meta');
     await world.putRaw({ ...meta, branches: { N: '2' } });
@@ -187,7 +187,7 @@ describe('a repair', () => {
     expect(await repair(purge)).toMatchObject({ current: null });
   });
 
-  it('of an alias that does not exist, or is of the other kind, is NotFound and creates nothing', async () => {
+  it('a repair of an alias that does not exist, or is of the other kind, is NotFound and creates no record', async () => {
     for (const op of RESETS)
       expect((await failure(world.repair({ ...op, alias: 'ghost' }))).code, JSON.stringify(op)).toBe('NotFound');
     expect(await world.rawItems('ghost:main')).toEqual([]);
@@ -217,20 +217,23 @@ it('a repair comes by HTTP or as a task, with the permissions of its own role', 
 });
 
 describe('the answer to a repair gets lost', () => {
-  it.each([...RESETS, purge])('$op: the next try of the same call finds it, and so does a repeat', async (op) => {
-    await ruin();
-    world.requests.faults = ['lostReply'];
-    const requestId = 'mine';
-    // DynamoDB knows a purge again by its token. Of the others, the next try finds its own value.
-    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
-    const after = await items();
-    world.clock.advance(5000);
-    const current = op === unretract ? { retracted: false } : op === purge ? null : (op as typeof resetCommit).next;
-    expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge, current });
-    expect(await items()).toEqual(after);
-  });
+  it.each([...RESETS, purge])(
+    'a repair $op whose answer is lost is found by the next try of the same call, and by a repeat',
+    async (op) => {
+      await ruin();
+      world.requests.faults = ['lostReply'];
+      const requestId = 'mine';
+      // DynamoDB knows a purge again by its token. Of the others, the next try finds its own value.
+      expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge });
+      const after = await items();
+      world.clock.advance(5000);
+      const current = op === unretract ? { retracted: false } : op === purge ? null : (op as typeof resetCommit).next;
+      expect(await repair({ ...op, requestId })).toMatchObject({ repeated: op !== purge, current });
+      expect(await items()).toEqual(after);
+    },
+  );
 
-  it('and no try gets through any more: OutcomeUnknown, with the requestId to repeat it with', async () => {
+  it('a repair whose answer is lost, and whose later tries all fail, is OutcomeUnknown, with the requestId to repeat it with', async () => {
     await ruin();
     for (const op of [resetCommit, purge]) {
       world.requests.faults = ['lostReply', ...Array(MAX_TRIES - 1).fill('neverSent')];
@@ -262,7 +265,7 @@ describe('a write from before a repair', () => {
       { op: 'compareAndSetRef', ref: 'commit', expected: at(0, null), next: at(9) },
       { op: 'resetRef', ref: 'commit', expected: at(9), next: at(0, null) },
     ],
-  ])('does not land after it, however late it arrives: %o', async (write, undo) => {
+  ])('a write from before a repair does not land after it, however late it arrives: %o', async (write, undo) => {
     let arrive = async (): Promise<unknown> => undefined;
     world.requests.faults = [
       (send) => {
@@ -283,7 +286,7 @@ describe('a write from before a repair', () => {
     return { op: 'resetRef', ref: 'commit', expected: at(TOO_FAR - 1), next: at(0, null) };
   }
 
-  it('and one that comes right after it waits until the repair lies behind it', async () => {
+  it('a write that comes right after a repair waits until the repair has ended', async () => {
     await ruin();
     await repair(resetCommit);
     const before = world.clock.now();
@@ -296,7 +299,7 @@ describe('a write from before a repair', () => {
     expect(await publish({ op: 'publishCommit', alias, ...at(6) })).toMatchObject({ outcome: 'updated' });
   });
 
-  it('is an unknown outcome where a try of it got no answer', async () => {
+  it('a write from before a repair is an unknown outcome if a try of it got no answer', async () => {
     await publish({ op: 'publishCommit', alias, ...at(5) });
     world.requests.faults = [
       async (send) => {
@@ -326,7 +329,7 @@ describe('a write from before a repair', () => {
       expect((await lookUp()).index).toEqual(at(1, 'newer'));
     };
 
-    it('where others have raised the ref again: that is an unknown outcome', async () => {
+    it('a reindex without an answer does not take effect twice if others have raised the ref again: the outcome is unknown', async () => {
       world.requests.faults = [setBack];
       await isUnknown();
       // A repair from long before has undone nothing.
@@ -334,19 +337,19 @@ describe('a write from before a repair', () => {
       expect(await publish(index('later'))).toMatchObject({ outcome: 'updated', repeated: false });
     });
 
-    it('where it was to replace another address', async () => {
+    it('a reindex without an answer does not take effect twice if it was to replace another address', async () => {
       await publish(index('old'));
       world.requests.faults = ['none', setBack];
       await isUnknown();
     });
 
-    it('where the item had to be restored first', async () => {
+    it('a reindex without an answer does not take effect twice if the item had to be restored first', async () => {
       await world.deleteRaw('l:main', 'index');
       world.requests.faults = ['none', 'none', 'none', setBack]; // no item, a look at the alias, and the item put back
       await isUnknown();
     });
 
-    it('where the item is gone, and others have restored and raised it by the next try', async () => {
+    it('a reindex without an answer does not take effect twice if the item is gone, and others have restored and raised it by the next try', async () => {
       const restored = async (send: () => Promise<unknown>) => {
         await publish(index('newer'));
         return send();
@@ -361,7 +364,7 @@ describe('a write from before a repair', () => {
     });
   });
 
-  it('is stale where a newer commit stands at its t by then, whether or not it stood there', async () => {
+  it('a write from before a repair is stale if a newer commit stands at its t by then, whether or not it stood there', async () => {
     const commit = (address: string) => ({ op: 'publishCommit', alias, ...at(7, address) });
     world.requests.faults = [
       async (send) => {
@@ -375,7 +378,7 @@ describe('a write from before a repair', () => {
     expect(await publish(commit('own'))).toMatchObject({ outcome: 'stale', current: at(7, 'newer') });
   });
 
-  it('does not land after one that had to wait for another one', async () => {
+  it('a write from before a repair does not land after a repair that had to wait for another repair', async () => {
     const start = world.clock.now();
     await publish({ op: 'publishIndex', alias, ...at(9) });
     world.clock.advance(900); // an administrator whose clock is ahead
@@ -397,7 +400,7 @@ describe('a write from before a repair', () => {
     expect((await lookUp()).index).toEqual(at(0, null));
   });
 
-  it('is refused where the clock that repaired is further ahead than the call has time', async () => {
+  it('a write from before a repair is refused if the clock that repaired is further ahead than the call has time', async () => {
     await publish({ op: 'publishCommit', alias, ...at(5) });
     world.clock.advance(60_000);
     await repair({ op: 'resetRef', ref: 'commit', expected: at(5), next: at(4) });
@@ -443,7 +446,7 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     [{ ...unretract, surplus: 1 }, 'surplus'],
     [{ op: 'publishCommit' }, 'op'],
     [{}, 'op'],
-  ])('%j', async (op, path) => {
+  ])('bad input to a repair is named, and no request is sent: %j', async (op, path) => {
     const { requests } = world.handlers.repairNames;
     const { outcome, body } = await throughTask(world.handlers.repairNames, { alias, ...op });
     expect(outcome).toBe('InvalidRequest');
@@ -451,14 +454,14 @@ describe('bad input to a repair is named, and nothing is sent', () => {
     expect(requests.sent).toEqual([]);
   });
 
-  it('with all operations where op is not one', async () => {
+  it('bad input to a repair names all operations if op is not one', async () => {
     const { body } = await throughTask(world.handlers.repairNames, { alias, op: 'publishCommit' });
     const message = 'must be one of resetRef, resetStatus, resetConfig, unretract, purge';
     expect(body.issues).toEqual([{ path: 'op', message }]);
     expect(world.handlers.repairNames.requests.sent).toEqual([]);
   });
 
-  it('also where the address is no content identifier, and the table wants one', async () => {
+  it('bad input to a repair is named also if the address is no content identifier, and the table wants one', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id' });
     const payload = { defaultContextAddress: 'fluree:file://context' };
     for (const [op, path] of [
@@ -479,7 +482,7 @@ describe('a retraction', () => {
   const meta = { pk: { S: 'back:main' }, sk: { S: 'meta' }, kind: { S: 'ledger' } };
   const retract = { op: 'retract', alias: 'back' };
 
-  it('is told as it stands, first and again', async () => {
+  it('a retraction is shown as it stands, first and again', async () => {
     await publish({ op: 'initLedger', alias: 'back' });
     expect(await publish(retract)).toMatchObject({ repeated: false, current: { retracted: true } });
     expect(await publish(retract)).toMatchObject({ repeated: true, current: { retracted: true } });
@@ -491,7 +494,7 @@ describe('a retraction', () => {
       'was repaired by a client that leaves the flag out',
       async () => world.putRaw({ ...meta, repaired_at_ms: { N: String(world.clock.now() + 1000) } }),
     ],
-  ])('whose answer was lost, and which %s before its next try, is unknown', async (_, other) => {
+  ])('a retraction whose answer was lost, and which %s before its next try, is unknown', async (_, other) => {
     await publish({ op: 'initLedger', alias: 'back' });
     world.requests.faults = [
       async (send) => {

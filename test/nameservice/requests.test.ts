@@ -15,7 +15,7 @@ async function sent(act: () => Promise<unknown>): Promise<string[]> {
 }
 
 describe('keys that stay unprocessed', () => {
-  it('are asked for again after 50 ms, and each time after twice as long, less up to half of it by chance', async () => {
+  it('keys that stay unprocessed are asked for again after 50 ms, and each time after twice as long, with up to half of each pause left to chance', async () => {
     for (const [random, share] of [
       [0, 0.5],
       [0.5, 0.75],
@@ -37,7 +37,7 @@ describe('keys that stay unprocessed', () => {
 });
 
 describe('one request', () => {
-  it('for each publish and compare-and-set, won, stale or lost', async () => {
+  it('each publish and compare-and-set sends one request, won, stale or lost', async () => {
     const alias = 'one';
     await publish({ op: 'initLedger', alias });
     const pointer = (t: number) => ({ address: `a${t}`, t });
@@ -72,14 +72,14 @@ describe('one request', () => {
       ).toEqual(['UpdateItem']);
   });
 
-  it('and one transaction where a fast-forward finds that it cannot create the ledger, which no other try would change', async () => {
+  it('a fast-forward sends one more transaction if it finds that it cannot create the ledger, which no other try would change', async () => {
     await publish({ op: 'publishGraphSource', alias: 'source', sourceType: 'x', config: {}, dependencies: [] });
     const forward = { op: 'fastForwardCommit', alias: 'source', address: 'a1', t: 1, maxRetries: 5 };
     const tries = await sent(async () => expect((await failure(publish(forward))).code).toBe('AlreadyExists'));
     expect(tries.filter((command) => command === 'TransactWriteItems')).toHaveLength(1);
   });
 
-  it('and a second one to replace an index at its t, which names the revision that the first one saw', async () => {
+  it('a replacement of an index at its t sends a second request, which names the revision that the first saw', async () => {
     await publish({ op: 'initLedger', alias: 'rebuilt' });
     const at = (address: string) => ({ address, t: 5 });
     const index = (address: string) => ({ op: 'publishIndex', alias: 'rebuilt', ...at(address), allowEqual: true });
@@ -101,7 +101,7 @@ describe('one request', () => {
       expect(await sent(() => publish(op)), JSON.stringify(op)).toEqual(Array(count).fill('UpdateItem'));
   });
 
-  it('for what can never win, because it does not rise: a read instead of a write', async () => {
+  it('a write that can never win, because it does not rise, sends a read instead of a write', async () => {
     await publish({ op: 'initLedger', alias: 'never' });
     const ops = [
       { op: 'compareAndSetRef', ref: 'commit', expected: { address: 'a', t: 2 }, next: { address: 'b', t: 2 } },
@@ -115,7 +115,7 @@ describe('one request', () => {
     expect((await failure(publish({ alias: 'source', ...ops[3] }))).context.actual).toBeNull();
   });
 
-  it('for each creation, one transaction, won or lost', async () => {
+  it('each creation sends one transaction, won or lost', async () => {
     const ops = [
       { op: 'initLedger', alias: 'create-1' },
       { op: 'compareAndSetRef', alias: 'create-2', ref: 'commit', expected: null, next: { address: 'a', t: 1 } },
@@ -133,7 +133,7 @@ describe('one request', () => {
     expect(await sent(() => failure(publish(raise)))).toEqual(['UpdateItem', 'Query', 'TransactWriteItems', 'Query']);
   });
 
-  it('for a compare-and-set of a commit, whose item another client has given the revision of an index', async () => {
+  it('a compare-and-set of a commit, whose item another client has given the revision of an index, sends one request', async () => {
     const alias = 'revised';
     await publish({ op: 'initLedger', alias });
     const [head] = (await world.rawItems(`${alias}:main`)).filter(({ sk }) => sk?.S === 'head');
@@ -143,7 +143,7 @@ describe('one request', () => {
     expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
   });
 
-  it('for a commit, which leaves the revision that another client has given to its item', async () => {
+  it('a commit sends one request, which leaves the revision that another client has given to its item', async () => {
     const alias = 'revised head';
     await publish({ op: 'initLedger', alias });
     const headOf = async () => (await world.rawItems(`${alias}:main`)).find(({ sk }) => sk?.S === 'head');
@@ -152,7 +152,7 @@ describe('one request', () => {
     expect(await headOf()).toMatchObject({ commit_t: { N: '1' }, index_revision: { S: 'theirs' } });
   });
 
-  it('for a compare-and-set of a commit, whose item another client has left without its t', async () => {
+  it('a compare-and-set of a commit, whose item another client has left without its t, sends one request', async () => {
     const alias = 'without t';
     await publish({ op: 'initLedger', alias });
     const [{ commit_t: _, ...head } = {}] = (await world.rawItems(`${alias}:main`)).filter(
@@ -164,7 +164,7 @@ describe('one request', () => {
     expect(await sent(() => publish(op))).toEqual(['UpdateItem']);
   });
 
-  it('for a lookup: one consistent query', async () => {
+  it('a lookup sends one consistent query', async () => {
     await publish({ op: 'initLedger', alias: 'looked up' });
     expect(await sent(() => lookUp('looked up'))).toEqual(['Query']);
     world.intercepted.by = async (_, input, next) => {
@@ -177,7 +177,7 @@ describe('one request', () => {
 });
 
 describe('the adapters', () => {
-  it('answer 201 where an alias came to be, else 200', async () => {
+  it('the adapters answer 201 if an alias was created, else 200', async () => {
     const init = { op: 'initLedger', alias: 'door', requestId: 'door-1' };
     const statuses = [];
     for (const op of [
@@ -195,7 +195,7 @@ describe('the adapters', () => {
     expect(statuses).toEqual([201, 200, 200, 201, 201, 201, 200]);
   });
 
-  it('tell the errors by status and by name', async () => {
+  it('the adapters answer errors by status and by name', async () => {
     await publish({ op: 'initLedger', alias: 'errors' });
     const conflict = { op: 'pushConfig', alias: 'errors', expected: { v: 4 }, next: { v: 5, payload: null } };
     const cases = [
@@ -213,7 +213,7 @@ describe('the adapters', () => {
     }
   });
 
-  it('read one alias or a page', async () => {
+  it('the adapters read one alias or a page', async () => {
     await publish({ op: 'initLedger', alias: 'page' });
     const one = await get(handlers.readNames, { alias: 'page' });
     expect([one.status, one.body]).toEqual([200, await lookUp('page')]);
@@ -232,7 +232,7 @@ describe('the adapters', () => {
 });
 
 describe('the log', () => {
-  it('names the alias as text, also where the store fails', async () => {
+  it('the log names the alias as text, also if the store fails', async () => {
     const lines: string[] = [];
     vi.stubEnv('LOG_LEVEL', 'DEBUG');
     vi.resetModules(); // the logger reads its level when it is loaded
@@ -261,7 +261,7 @@ describe('the log', () => {
   });
 });
 
-it('a creation that comes again in the same millisecond is told as a repeat', async () => {
+it('a creation that comes again in the same millisecond is answered as a repeat', async () => {
   const op = { op: 'initLedger', alias: 'same time', requestId: 'run-1' };
   expect(await publish(op)).toMatchObject({ created: true, repeated: false });
   expect(await publish(op)).toMatchObject({ created: false, repeated: true });

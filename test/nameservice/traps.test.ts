@@ -15,14 +15,14 @@ const commit = (alias: string, t = 1) => publish({ op: 'publishCommit', alias, a
 const pk = (alias: string) => ({ pk: { S: `${alias}:main` } });
 
 describe('retract', () => {
-  it('of an unknown alias creates nothing', async () => {
+  it('a retract of an unknown alias creates no record', async () => {
     for (const op of ['retract', 'retractGraphSource'])
       expect((await failure(publish({ op, alias: 'ghost' }))).code).toBe('NotFound');
     expect(await rawItems('ghost:main')).toEqual([]);
     expect(await init('ghost')).toMatchObject({ created: true });
   });
 
-  it('of the other kind changes nothing', async () => {
+  it('a retract of the other kind changes no record', async () => {
     await init('kind-l');
     await source('kind-g');
     expect((await failure(publish({ op: 'retractGraphSource', alias: 'kind-l' }))).code).toBe('NotFound');
@@ -30,7 +30,7 @@ describe('retract', () => {
     for (const alias of ['kind-l', 'kind-g']) expect(await lookUp(alias)).toMatchObject({ retracted: false });
   });
 
-  it('leaves a stub of a careless client what it is: no alias, and one to be had', async () => {
+  it('a retract leaves a stub of a careless client what it is: no alias, and free to use', async () => {
     await putRaw({ ...pk('stub'), sk: { S: 'meta' }, retracted: { BOOL: true }, updated_at_ms: { N: '1' } });
     expect((await failure(lookUp('stub'))).code).toBe('NotFound');
     expect((await failure(publish({ op: 'retract', alias: 'stub' }))).code).toBe('NotFound');
@@ -39,7 +39,7 @@ describe('retract', () => {
 });
 
 describe('an alias', () => {
-  it("of a ledger is never taken by a graph source, nor a graph source's by a ledger", async () => {
+  it("an alias of a ledger is never taken by a graph source, nor a graph source's by a ledger", async () => {
     await init('taken-l');
     await commit('taken-l', 3);
     const before = await rawItems('taken-l:main');
@@ -59,24 +59,24 @@ describe('an alias', () => {
     expect(await rawItems('taken-g:main')).toEqual(created);
   });
 
-  it('with a second colon is refused, and not used as it is', async () => {
+  it('an alias with a second colon is refused, and not used as it is', async () => {
     await expect(init('a:b:c')).rejects.toThrow(/without empty parts and further colons/);
     await putRaw({ pk: { S: 'a:b:c' }, sk: { S: 'meta' }, kind: { S: 'ledger' } });
     await expect(lookUp('a:b:c')).rejects.toThrow(/without empty parts and further colons/);
   });
 
-  it('is neither trimmed nor lower-cased', async () => {
+  it('an alias is neither trimmed nor lower-cased', async () => {
     await init(' Spaced Name@t:1');
     expect(await lookUp(' Spaced Name@t:1')).toMatchObject({ name: ' Spaced Name@t', branch: '1' });
   });
 
-  it('may fill its 1,024 bytes', async () => {
+  it('an alias may fill its 1,024 bytes', async () => {
     const name = `${'é'.repeat(509)}x`;
     expect(await init(name)).toMatchObject({ alias: `${name}:main` });
     expect((await world.list({ prefix: 'é' })).records).toHaveLength(1);
   });
 
-  it('that some other client is deleting is reported by what is left', async () => {
+  it('an alias that some other client is deleting is reported by what is left', async () => {
     await init('purged');
     await deleteRaw('purged:main', 'meta');
     expect((await failure(lookUp('purged'))).code).toBe('NotFound');
@@ -105,7 +105,7 @@ describe('a concern that got lost under its meta', () => {
       { op: 'pushConfig', expected: { v: 0 }, next: { v: 1, payload: { extra: { a: 1 } } } },
       { config: { v: 1, payload: { extra: { a: 1 } } } },
     ],
-  ])('%s is reported by a lookup and restored by %o', async (concern, op, healed) => {
+  ])('a lost concern %s is reported by a lookup and restored by %o', async (concern, op, healed) => {
     const alias = `lost-${concern}-${op.op}`;
     await init(alias);
     await deleteRaw(`${alias}:main`, concern);
@@ -118,17 +118,20 @@ describe('a concern that got lost under its meta', () => {
   it.each([
     ['status', { state: 'ready', v: 1 }, { state: 'other', v: 1 }, { state: 'ready', v: 1 }],
     ['config', { v: 0 }, { v: 0, payload: null }, { v: 0, payload: null }],
-  ])('%s is in conflict as what it is at first, where the version does not rise', async (concern, ...given) => {
-    const [expected, next, actual] = given;
-    const op = concern === 'status' ? 'pushStatus' : 'pushConfig';
-    const alias = `still-${concern}`;
-    await init(alias);
-    await deleteRaw(`${alias}:main`, concern);
-    const { code, context } = await failure(publish({ op, alias, expected, next }));
-    expect([code, context.actual]).toMatchObject(['Conflict', actual]);
-  });
+  ])(
+    'a lost concern %s is in conflict as what it is at first, if the version does not rise',
+    async (concern, ...given) => {
+      const [expected, next, actual] = given;
+      const op = concern === 'status' ? 'pushStatus' : 'pushConfig';
+      const alias = `still-${concern}`;
+      await init(alias);
+      await deleteRaw(`${alias}:main`, concern);
+      const { code, context } = await failure(publish({ op, alias, expected, next }));
+      expect([code, context.actual]).toMatchObject(['Conflict', actual]);
+    },
+  );
 
-  it("of a graph source is no ledger's: a conflict tells of none", async () => {
+  it("a lost concern of a graph source is no ledger's: a conflict names none", async () => {
     await source('no ledger');
     await deleteRaw('no ledger:main', 'config');
     const op = { op: 'pushConfig', alias: 'no ledger', expected: { v: 1 }, next: { v: 1, payload: null } };
@@ -136,7 +139,7 @@ describe('a concern that got lost under its meta', () => {
     expect([code, context.actual]).toEqual(['Conflict', null]);
   });
 
-  it("never conflicts with an unborn ref without end: the loser's actual can be expected", async () => {
+  it("a lost concern never conflicts with an unborn ref without end: the loser's actual can be expected", async () => {
     await init('unborn');
     await deleteRaw('unborn:main', 'head');
     const cas = (expected: object | null) =>
@@ -146,7 +149,7 @@ describe('a concern that got lost under its meta', () => {
     expect(await cas(context.actual as object)).toMatchObject({ outcome: 'updated' });
   });
 
-  it('whose head alone is left is no alias, and is not created over it', async () => {
+  it('a lost concern whose head alone is left is no alias, and is not created over it', async () => {
     await putRaw({ ...pk('head alone'), sk: { S: 'head' }, commit_address: { S: 'a1' }, commit_t: { N: '1' } });
     const next = { address: 'a2', t: 2 };
     const op = { op: 'compareAndSetRef', alias: 'head alone', ref: 'commit', expected: null, next };
@@ -157,7 +160,7 @@ describe('a concern that got lost under its meta', () => {
     expect(await rawItems('head alone:main')).toHaveLength(1);
   });
 
-  it('of a graph source is restored as well, without a head', async () => {
+  it('a lost concern of a graph source is restored as well, without a head', async () => {
     await source('lost-gs');
     await deleteRaw('lost-gs:main', 'index');
     await publish({ op: 'publishGraphSourceIndex', alias: 'lost-gs', address: 'g', t: 2 });
@@ -167,7 +170,7 @@ describe('a concern that got lost under its meta', () => {
     expect((await rawItems('lost-gs:main')).map(({ sk }) => sk?.S)).toEqual(['config', 'index', 'meta', 'status']);
   });
 
-  it('of a graph source is restored where it is defined again: each item, and what `meta` lacks', async () => {
+  it('a lost concern of a graph source is restored if it is defined again: each item, and what `meta` lacks', async () => {
     await source('defined again');
     for (const concern of ['index', 'status', 'config']) await deleteRaw('defined again:main', concern);
     const [{ retracted: _, ...meta } = {}] = await rawItems('defined again:main');
@@ -191,7 +194,7 @@ describe('a concern that got lost under its meta', () => {
 });
 
 describe("other clients' rows", () => {
-  it('by the megabyte do not hide meta, and are left alone', async () => {
+  it("other clients' rows by the megabyte do not hide meta, and are left alone", async () => {
     await init('crowded');
     // A page of a query is 1 MB: the journal rows between config and status do not fit into one.
     const rows = Array.from({ length: 300 }, (_, i) => ({
@@ -207,7 +210,7 @@ describe("other clients' rows", () => {
     expect((await failure(init('crowded'))).code).toBe('AlreadyExists');
   });
 
-  it('with a config that is nested without end costs no answer: it is shown as text', async () => {
+  it("other clients' rows with a config that is nested without end cost no answer: it is shown as text", async () => {
     const deep = '['.repeat(150_000) + ']'.repeat(150_000);
     const source = { op: 'publishGraphSource', alias: 'deep', sourceType: 'x', config: {}, dependencies: [] };
     await publish(source);
@@ -265,7 +268,7 @@ describe("other clients' rows", () => {
       });
   });
 
-  it('larger than an answer are cut where a repeat or a conflict shows them', async () => {
+  it("other clients' rows larger than an answer are cut if a repeat or a conflict shows them", async () => {
     const vast = { S: '\u0001'.repeat(390_000) };
     const short = '\u0001'.repeat(1024);
     const answered = async (name: 'publish' | 'repairNames', payload: object) => {
@@ -302,7 +305,7 @@ describe("other clients' rows", () => {
     expect(await lookUp('shown-l')).toMatchObject({ retracted: true, oversized: true });
   });
 
-  it('with attributes of other types do no harm to a lookup', async () => {
+  it("other clients' rows with attributes of other types do no harm to a lookup", async () => {
     await init('odd');
     const N1 = { N: '1' };
     await putRaw({
@@ -322,7 +325,7 @@ describe("other clients' rows", () => {
 });
 
 describe('publishing right after a creation elsewhere', () => {
-  it('finds the alias, also when the creation came between the try and the look', async () => {
+  it('a publish right after a creation elsewhere finds the alias, also if the creation came between the try and the look', async () => {
     world.intercepted.by = async (command, _, next) => {
       if (command !== 'UpdateItem') return next();
       delete world.intercepted.by;
@@ -334,7 +337,7 @@ describe('publishing right after a creation elsewhere', () => {
     expect(await commit('just-born')).toMatchObject({ outcome: 'updated', current: { address: 'a1', t: 1 } });
   });
 
-  it('and to an unknown alias is NotFound for every publish', async () => {
+  it('a publish to an unknown alias is NotFound for every publish', async () => {
     for (const op of ['publishCommit', 'publishIndex', 'publishGraphSourceIndex'])
       expect((await failure(publish({ op, alias: 'never-born', address: 'a', t: 1 }))).code).toBe('NotFound');
     expect(await rawItems('never-born:main')).toEqual([]);
@@ -345,7 +348,7 @@ describe('compare-and-set', () => {
   const cas = (alias: string, ref: string, expected: object) =>
     publish({ op: 'compareAndSetRef', alias, ref, expected, next: { address: 'next', t: 9 } });
 
-  it('compares t as well as the address', async () => {
+  it('a compare-and-set compares t as well as the address', async () => {
     await init('compare');
     await commit('compare', 4);
     for (const t of [3, 5]) {
@@ -354,7 +357,7 @@ describe('compare-and-set', () => {
     }
   });
 
-  it('does not take an address at t 0 for unborn', async () => {
+  it('a compare-and-set does not take an address at t 0 for unborn', async () => {
     await init('genesis');
     const genesis = { address: 'genesis', t: 0 };
     await publish({ op: 'publishIndex', alias: 'genesis', ...genesis, allowEqual: true });
@@ -408,22 +411,25 @@ describe('what a conflict tells as actual can be expected, however sparse the it
       { op: 'compareAndSetRef', ref: 'index', expected: nobody, next },
       { address: null, t: 0 },
     ],
-  ])('%s %j', async (sk, attributes, op, actual) => {
-    const alias = 'sparse';
-    await init(alias).catch(() => {});
-    await putRaw({ ...pk(alias), sk: { S: sk }, schema: { N: '2' }, ...attributes });
-    const told = await failure(publish({ alias, ...op }));
-    expect([told.code, told.context.actual]).toMatchObject(['Conflict', actual]);
-    // Absence is no joker: what is not there equals the default and nothing else.
-    for (const wrong of [{ v: 2 }, { t: 2 }, { state: 'other' }])
-      if ((Object.keys(wrong)[0] as string) in actual)
-        expect((await failure(publish({ alias, ...op, expected: { ...actual, ...wrong } }))).code).toBe('Conflict');
-    expect(await publish({ alias, ...op, expected: actual })).toMatchObject({ outcome: 'updated', repeated: false });
-  });
+  ])(
+    'the actual value of a conflict can be expected, however sparse the item is: %s %j',
+    async (sk, attributes, op, actual) => {
+      const alias = 'sparse';
+      await init(alias).catch(() => {});
+      await putRaw({ ...pk(alias), sk: { S: sk }, schema: { N: '2' }, ...attributes });
+      const told = await failure(publish({ alias, ...op }));
+      expect([told.code, told.context.actual]).toMatchObject(['Conflict', actual]);
+      // Absence is no joker: what is not there equals the default and nothing else.
+      for (const wrong of [{ v: 2 }, { t: 2 }, { state: 'other' }])
+        if ((Object.keys(wrong)[0] as string) in actual)
+          expect((await failure(publish({ alias, ...op, expected: { ...actual, ...wrong } }))).code).toBe('Conflict');
+      expect(await publish({ alias, ...op, expected: actual })).toMatchObject({ outcome: 'updated', repeated: false });
+    },
+  );
 });
 
 describe('the same t with another address', () => {
-  it('is stale and tells what stands there', async () => {
+  it('a publish of the same t with another address is stale and names what stands there', async () => {
     await init('twice');
     await commit('twice', 4);
     const other = await publish({ op: 'publishCommit', alias: 'twice', address: 'other', t: 4 });
@@ -437,7 +443,7 @@ describe('pointer attributes', () => {
   );
   const [cid1 = '', cid2 = ''] = CIDS;
 
-  it('are read under either name and written under one', async () => {
+  it('pointer attributes are read under either name and written under one', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id', table: world.table });
     await init('both');
     const cas = (over: typeof world, expected: object, next: object) =>
@@ -456,7 +462,7 @@ describe('pointer attributes', () => {
     expect(await publish(allowEqual)).toMatchObject({ repeated: true });
   });
 
-  it('where both stand in one row, the configured one counts, in reading and in comparing', async () => {
+  it('pointer attributes that both stand in one row count by the configured name, in reading and in comparing', async () => {
     await init('g15');
     const row = { commit_address: { S: 'by-address' }, commit_id: { S: cid1 }, commit_t: { N: '3' } };
     await putRaw({ ...pk('g15'), sk: { S: 'head' }, ...row });
@@ -490,7 +496,7 @@ describe('pointer attributes', () => {
     }
   });
 
-  it('of a NULL type are unborn', async () => {
+  it('pointer attributes of a NULL type are unborn', async () => {
     await init('nulled');
     await putRaw({ ...pk('nulled'), sk: { S: 'head' }, commit_address: { NULL: true }, commit_t: { N: '0' } });
     expect((await lookUp('nulled')).commit).toEqual({ address: null, t: 0 });
@@ -500,7 +506,7 @@ describe('pointer attributes', () => {
     expect(born).toMatchObject({ outcome: 'updated' });
   });
 
-  it('named id hold content identifiers and nothing else, for other clients fail on it', async () => {
+  it('pointer attributes named id hold only content identifiers, because other clients fail on other values', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id' });
     await g2.publish({ op: 'initLedger', alias: 'cids' });
     const next = { address: 'fluree:s3://1', t: 1 };
@@ -520,7 +526,7 @@ describe('pointer attributes', () => {
     expect((await g2.lookUp('cids')).commit).toEqual({ address: null, t: 0 });
   });
 
-  it('named id take no default context but a content identifier, for other clients read anything else as none', async () => {
+  it('pointer attributes named id take no default context but a content identifier, because other clients read every other value as none', async () => {
     const g2 = await nameserviceWorld({ pointerStyle: 'id' });
     await g2.publish({ op: 'initLedger', alias: 'context' });
     const push = (defaultContextAddress?: string, v = 1) =>
@@ -557,7 +563,7 @@ describe('pointer attributes', () => {
       ['with a codec of two bytes', cid(version, 0x80 | 0x01, 0x02, sha512, 32, ...digest(32))],
       ['with a codec of 128', cid(version, 0x80, 0x01, sha512, 32, ...digest(32))],
       ['with a codec of four bytes', cid(version, 0x81, 0x81, 0x81, 0x01, sha512, 32, ...digest(32))],
-    ])('is one: %s', (_, text) => expect(isCid(text), text).toBe(true));
+    ])('a content identifier is accepted: %s', (_, text) => expect(isCid(text), text).toBe(true));
 
     it.each([
       ['another version', cid(2, raw, sha256, 32, ...digest(32))],
@@ -576,7 +582,7 @@ describe('pointer attributes', () => {
       ['a sign in it', `${whole.slice(0, 30)}!${whole.slice(31)}`],
       ['a letter more, and no bit left over before', `${full}a`],
       ['bits left over that say something', `${whole.slice(0, -1)}${whole.endsWith('a') ? 'b' : 'f'}`],
-    ])('is none: %s', (_, text) => expect(isCid(text), text).toBe(false));
+    ])('a text that is no content identifier is refused: %s', (_, text) => expect(isCid(text), text).toBe(false));
   });
 
   function base32(bytes: number[]): string {
@@ -587,14 +593,14 @@ describe('pointer attributes', () => {
     );
   }
 
-  it('a content identifier is told by its structure', () => {
+  it('a content identifier is recognised by its structure', () => {
     for (const cid of CIDS) expect(isCid(cid)).toBe(true);
     const wrong = ['', 'b', 'bafy', cid1.slice(0, -1), `${cid1}a`, cid1.toUpperCase(), `z${cid1.slice(1)}`];
     for (const text of [...wrong, 'QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG', `b${'a'.repeat(58)}`, 'b1'])
       expect(isCid(text), text).toBe(false);
   });
 
-  it('of an unknown name do not start a function', () => {
+  it('pointer attributes of an unknown name do not start a function', () => {
     const env = { NAMESERVICE_TABLE: 'names', POINTER_ATTRIBUTES: 'cid' };
     expect(() => nameserviceFromEnvironment(env)).toThrow(/POINTER_ATTRIBUTES must be one of address, id, not 'cid'/);
     expect(() => nameserviceFromEnvironment({})).toThrow(/NAMESERVICE_TABLE is not set/);

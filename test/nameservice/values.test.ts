@@ -11,7 +11,7 @@ const source = (alias: string) =>
 const pk = (alias: string) => ({ pk: { S: `${alias}:main` } });
 
 describe('numbers that a double cannot hold', () => {
-  it('come back to the digit where other clients wrote them', async () => {
+  it('numbers that a double cannot hold come back to the digit if other clients wrote them', async () => {
     await init('numbers');
     const numbers = [
       '9007199254740993',
@@ -38,7 +38,9 @@ describe('numbers that a double cannot hold', () => {
     );
   });
 
-  it('come back to the digit with zeros by the hundred thousand in them', { timeout: 30_000 }, async () => {
+  it('numbers that a double cannot hold come back to the digit with zeros by the hundred thousand in them', {
+    timeout: 30_000,
+  }, async () => {
     const number = (zeros: number) => `0.1${'0'.repeat(zeros)}1`;
     const config = `[${number(4085)}]`; // as large as a config may be
     await publish({ op: 'publishGraphSource', alias: 'zeros-own', sourceType: 'x', config, dependencies: [] });
@@ -55,7 +57,7 @@ describe('numbers that a double cannot hold', () => {
     expect(records.map((record) => JSON.stringify(record.config))).toEqual(shown);
   });
 
-  it('and are equal to themselves in a repeat', async () => {
+  it('numbers that a double cannot hold are equal to themselves in a repeat', async () => {
     await init('tiny');
     const next = { state: 'x', v: 2, extra: { small: 1e-7, sum: 0.1 + 0.2, large: 2 ** 53 - 1 } };
     const op = { op: 'pushStatus', alias: 'tiny', expected: { state: 'ready', v: 1 }, next };
@@ -72,17 +74,23 @@ describe('a number of a text', () => {
     '1.2345678901234567891e+30',
     '1.2345678901234567891E-30',
     '1e400',
-  ])('is kept as it was written where a double cannot hold it: %s', (number) => {
+  ])('a number of a text is kept as it was written if a double cannot hold it: %s', (number) => {
     expect(JSON.stringify(exactNumber(number))).toBe(number);
   });
 
-  it.each(['100', '1e2', '1e30', '1E+30', '-0.10', '1.0e-7'])('is a number where a double holds it: %s', (number) => {
-    expect(exactNumber(number)).toBe(Number(number));
-  });
+  it.each(['100', '1e2', '1e30', '1E+30', '-0.10', '1.0e-7'])(
+    'a number of a text is a number if a double holds it: %s',
+    (number) => {
+      expect(exactNumber(number)).toBe(Number(number));
+    },
+  );
 
-  it.each(['+12345678901234567891', '12345678901234567891.'])('is rounded where it is not JSON: %s', (number) => {
-    expect(exactNumber(number)).toBe(Number(number));
-  });
+  it.each(['+12345678901234567891', '12345678901234567891.'])(
+    'a number of a text is rounded if it is not JSON: %s',
+    (number) => {
+      expect(exactNumber(number)).toBe(Number(number));
+    },
+  );
 });
 
 describe('a config of another client', () => {
@@ -96,20 +104,20 @@ describe('a config of another client', () => {
   it.each([
     ['a hundred and one deep', nested(101)],
     ['of objects, texts and nulls', '{"a":[null,"text",[1]],"b":null}'],
-  ])('is shown as its value: %s', async (_, config) => {
+  ])('a config of another client is shown as its value: %s', async (_, config) => {
     expect(await shown(config)).toEqual({ v: 1, value: JSON.parse(config) });
   });
 
   it.each([
     ['a hundred and two deep', nested(102)],
     ['as deep beside others', `[null,"text",${nested(101)}]`],
-  ])('is shown as text: %s', async (_, config) => {
+  ])('a config of another client is shown as text: %s', async (_, config) => {
     expect(await shown(config)).toEqual({ v: 1, value: config });
   });
 });
 
 describe('what JSON or a record lacks', () => {
-  it('a set is no part of a value, and so a repeat is known where another client has added one', async () => {
+  it('a set is no part of a value, so a repeat is recognised if another client has added a set', async () => {
     await init('sets');
     const next = { state: 'x', v: 2, extra: { kept: 1 } };
     const op = { op: 'pushStatus', alias: 'sets', expected: { state: 'ready', v: 1 }, next };
@@ -132,7 +140,7 @@ describe('what JSON or a record lacks', () => {
     expect(await lookUp('numbered')).toMatchObject({ dependencies: ['books:main'] });
   });
 
-  it('a graph source of which nothing is there but its kind is shown with empty values', async () => {
+  it('a graph source that has only its kind is shown with empty values', async () => {
     await putRaw({ ...pk('bare'), sk: { S: 'meta' }, kind: { S: 'graph_source' } });
     expect(await lookUp('bare')).toMatchObject({
       alias: 'bare:main',

@@ -17,7 +17,7 @@ describe('executions that a lease of a namespace names', () => {
     [{ execution: arn('team-ab-x:1') }, 'execution'],
     [{ execution: arn('undefined-team-a-exclusive:1') }, 'execution'], // of no wrapper, where the service has no name
     [{ execution: arn('team-a-x:1'), target: arn('team-b-x:2') }, 'target'],
-  ])('of other state machines are refused where a deployment asks for its own: %j', async (named, path) => {
+  ])('executions of other state machines are refused if a deployment asks for its own: %j', async (named, path) => {
     const { handlers, rawItem } = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
     const { outcome, body } = await throughTask(handlers.acquire, { key: 'k', holder: 'h', ...named }, asTeam);
     const message = 'must be an execution of a state machine whose name begins with team-a-';
@@ -25,7 +25,7 @@ describe('executions that a lease of a namespace names', () => {
     expect(await rawItem('team-a/k')).toBeUndefined();
   });
 
-  it('are taken where they are its own, where no deployment asks, and from callers without a namespace', async () => {
+  it("executions are taken if they are the deployment's own, if no deployment asks, and from callers without a namespace", async () => {
     const own = await leaseWorld({ executions: { ...ANY_EXECUTION, ownAlone: true } });
     const named = { key: 'k', holder: 'h', execution: arn('team-a-nightly:1'), target: arn('team-a-child:1') };
     expect((await throughTask(own.handlers.acquire, named, asTeam)).outcome).toBe('ok');
@@ -40,19 +40,22 @@ describe('executions that a lease of a namespace names', () => {
     arn('team-a-x:1').replace('000000000000', '111111111111'),
     arn('team-a-x:1').replace('arn:aws:', 'arn:aws-us-gov:'),
     'arn:aws:states:us-east-1:000000000000:express:team-a-x:1:2',
-  ])('of elsewhere, or of Express workflows, are refused in a namespace as without one: %s', async (execution) => {
-    const { handlers } = await leaseWorld();
-    const asked = { key: 'k', holder: 'h', execution };
-    for (const as of [asTeam, context])
-      expect((await throughTask(handlers.acquire, asked, as)).body.issues).toMatchObject([{ path: 'execution' }]);
-  });
+  ])(
+    'executions of elsewhere, or of Express workflows, are refused in a namespace as without one: %s',
+    async (execution) => {
+      const { handlers } = await leaseWorld();
+      const asked = { key: 'k', holder: 'h', execution };
+      for (const as of [asTeam, context])
+        expect((await throughTask(handlers.acquire, asked, as)).body.issues).toMatchObject([{ path: 'execution' }]);
+    },
+  );
 });
 
 describe('executions of state machines that a deployment is narrowed to', () => {
   const executions = { ownAlone: true, stateMachines: 'jobs-*.x', service: 'holdfast-prod' };
 
   it.each(['jobs-1', 'jobs-1.xy', 'jobs-1-x', 'my-jobs-1.x', 'holdfast-dev-exclusive', 'holdfast-prod-other'])(
-    'are the only ones that are taken: not %s',
+    'executions of other state machines than a deployment is narrowed to are refused: %s',
     async (machine) => {
       const { handlers, rawItem } = await leaseWorld({ executions });
       const [own, other] = [arn('jobs-2.x:1'), arn(`${machine}:1`)];
@@ -69,7 +72,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
   );
 
   it.each(['jobs-1.x', 'jobs-.x', 'holdfast-prod-exclusive', 'holdfast-prod-team-a-exclusive'])(
-    'are taken, and so are those of the wrappers: %s',
+    'executions of the state machines that a deployment is narrowed to are taken, and so are those of the wrappers: %s',
     async (machine) => {
       const { handlers } = await leaseWorld({ executions });
       const asked = { key: 'k', holder: 'h', execution: arn(`${machine}:1`) };
@@ -77,7 +80,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     },
   );
 
-  it('in a namespace are its own, and those of its own wrapper', async () => {
+  it('executions in a namespace are its own, and those of its own wrapper', async () => {
     const { handlers } = await leaseWorld({ executions: { ...executions, stateMachines: '*' } });
     const outcome = async (machine: string) =>
       (await throughTask(handlers.acquire, { key: machine, holder: 'h', execution: arn(`${machine}:1`) }, asTeam))
@@ -100,7 +103,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
     [arn('jobs-1.x'), false],
     [arn('jobs-1.x:'), false],
     [arn('jobs-1.x:1:2'), false],
-  ])('are those that it may describe (%s: %s)', (execution, isAllowed) => {
+  ])('executions that a deployment takes are those that it may describe (%s: %s)', (execution, isAllowed) => {
     expect(isDescribed(executions, execution, call({ home: 'aws:us-east-1:000000000000' }))).toBe(isAllowed);
   });
 
@@ -126,7 +129,7 @@ describe('executions of state machines that a deployment is narrowed to', () => 
 
 describe('a function that belongs to no namespace', () => {
   it.each(['team-a', 'HTTP', '7'])(
-    'refuses the alias %s, so that no team ends the leases of another team',
+    'a function that belongs to no namespace refuses the alias %s, so that no team ends the leases of another team',
     async (alias) => {
       const { handlers, steps, acquire, park, read, clock } = await queueWorld();
       const execution = steps.newExecution();
@@ -149,7 +152,7 @@ describe('a function that belongs to no namespace', () => {
     },
   );
 
-  it('believes in the end of an execution that still shows as running if an event says how the execution ended, and not by itself', async () => {
+  it('a function without a namespace takes the end of an execution that still shows as running only from an event that says how the execution ended', async () => {
     const { handlers, steps, acquire, read } = await queueWorld();
     const execution = steps.newExecution();
     steps.executions.set(execution, 'RUNNING');

@@ -9,7 +9,7 @@ const take = (from: typeof a, key: string, more: object = {}) =>
 const lease = ({ body: { key, leaseId } }: Answered) => ({ key, leaseId });
 
 describe('a key of a namespace', () => {
-  it('is another lease than the key of that name elsewhere, and is shown as its callers write it', async () => {
+  it('a key of a namespace is another lease than the key of that name elsewhere, and is shown as its callers write it', async () => {
     const grants = [await take(a, 'nightly'), await take(b, 'nightly'), await take(all, 'nightly')];
     expect(grants.map(({ status, body }) => [status, body.key])).toEqual(Array(3).fill([201, 'nightly']));
     expect(await take(a, 'nightly')).toMatchObject({ status: 409, body: { code: 'LeaseHeld', key: 'nightly' } });
@@ -20,7 +20,7 @@ describe('a key of a namespace', () => {
     });
   });
 
-  it('is beaten, released, broken, withdrawn and cancelled in its own namespace alone', async () => {
+  it('a key of a namespace is extended, released, broken, withdrawn and cancelled in its own namespace alone', async () => {
     const granted = await take(a, 'own', { requestId: 'r-1' });
     expect((await b.post('leases/heartbeat', lease(granted))).body).toMatchObject({ code: 'LeaseLost', key: 'own' });
     expect((await b.post('leases/release', lease(granted))).body).toEqual({
@@ -42,7 +42,7 @@ describe('a key of a namespace', () => {
     expect((await a.post('leases/release', lease(granted))).body).toMatchObject({ key: 'own', reason: 'broken' });
   });
 
-  it('counts with its namespace for the limits of names', async () => {
+  it('a key of a namespace counts with its namespace for the limits of names', async () => {
     const longest = 'k'.repeat(1024 - 'team-a/'.length);
     expect((await take(a, longest)).status).toBe(201);
     expect((await take(a, `${longest}k`)).body.issues).toEqual([
@@ -53,7 +53,7 @@ describe('a key of a namespace', () => {
     expect((await a.post('leases/acquire', [])).body.issues).toMatchObject([{ path: 'payload' }]);
   });
 
-  it('tells a parked task of the key as its state machine wrote it, whoever hands the lease on', async () => {
+  it('a key of a namespace is sent to a parked task as its state machine wrote it, whoever hands off the lease', async () => {
     const held = await take(a, 'queue');
     const [granted, cancelled] = [world.leases.steps.newTask(), world.leases.steps.newTask()];
     const parked = await take(a, 'queue', { taskToken: granted.token });
@@ -86,7 +86,7 @@ describe('a list of a namespace', () => {
     return { status, keys: (body.leases ?? []).map(({ key }: { key: string }) => key), body };
   };
 
-  it('has its own leases alone, page by page, and its cursors name no other', async () => {
+  it('a list of a namespace has its own leases alone, page by page, and its cursors name no other', async () => {
     const mine = Array.from({ length: 5 }, (_, n) => `list-${n}`);
     for (const key of mine) await take(a, key);
     for (let n = 0; n < 20; n++) await take(b, `secret-${n}`);
@@ -107,7 +107,7 @@ describe('a list of a namespace', () => {
     expect((await page(all, { prefix: 'team-a/list' })).keys.toSorted()).toEqual(mine.map((key) => `team-a/${key}`));
   });
 
-  it('takes no cursor but one of its own', async () => {
+  it('a list of a namespace takes no cursor but its own', async () => {
     for (const key of ['cursor-1', 'cursor-2']) for (const team of [a, b]) await take(team, key);
     const [own, other, whole] = await Promise.all([a, b, all].map((from) => page(from, { limit: '1' })));
     const cursors = [
@@ -127,7 +127,7 @@ describe('a list of a namespace', () => {
     expect((await page(a, { cursor: own?.body.nextCursor })).status).toBe(200);
   });
 
-  it('shows who waits', async () => {
+  it('a list of a namespace shows its waiters', async () => {
     await take(a, 'waited-for');
     await take(a, 'waited-for', { taskToken: world.leases.steps.newTask().token, holder: 'next' });
     const { body } = await a.get('leases', { key: 'waited-for', waiters: 'true' });
@@ -141,7 +141,7 @@ describe('a list of a namespace', () => {
 
 describe("the service's own names", () => {
   it.each([undefined, 'team-a'])(
-    'are refused to callers of %s: nobody can stop the reports by holding their lease',
+    'a name of the service is refused to callers of %s: no caller can stop the reports by holding their lease',
     async (namespace) => {
       const from = world.of(namespace);
       const key = 'holdfast:report';
@@ -162,7 +162,7 @@ describe("the service's own names", () => {
     },
   );
 
-  it('can be read where the whole deployment is', async () => {
+  it('a name of the service can be read in the list of the whole deployment', async () => {
     expect((await all.get('leases', { key: 'holdfast:report' })).body).toMatchObject({ state: 'free' });
   });
 });

@@ -136,7 +136,7 @@ const PLACES = [
 
 describe.each(Object.entries(CALLERS))('over HTTP, %s', (_, { claims, expected }) => {
   it.each(ROUTES.flatMap((route) => PLACES.map((one) => ({ ...one, route, name: route.function }))))(
-    '$name of $place',
+    'a caller over HTTP is let in or refused as documented: $name of $place',
     async ({ route, pathOf, at, place }) => {
       const made = tryOf(route, place === NAMESPACE ? `${NAMESPACE}/` : '');
       const token = claims && (await issuer.token(claims(route)));
@@ -149,55 +149,70 @@ describe.each(Object.entries(CALLERS))('over HTTP, %s', (_, { claims, expected }
   );
 });
 
-describe.each(ROUTES.map((route) => ({ route, name: route.function })))('by lambda:Invoke, $name', ({ route }) => {
-  const handler = world.handlers[route.function] as LambdaHandler;
-  const as = (alias: string | undefined) => {
-    const context = lambdaContext();
-    return { ...context, invokedFunctionArn: context.invokedFunctionArn + (alias === undefined ? '' : `:${alias}`) };
-  };
-  const code = (status: number) =>
-    status < 400 ? 'ok' : { 404: 'NotFound', 412: expect.stringMatching(/Lost|Failed/) }[status];
-
-  it.each([undefined, '$LATEST', NAMESPACE])('is let in by the alias %s, within its namespace', async (alias) => {
-    const prefix = alias === NAMESPACE ? `${NAMESPACE}/` : '';
-    const { request, status } = tryOf(route, prefix);
-    expect((await throughTask(handler, request, as(alias))).outcome).toEqual(code(status));
-  });
-
-  it.each(['HTTP', '7', 'Team-a', 'team_a', '-a', 'a'.repeat(33)])('is not let in by the alias %s', async (alias) => {
-    const { outcome, body } = await throughTask(handler, tryOf(route).request, as(alias));
-    expect([outcome, body.missing]).toEqual(['Forbidden', 'the alias of a namespace']);
-  });
-
-  it.each([undefined, NAMESPACE, 'team-b'])('takes no forged request of the API by the alias %s', async (alias) => {
-    const { request } = tryOf(route, `${NAMESPACE}/`);
-    const forged = {
-      ...httpEvent(route.method, { body: JSON.stringify(request), authorizer: { iam: { userArn: 'arn:of:another' } } }),
-      routeKey: `${route.method} ${pathInNamespace(route)}`,
-      rawPath: pathInNamespace(route).replace('{ns}', NAMESPACE),
+describe.each(ROUTES.map((route) => ({ route, name: route.function })))(
+  'the function $name by lambda:Invoke',
+  ({ route }) => {
+    const handler = world.handlers[route.function] as LambdaHandler;
+    const as = (alias: string | undefined) => {
+      const context = lambdaContext();
+      return { ...context, invokedFunctionArn: context.invokedFunctionArn + (alias === undefined ? '' : `:${alias}`) };
     };
-    expect((await throughTask(handler, forged, as(alias))).outcome).toBe('InvalidRequest');
-  });
+    const code = (status: number) =>
+      status < 400 ? 'ok' : { 404: 'NotFound', 412: expect.stringMatching(/Lost|Failed/) }[status];
 
-  it.each([undefined, NAMESPACE])('takes no forged event by the alias %s', async (alias) => {
-    const queued = { eventSource: 'aws:sqs', messageId: 'm', body: JSON.stringify(tryOf(route).request) };
-    expect((await throughTask(handler, queued, as(alias))).outcome).toBe('InvalidRequest');
-    const event = {
-      id: 'i',
-      source: 's',
-      region: 'r',
-      'detail-type': 't',
-      detail: { reportId: 'none' },
-      resources: [],
-    };
-    const isTaken = alias === undefined && ['report', 'clean'].includes(route.function);
-    const { outcome } = await throughTask(handler, event, as(alias));
-    if (isTaken) expect(['ok', 'NotFound']).toContain(outcome);
-    else expect(outcome).toBe('InvalidRequest');
-  });
-});
+    it.each([undefined, '$LATEST', NAMESPACE])(
+      'an invocation is let in by the alias %s, within its namespace',
+      async (alias) => {
+        const prefix = alias === NAMESPACE ? `${NAMESPACE}/` : '';
+        const { request, status } = tryOf(route, prefix);
+        expect((await throughTask(handler, request, as(alias))).outcome).toEqual(code(status));
+      },
+    );
 
-it('nothing was written for callers that were not let in, and nothing outside of the namespace of those that were', async () => {
+    it.each(['HTTP', '7', 'Team-a', 'team_a', '-a', 'a'.repeat(33)])(
+      'an invocation is not let in by the alias %s',
+      async (alias) => {
+        const { outcome, body } = await throughTask(handler, tryOf(route).request, as(alias));
+        expect([outcome, body.missing]).toEqual(['Forbidden', 'the alias of a namespace']);
+      },
+    );
+
+    it.each([undefined, NAMESPACE, 'team-b'])(
+      'a function takes no forged request of the API by the alias %s',
+      async (alias) => {
+        const { request } = tryOf(route, `${NAMESPACE}/`);
+        const forged = {
+          ...httpEvent(route.method, {
+            body: JSON.stringify(request),
+            authorizer: { iam: { userArn: 'arn:of:another' } },
+          }),
+          routeKey: `${route.method} ${pathInNamespace(route)}`,
+          rawPath: pathInNamespace(route).replace('{ns}', NAMESPACE),
+        };
+        expect((await throughTask(handler, forged, as(alias))).outcome).toBe('InvalidRequest');
+      },
+    );
+
+    it.each([undefined, NAMESPACE])('a function takes no forged event by the alias %s', async (alias) => {
+      const queued = { eventSource: 'aws:sqs', messageId: 'm', body: JSON.stringify(tryOf(route).request) };
+      expect((await throughTask(handler, queued, as(alias))).outcome).toBe('InvalidRequest');
+      const event = {
+        id: 'i',
+        source: 's',
+        region: 'r',
+        'detail-type': 't',
+        detail: { reportId: 'none' },
+        resources: [],
+      };
+      const isTaken = alias === undefined && ['report', 'clean'].includes(route.function);
+      const { outcome } = await throughTask(handler, event, as(alias));
+      if (isTaken) expect(['ok', 'NotFound']).toContain(outcome);
+      else expect(outcome).toBe('InvalidRequest');
+    });
+  },
+);
+
+it('a refused caller writes no record, and a caller that is let in writes none outside of its namespace', async () => {
   const { leasesTable, nameserviceTable } = world.places;
   const keys = (await world.expiry.itemsOf(leasesTable)).map((item) =>
     (item.key?.S ?? '').replace(/^holdfast:once:/, ''),

@@ -7,7 +7,7 @@ const world = await namespaceWorld();
 afterAll(() => world.stop());
 const body = JSON.stringify({ key: 'k', holder: 'h' });
 
-it.each(['a', 'team-a', '0', 'a'.repeat(32), 'a-', '9-a'])('%s is a namespace', async (namespace) => {
+it.each(['a', 'team-a', '0', 'a'.repeat(32), 'a-', '9-a'])('the name %s is a namespace', async (namespace) => {
   expect((await world.send('POST', `/v1/ns/${namespace}/leases/acquire`, body)).status).toBe(201);
   expect(await world.leases.rawItem(`${namespace}/k`)).toBeDefined();
 });
@@ -32,7 +32,7 @@ it.each([
     '$',
   ],
   ...['team-a%2F..%2Fteam-b', 'team-a%5C'],
-])('%s is none: nothing is written', async (namespace) => {
+])('the name %s is no namespace, and no record is written', async (namespace) => {
   const before = await world.expiry.itemsOf(world.places.leasesTable);
   const { status, body: answer } = await world.send(
     'POST',
@@ -78,7 +78,7 @@ describe('behind an HTTP API, which decodes a path and cuts it at a decoded ques
     ['/v1/ns/team-a%/leases/acquire', 400],
     ['/v1/ns/team-a%C3/leases/acquire', 400],
     ['/v1/ns/%/leases/acquire', 400],
-  ])('the path %s is refused with %i, and nothing is written', async (path, expected) => {
+  ])('a path %s behind an HTTP API is refused with %i, and no record is written', async (path, expected) => {
     const before = await world.expiry.itemsOf(world.places.leasesTable);
     const { status, body: answer } = await acquire(path);
     expect(status).toBe(expected);

@@ -201,14 +201,20 @@ describe('bad input is refused by name, and nothing is written', () => {
       'limit',
     ],
     ['breakLease', breakLease, { fence: 1, pool: true }, 'pool'],
-  ] as const)('%s takes no field of an acquire, and no word for the kind of a key', async (_, handler, more, field) => {
-    expect(told((await post(handler, { key: 'bad', ...more })).body)).toEqual({ [field]: 'is not a known field' });
-  });
+  ] as const)(
+    'a call %s takes no field of an acquire, and no word for the kind of a key',
+    async (_, handler, more, field) => {
+      expect(told((await post(handler, { key: 'bad', ...more })).body)).toEqual({ [field]: 'is not a known field' });
+    },
+  );
 
   it.each([
     [{ key: 'bad', pool: 'true' }, { pool: 'is not a known field' }],
     [{ key: 'bad', limit: '5' }, { limit: 'cannot be combined with key' }],
-  ] as [Record<string, string>, object][])('readLeases %j', async (query, issues) => {
-    expect(told((await get(readLeases, query)).body)).toEqual(issues);
-  });
+  ] as [Record<string, string>, object][])(
+    'bad input of readLeases is refused by name, without a write: %j',
+    async (query, issues) => {
+      expect(told((await get(readLeases, query)).body)).toEqual(issues);
+    },
+  );
 });

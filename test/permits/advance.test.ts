@@ -50,7 +50,7 @@ async function crowded(key: string) {
 }
 
 describe('a write of the line that is lost', () => {
-  it('to a heartbeat is tried again by the rows that were read', async () => {
+  it('a write of the line that is lost to a heartbeat is tried again by the rows that were read', async () => {
     const { x, y, states } = await crowded('extended');
     beforeUpdate(2, () => heartbeat(x));
     await release(y);
@@ -58,7 +58,7 @@ describe('a write of the line that is lost', () => {
     expect(await read('extended')).toMatchObject({ used: 2, waiting: 2 });
   });
 
-  it('after it has ended a task whose time is over goes on with the one before that', async () => {
+  it('a lost write of the line, after it has ended an overdue task, goes on with the task before', async () => {
     const key = 'over between';
     const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
     const y = await acquire({ key, holder: 'y', limit: 2 });
@@ -71,7 +71,7 @@ describe('a write of the line that is lost', () => {
     expect([b, over, c].map(({ task }) => task.state)).toEqual(['succeeded', 'failed', 'waiting']);
   });
 
-  it('while a waiter comes keeps the mark, and those in line come in in their order', async () => {
+  it('a lost write of the line keeps the mark while a waiter joins, and the waiters in line are served in their order', async () => {
     const { x, y, tasks, states } = await crowded('arrival');
     let late: Awaited<ReturnType<typeof park>> | undefined;
     beforeUpdate(2, async () => {
@@ -88,7 +88,7 @@ describe('a write of the line that is lost', () => {
     expect(await rows('arrival')).toEqual([]);
   });
 
-  it('to another call that grants the same permits grants none of them twice', async () => {
+  it('a write of the line that is lost to another call that grants the same permits grants none of them twice', async () => {
     const { x, y, tasks, states } = await crowded('twice');
     await heartbeat(x);
     requests.sent.length = 0;
@@ -104,7 +104,7 @@ describe('a write of the line that is lost', () => {
     expect(await rawItem('twice')).not.toHaveProperty('waiters');
   });
 
-  it('reads the line again where a permit granted meanwhile has ended, and its request is remembered no more', async () => {
+  it('a lost write of the line reads the line again if a permit that was granted in between has ended, and its request is no longer remembered', async () => {
     const key = 'forgotten';
     const [x, y] = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
     const { task } = await park({ key, holder: 'b', limit: 2, ttlSeconds: 600 });
@@ -119,7 +119,7 @@ describe('a write of the line that is lost', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('reads the line again also where the last holder from before the query stands, and so many others have ended', async () => {
+  it('a lost write of the line reads the line again also if the last holder from before the query holds, and so many others have ended', async () => {
     const key = 'forgotten beside';
     const ask = (holder: string) => acquire({ key, holder, limit: 11 });
     const before: Awaited<ReturnType<typeof ask>>[] = [];
@@ -137,7 +137,7 @@ describe('a write of the line that is lost', () => {
     expect(await read(key)).toMatchObject({ used: 1, holders: [{ holder: 'last' }], waiting: 0 });
   });
 
-  it('reads the line of a new pool again where a permit granted meanwhile has ended, and its request is remembered no more', async () => {
+  it('a lost write reads the line of a new pool again if a permit that was granted in between has ended, and its request is no longer remembered', async () => {
     const key = 'new, forgotten';
     const task = steps.newTask();
     beforeUpdate(2, async () => {
@@ -150,7 +150,7 @@ describe('a write of the line that is lost', () => {
     expect(await read(key)).toMatchObject({ used: 0, holders: [], waiting: 0 });
   });
 
-  it('to an arrival at a new pool is tried again by the rows that were read, and then others are looked for', async () => {
+  it('a write of the line that is lost to an arrival at a new pool is tried again by the rows that were read, and then other rows are looked for', async () => {
     const key = 'new, arrival';
     const late = steps.newTask();
     beforeUpdate(2, () => dyingAfter(2, () => park({ key, holder: 'late', limit: 2 }, late)));
@@ -159,7 +159,7 @@ describe('a write of the line that is lost', () => {
     expect([queries(), sent('UpdateItem')]).toEqual([2, 5]); // two marks, the lost write, and a grant for each
   });
 
-  it('to a caller that passed a removed mark grants no more than the limit has left', async () => {
+  it('a write of the line that is lost to a caller that passed a removed mark grants no more than the limit has left', async () => {
     const key = 'past the mark';
     const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
     const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2 });
@@ -172,7 +172,7 @@ describe('a write of the line that is lost', () => {
     expect(await read(key)).toMatchObject({ used: 2, waiting: 2 });
   });
 
-  it('to another call whose grant has ended by now is left to that one', async () => {
+  it('a write of the line that is lost to another call whose grant has ended by then is left to that call', async () => {
     const key = 'given back';
     const [x, y] = [await acquire({ key, holder: 'x', limit: 2 }), await acquire({ key, holder: 'y', limit: 2 })];
     const { task } = await park({ key, holder: 'b', limit: 2, ttlSeconds: 600 });
@@ -186,7 +186,7 @@ describe('a write of the line that is lost', () => {
     expect(await read(key)).toMatchObject({ used: 0, waiting: 0 });
   });
 
-  it('to a call that saw less room is left to that one, which finds room behind its own grants', async () => {
+  it('a write of the line that is lost to a call that saw less room is left to that call, which finds room behind its own grants', async () => {
     const key = 'less room';
     const [x, y] = [await acquire({ key, holder: 'x', limit: 3 }), await acquire({ key, holder: 'y', limit: 3 })];
     await acquire({ key, holder: 'z', limit: 3, ttlSeconds: 2 });
@@ -215,7 +215,7 @@ describe('a write of the line that is lost', () => {
   it.each([
     [20, 'succeeded', 42],
     [21, 'waiting', 43],
-  ])('%i times: it is tried again twenty times at most', async (times, state, writes) => {
+  ])('a write of the line that is lost %i times is tried again twenty times at most', async (times, state, writes) => {
     const { x, y, states } = await crowded(`lost ${times}`);
     const beats = precededBy(async () => {
       await heartbeat(x);
@@ -226,7 +226,7 @@ describe('a write of the line that is lost', () => {
     expect([states(), sent('UpdateItem')]).toEqual([[state, state, 'waiting'], writes]);
   });
 
-  it('too often is tried again by the same run of the schedule', async () => {
+  it('a write of the line that is lost too often is tried again by the same run of the schedule', async () => {
     const key = 'schedule';
     const x = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const { task } = await park({ key, holder: 'b', limit: 1, ttlSeconds: 600 });
@@ -240,14 +240,14 @@ describe('a write of the line that is lost', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('in a run of the schedule, to another call, ends the run quietly', async () => {
+  it('a write of the line that a run of the schedule loses to another call ends the run quietly', async () => {
     const { y, states } = await crowded('quiet');
     beforeUpdate(1, () => release(y));
     expect(await repairLine('quiet')).toMatchObject({ granted: 0 });
     expect(states()).toEqual(['succeeded', 'succeeded', 'waiting']);
   });
 
-  it('with little time left ends no permit of which nobody takes the place', async () => {
+  it('a lost write of the line with little time left ends no permit whose room no waiter takes', async () => {
     const key = 'little time';
     const { x, y, states } = await crowded(key);
     let leftMs = 2000;
@@ -262,7 +262,7 @@ describe('a write of the line that is lost', () => {
     expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
   });
 
-  it('to a task that comes to a line seen empty, and whose call dies, is followed by another look', async () => {
+  it('a write of the line that is lost to a task that comes to an empty line, and whose call exits, is followed by another look', async () => {
     const key = 'comes and dies';
     const first = await acquire({ key, limit: 1 });
     await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
@@ -274,7 +274,7 @@ describe('a write of the line that is lost', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('while a permit that stood is given back tells the task of another token so, and not the one that had it', async () => {
+  it('a lost write of the line, while a held permit is released, notifies the task of another token, and not the task that had the permit', async () => {
     const key = 'stood';
     const terms = { key, limit: 3, ttlSeconds: 600 };
     const x = await acquire({ ...terms, holder: 'x', ttlSeconds: 2 });
@@ -296,7 +296,7 @@ describe('a write of the line that is lost', () => {
     expect(told('SendTaskFailure')).toEqual([other.task.token]);
   });
 
-  it('because another client wrote an attribute with a type of its own tells the next caller which one', async () => {
+  it('a write of the line that is lost because another client wrote an attribute with its own type names that attribute to the next caller', async () => {
     const key = 'foreign';
     const first = await acquire({ key, limit: 1 });
     const { task } = await park({ key, holder: 'b', limit: 1 });
@@ -318,7 +318,7 @@ describe('a write of the line that is lost', () => {
   it.each([
     [250, 1],
     [251, 2],
-  ])('after a standstill of %i ms has read the line %i times', async (ms, times) => {
+  ])('a lost write of the line after a pause of %i ms has read the line %i times', async (ms, times) => {
     const { x, y, states } = await crowded(`late ${ms}`);
     beforeUpdate(2, async () => {
       await heartbeat(x);
@@ -330,13 +330,13 @@ describe('a write of the line that is lost', () => {
 });
 
 describe('a write of the line that is won', () => {
-  it('and ended a permit looks again without a query, unless a waiter came', async () => {
+  it('a write of the line that is won and ended a permit looks again without a query, unless a waiter came', async () => {
     const { y, states } = await crowded('again');
     await release(y);
     expect([states(), queries()]).toEqual([['succeeded', 'succeeded', 'waiting'], 1]);
   });
 
-  it('grants more than five permits by one query', async () => {
+  it('a write of the line that is won grants more than five permits by one query', async () => {
     const key = 'many';
     const writer = await acquire({ key, holder: 'writer', mode: 'exclusive' });
     const tasks = await parkAll(key, [...'abcdefghijkl'], { mode: 'shared' });
@@ -365,7 +365,7 @@ describe('the permit of a task that was gone', () => {
     return { x, w, z, b, d };
   }
 
-  it('ends also where the next write is lost to a heartbeat', async () => {
+  it('the permit of a task that was gone ends also if the next write is lost to a heartbeat', async () => {
     const key = 'gone, beaten';
     const { x, z, d } = await gone(key);
     beforeUpdate(3, () => heartbeat(z));
@@ -373,7 +373,7 @@ describe('the permit of a task that was gone', () => {
     expect([d.task.state, await holders(key)]).toEqual(['succeeded', ['w', 'z', 'd']]);
   });
 
-  it('ends also where another call has granted the next in line its permit', async () => {
+  it('the permit of a task that was gone ends also if another call has granted the next in line its permit', async () => {
     const key = 'gone, granted';
     const { x, w, d } = await gone(key);
     beforeUpdate(3, () => release(w));
@@ -382,7 +382,7 @@ describe('the permit of a task that was gone', () => {
     expect(await read(key)).toMatchObject({ used: 1, waiting: 0 });
   });
 
-  it('ends also where the next in line has had its permit, and others have expired', async () => {
+  it('the permit of a task that was gone ends also if the next in line has had its permit, and others have expired', async () => {
     const key = 'gone, had';
     const { x, d } = await gone(key, { requestId: 'd' });
     beforeUpdate(3, async () => {
@@ -394,7 +394,7 @@ describe('the permit of a task that was gone', () => {
     expect([await holders(key), await rows(key)]).toEqual([['w', 'z'], []]);
   });
 
-  it('and all that come behind it: no task is told twice', async () => {
+  it('the permit of a task that was gone ends with all that come behind it: no task is notified twice', async () => {
     const key = 'gone, once';
     const first = await acquire({ key, limit: 2, weight: 2, ttlSeconds: 600 });
     const tasks = await parkAll(key, ['b', 'c', 'd'], { limit: 2 });
@@ -406,7 +406,7 @@ describe('the permit of a task that was gone', () => {
     expect([queries(), await holders(key)]).toEqual([1, ['d']]);
   });
 
-  it('by the dozen is cleared by one run of the schedule', async () => {
+  it('permits of a dozen tasks that were gone are ended by one run of the schedule', async () => {
     const key = 'dozen';
     await acquire({ key, limit: 1, ttlSeconds: 2 });
     const dead: Parked[] = [];
@@ -420,7 +420,7 @@ describe('the permit of a task that was gone', () => {
 });
 
 describe('a call that gives room to the line', () => {
-  it('and finds nobody in it ends nobody who has expired, and leaves no hints behind', async () => {
+  it('a call that gives room to an empty line ends no expired permit, and leaves no hints behind', async () => {
     const key = 'nobody';
     const x = await acquire({ key, holder: 'x', limit: 2, ttlSeconds: 2 });
     const y = await acquire({ key, holder: 'y', limit: 2 });
@@ -433,13 +433,13 @@ describe('a call that gives room to the line', () => {
     expect(await heartbeat(x)).toMatchObject({ holder: 'x' });
   });
 
-  it('from a record without a mark, to a line without anybody, writes nothing', async () => {
+  it('a call that gives room to an empty line from a record without a mark writes no record', async () => {
     expect(await repairLine('never heard of')).toMatchObject({ granted: 0 });
     expect(sent('UpdateItem')).toBe(0);
     expect(await rawItem('never heard of')).toBeUndefined();
   });
 
-  it('and ended no permit, because that had ended before, asks nothing about the line', async () => {
+  it('a call that ended no permit, because the permit had ended before, does not ask about the line', async () => {
     const key = 'ended before';
     const first = await acquire({ key, holder: 'x', limit: 1 });
     const { task } = await park({ key, holder: 'b', limit: 1 });
@@ -460,7 +460,7 @@ describe('a call that gives room to the line', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('and that asks for a permit itself takes what is left', async () => {
+  it('a call that gives room to the line, and asks for a permit itself, takes what is left', async () => {
     const key = 'left over';
     const first = await acquire({ key, limit: 2, weight: 2 });
     const { task } = await park({ key, holder: 'b', limit: 2 });
@@ -471,7 +471,7 @@ describe('a call that gives room to the line', () => {
     expect(task.state).toBe('succeeded');
   });
 
-  it('and that asks for a permit itself takes it also where the mark of an empty line has just gone', async () => {
+  it('a call that gives room to the line takes a permit itself also if the mark of an empty line has just been removed', async () => {
     const key = 'just gone';
     const first = await acquire({ key, limit: 1 });
     await park({ key, holder: 'overdue', limit: 1, parkSeconds: 5 });
@@ -484,7 +484,7 @@ describe('a call that gives room to the line', () => {
     expect(sent('UpdateItem')).toBe(4); // with that which removed the mark
   });
 
-  it('sends a message that looks again where a caller may be dead in front of a task, also beside a task', async () => {
+  it('a call that gives room to the line sends a message that looks again if a caller may be dead in front of a task, also beside a task', async () => {
     const key = 'message';
     const first = await acquire({ key, limit: 2, weight: 2 });
     await dyingAfter(3, () => acquire({ key, holder: 'dead', limit: 2, waitSeconds: 20 }));
@@ -498,7 +498,7 @@ describe('a call that gives room to the line', () => {
 });
 
 describe('a task that is granted a permit', () => {
-  it('is told in the fewest requests, by a version that the grant itself has written', async () => {
+  it('a task that is granted a permit is notified in the fewest requests, by a version that the grant itself has written', async () => {
     const key = 'fewest';
     const first = await acquire({ key, limit: 1 });
     await park({ key, holder: 'b', limit: 1 });
@@ -507,7 +507,7 @@ describe('a task that is granted a permit', () => {
     expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'DeleteItem']);
   });
 
-  it('is not told by a write that was answered late, where a newer token of its request was told meanwhile', async () => {
+  it('a task that is granted a permit is not notified by a write that was answered late, if a newer token of its request was notified before', async () => {
     const key = 'newer token';
     const asked = { key, holder: 'b', requestId: 'r', limit: 1, ttlSeconds: 60 };
     const first = await acquire({ key, limit: 1 });
@@ -519,7 +519,7 @@ describe('a task that is granted a permit', () => {
     expect(await heartbeat(grantOf(again))).toMatchObject({ holder: 'b' });
   });
 
-  it('beside one whose permit is broken before the write is answered is told', async () => {
+  it('a task that is granted a permit beside a permit that is broken before the write is answered is notified', async () => {
     const key = 'broken beside';
     const first = await acquire({ key, limit: 2, weight: 2 });
     const [b, c] = [await park({ key, holder: 'b', limit: 2 }), await park({ key, holder: 'c', limit: 2 })];
@@ -535,7 +535,7 @@ describe('a task that is granted a permit', () => {
     expect(grantOf(c.task)).toMatchObject({ holder: 'c', used: 1 });
   });
 
-  it('and cannot be told because of a fault of our own fails the call that ended a permit', async () => {
+  it('a task that is granted a permit, and cannot be notified because of a fault of Holdfast, fails the call that ended a permit', async () => {
     const key = 'own fault';
     const first = await acquire({ key, limit: 1 });
     await park({ key, holder: 'b', limit: 1 });
@@ -547,7 +547,7 @@ describe('a task that is granted a permit', () => {
   });
 });
 
-it('a task that was told, and whose ticket stays, is left to the schedule, with a line in the log', async () => {
+it('a task that was notified, and whose ticket stays, is left to the schedule, with a line in the log', async () => {
   vi.stubEnv('LOG_LEVEL', 'INFO');
   vi.resetModules(); // the logger reads its level when it is loaded
   const fresh = await import('../../shared/permits/release.ts');

@@ -92,7 +92,7 @@ describe('callers that race', () => {
   const own = { holder: 'R', requestId: 'r', limit: 1, fair: false };
   const writes = () => requests.sent.filter((command) => command === 'UpdateItem').length;
 
-  it('a call that races has no position, and writes nothing while it sees no room', async () => {
+  it('a call that races has no position, and writes no record while it sees no room', async () => {
     const key = newKey();
     await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });
     requests.sent.length = 0;
@@ -113,7 +113,7 @@ describe('callers that race', () => {
     expect(answer.waitedMs).toBeLessThan(1300);
   });
 
-  it('a call that races writes nothing for the expired permit of a duplicate call if there is no room', async () => {
+  it('a call that races does not write for the expired permit of a duplicate call if there is no room', async () => {
     const key = newKey();
     await form(key);
     await waiting(key, 'x', { limit: 1, ttlSeconds: 60 });

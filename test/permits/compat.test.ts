@@ -39,7 +39,7 @@ describe('what another client writes into a record', () => {
     ],
     ['a ring of other types', 'r3', { L: [] }],
     ['a limit that is text', 'last_limit', { S: 'many' }],
-  ])('%s stays, and changes nothing', async (what, name, value) => {
+  ])('a record of another client with %s keeps it, and no decision changes', async (what, name, value) => {
     const first = await acquire({ key: what, holder: 'a', limit: 2 });
     await setRaw(what, name, value);
     if (!name.startsWith('f')) await setRaw(what, 'f0123456789abcdef', { N: '7' });
@@ -52,18 +52,21 @@ describe('what another client writes into a record', () => {
     if (!['r3', 'last_limit'].includes(name)) expect((await rawItem(what))?.[name]).toEqual(value);
   });
 
-  it.each([...Object.keys(ENTRY.M), 'f'])('an entry that lacks its part %s is nobody’s permit', async (part) => {
-    const key = `without ${part}`;
-    await acquire({ key, holder: 'a', limit: 2 });
-    await setRaw(key, 'h0123456789abcdef', {
-      M: Object.fromEntries(Object.entries(ENTRY.M).filter(([name]) => name !== part)),
-    });
-    if (part !== 'f') await setRaw(key, 'f0123456789abcdef', { N: '7' });
-    expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['a']);
-    await setRaw(key, 'h0123456789abcdef', ENTRY);
-    await setRaw(key, 'f0123456789abcdef', { N: '7' });
-    expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['x', 'a']);
-  });
+  it.each([...Object.keys(ENTRY.M), 'f'])(
+    'an entry that lacks its part %s is the permit of no holder',
+    async (part) => {
+      const key = `without ${part}`;
+      await acquire({ key, holder: 'a', limit: 2 });
+      await setRaw(key, 'h0123456789abcdef', {
+        M: Object.fromEntries(Object.entries(ENTRY.M).filter(([name]) => name !== part)),
+      });
+      if (part !== 'f') await setRaw(key, 'f0123456789abcdef', { N: '7' });
+      expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['a']);
+      await setRaw(key, 'h0123456789abcdef', ENTRY);
+      await setRaw(key, 'f0123456789abcdef', { N: '7' });
+      expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['x', 'a']);
+    },
+  );
 
   it('a weight in use that is no number: Unavailable names it, after two writes', async () => {
     await putRaw({ key: { S: 'text' }, used: { S: '1' } });
@@ -78,21 +81,24 @@ describe('what another client writes into a record', () => {
     ['fence', { N: '1e37' }],
     ['fence', { N: `${Number.MAX_SAFE_INTEGER - 1000}` }],
     ['used', { L: [] }],
-  ])('%s of %j: Unavailable names it, and nothing is written', async (attribute, value) => {
-    const record = { key: { S: `${attribute} ${JSON.stringify(value)}` }, [attribute]: value };
-    await putRaw(record);
-    for (const asked of [{ limit: 5 }, { mode: 'exclusive' as const }, { limit: 5, waitSeconds: 5 }]) {
-      const { code, message, context } = await failure(acquire({ key: record.key.S, ...asked }));
-      expect([code, context.key, message]).toEqual(['Unavailable', record.key.S, expect.stringContaining(attribute)]);
-    }
-    const stored = await rawItem(record.key.S);
-    expect(stored).toMatchObject(attribute === 'fence' && 'N' in value ? {} : record);
-    expect(Object.keys(stored ?? {}).toSorted()).toEqual(
-      [attribute, 'key', 'formed', 'lease_version', 'lease_expiry'].toSorted(),
-    );
-  });
+  ])(
+    'a record of another client with %s of %j is Unavailable by name, and causes no write',
+    async (attribute, value) => {
+      const record = { key: { S: `${attribute} ${JSON.stringify(value)}` }, [attribute]: value };
+      await putRaw(record);
+      for (const asked of [{ limit: 5 }, { mode: 'exclusive' as const }, { limit: 5, waitSeconds: 5 }]) {
+        const { code, message, context } = await failure(acquire({ key: record.key.S, ...asked }));
+        expect([code, context.key, message]).toEqual(['Unavailable', record.key.S, expect.stringContaining(attribute)]);
+      }
+      const stored = await rawItem(record.key.S);
+      expect(stored).toMatchObject(attribute === 'fence' && 'N' in value ? {} : record);
+      expect(Object.keys(stored ?? {}).toSorted()).toEqual(
+        [attribute, 'key', 'formed', 'lease_version', 'lease_expiry'].toSorted(),
+      );
+    },
+  );
 
-  it('a weight in use beyond that of the holders: nobody knows when there will be room', async () => {
+  it('a record with a weight in use beyond that of the holders does not say when there will be room', async () => {
     await acquire({ key: 'beyond', holder: 'a', limit: 2 });
     await setRaw('beyond', 'used', { N: '5' });
     expect(await failure(acquire({ key: 'beyond', holder: 'b', limit: 2 }))).toMatchObject({
@@ -102,7 +108,7 @@ describe('what another client writes into a record', () => {
   });
 
   it.each(['seq', 'turn'])(
-    '%s that is no number: callers that do not wait go on, and the others learn its name',
+    'a record of another client with %s that is no number lets callers go on that do not wait, and names the attribute to the others',
     async (name) => {
       const key = `text in ${name}`;
       const { leaseId } = await acquire({ key, holder: 'a', limit: 1 });
@@ -121,25 +127,28 @@ describe('what another client writes into a record', () => {
   it.each([
     ['used', undefined],
     ['its weight', 'w'],
-  ])('%s that became text: release and break say what it is, and leave the record as it is', async (what, part) => {
-    const granted = await acquire({ key: what, holder: 'a', limit: 2 });
-    const own = `h${granted.leaseId.split('.')[1]}`;
-    const attribute = part ? own : 'used';
-    const value = part ? { M: { ...(await rawItem(what))?.[own]?.M, [part]: { S: '1' } } } : { S: '1' };
-    await setRaw(what, attribute, value);
-    const before = await rawItem(what);
-    const { code, message, context, cause } = await failure(release(granted));
-    expect([code, context.key, message]).toEqual([
-      'Unavailable',
-      what,
-      expect.stringContaining(`: an operator must correct ${attribute}`),
-    ]);
-    expect(cause).toMatchObject({ name: 'ValidationException' });
-    const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
-    expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
-    expect(await rawItem(what)).toEqual(before);
-    expect(await acquire({ key: `beside ${what}`, limit: 2 })).toMatchObject({ used: 1 });
-  });
+  ])(
+    'a record of another client with %s that became text is named by release and break, and stays as it is',
+    async (what, part) => {
+      const granted = await acquire({ key: what, holder: 'a', limit: 2 });
+      const own = `h${granted.leaseId.split('.')[1]}`;
+      const attribute = part ? own : 'used';
+      const value = part ? { M: { ...(await rawItem(what))?.[own]?.M, [part]: { S: '1' } } } : { S: '1' };
+      await setRaw(what, attribute, value);
+      const before = await rawItem(what);
+      const { code, message, context, cause } = await failure(release(granted));
+      expect([code, context.key, message]).toEqual([
+        'Unavailable',
+        what,
+        expect.stringContaining(`: an operator must correct ${attribute}`),
+      ]);
+      expect(cause).toMatchObject({ name: 'ValidationException' });
+      const breaking = await failure(breakPermit({ key: what, fence: granted.fence }));
+      expect(breaking.code).toBe(part ? 'NotFound' : 'Unavailable');
+      expect(await rawItem(what)).toEqual(before);
+      expect(await acquire({ key: `beside ${what}`, limit: 2 })).toMatchObject({ used: 1 });
+    },
+  );
 
   it('a ttl that became text: a heartbeat says so, and one with a ttl of its own mends it', async () => {
     const granted = await acquire({ key: 'ttl', holder: 'a', limit: 2 });
@@ -166,14 +175,14 @@ describe('what another client writes into a record', () => {
   });
 });
 
-it('a record that has a mark and nothing else, with nobody in line: the next caller takes the mark off, and comes in', async () => {
+it('a record that has only a mark, with an empty line, is granted to the next caller, which removes the mark', async () => {
   await putRaw({ key: { S: 'mark' }, waiters: { N: '7' }, seq: { N: '7' } });
   expect(await acquire({ key: 'mark', limit: 1 })).toMatchObject({ used: 1, repeated: false });
   expect(await rawItem('mark')).not.toHaveProperty('waiters');
 });
 
 describe('a record near the 400 KB of DynamoDB', () => {
-  it('refuses another holder in one clear error, and lets those who are in extend, and leave', async () => {
+  it('a record near the 400 KB of DynamoDB refuses another holder in one clear error, and lets its holders extend and release', async () => {
     const granted = await acquire({ key: 'large', holder: 'a', limit: 200 });
     const item = await rawItem('large');
     await putRaw({ ...item, ballast: { S: 'x'.repeat(400 * 1024 - 700) } });
@@ -187,7 +196,7 @@ describe('a record near the 400 KB of DynamoDB', () => {
     expect(await release(granted)).toMatchObject({ released: true });
   });
 
-  it('is not reached by 200 holders with the longest names and data', async () => {
+  it('a record near the 400 KB of DynamoDB is not reached by 200 holders with the longest names and data', async () => {
     const asked = { limit: 200, holder: 'h'.repeat(256), data: 'd'.repeat(254) };
     await acquire({ key: 'full', ...asked });
     const { key: _, row: __, ...one } = (await rawItem('full')) ?? {};
@@ -203,14 +212,14 @@ describe('lease ids', () => {
     'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.8',
     'p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0 ',
     'p.p.0123456789abcdef.00000000-0000-4000-8000-000000000000.0',
-  ])('%j, which this service never gave, proves nothing, and costs no request', async (leaseId) => {
+  ])('a lease id %j, which Holdfast never gave, proves no grant, and costs no request', async (leaseId) => {
     requests.sent.length = 0;
     expect(await release({ key: 'ids', leaseId })).toEqual({ key: 'ids', released: false, reason: 'unknown' });
     expect((await failure(heartbeat({ key: 'ids', leaseId }))).code).toBe('LeaseLost');
     expect(requests.sent).toEqual([]);
   });
 
-  it('with a guessed secret, or for another key, proves nothing', async () => {
+  it('a lease id with a guessed secret, or for another key, proves no grant', async () => {
     const granted = await acquire({ key: 'guess', limit: 1 });
     const [p, name, , slot] = granted.leaseId.split('.');
     const guess = { key: 'guess', leaseId: `${p}.${name}.00000000-0000-4000-8000-000000000000.${slot}` };

@@ -30,7 +30,7 @@ it('a permit of a pool that is younger than the margin of the clocks costs two w
   expect(requests.sent).toEqual(['UpdateItem']);
 });
 
-it('one write for each call, won or lost', async () => {
+it('each call on a permit costs one write, won or lost', async () => {
   await form('one');
   requests.sent.length = 0;
   const granted = await acquire({ key: 'one', limit: 1 });
@@ -42,7 +42,7 @@ it('one write for each call, won or lost', async () => {
   expect(requests.sent).toEqual(Array(6).fill('UpdateItem'));
 });
 
-it('two where it takes the place of an expired one, and a read before a break', async () => {
+it('a take-over of an expired permit costs two writes, and a read comes before a break', async () => {
   await acquire({ key: 'two', limit: 1, ttlSeconds: 2 });
   clock.advance(2501);
   requests.sent.length = 0;
@@ -62,7 +62,7 @@ it('64 callers for 64 permits cost 64 writes, in whatever order they arrive', as
   expect((await read('many')).used).toBe(64);
 });
 
-it('pays for the whole record: a write unit for each kilobyte of it', async () => {
+it('a write of a pool pays for the whole record: a write unit for each kilobyte', async () => {
   const unitsOf: number[] = [];
   await form('units');
   for (let n = 0; n < 30; n++)

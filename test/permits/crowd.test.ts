@@ -31,7 +31,7 @@ describe('two calls that give to one line at the same time', () => {
   };
   const holders = async (key: string) => (await read(key)).holders.map(({ holder }) => holder);
 
-  it('do not race: the one whose tickets the other has granted stops', async () => {
+  it('two calls that give room to one line at the same time do not race: the call whose tickets the other call has granted stops', async () => {
     const [a, b] = await prepared('beaten');
     requests.faultsOf.Query = [
       async (send) => {
@@ -107,7 +107,7 @@ describe('a crowd in line that comes back, in simulated time in which requests a
     { callers: 24, limit: 1, mostRequests: 15, leastPerSecond: 12 },
   ];
   it.each(aFew(1, crowds))(
-    '$callers callers for $limit permits, each for five milliseconds',
+    'a crowd in line that comes back sends few requests, none too late: $callers callers for $limit permits, each for five milliseconds',
     async ({ callers, limit, ...bounds }) => {
       const key = `${callers} for ${limit}`;
       isSlow = true;

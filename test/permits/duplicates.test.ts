@@ -141,7 +141,7 @@ it('a call whose permit was changed five times, and has then expired, receives a
   expect(again).toMatchObject({ repeated: false, previous: { fence: duplicate.fence, ended: 'expired' } });
 });
 
-it('a call that does not wait receives LeaseLost if its old waiter receives a permit and releases it meanwhile', async () => {
+it('a call that does not wait receives LeaseLost if its old waiter receives a permit and releases it in between', async () => {
   const key = 'given back';
   const first = await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 60 });
   await dieInLine(key, own);

@@ -53,17 +53,20 @@ describe('the permits of an execution that ends', () => {
   it.each([
     [18, 1],
     [19, 2],
-  ])('%i permits and two that have expired beside them end by %i writes', async (count, writes) => {
-    const [key, execution] = [`crowd of ${count}`, steps.newExecution()];
-    await crowd(count, { key, limit: 50, execution });
-    for (const holder of ['x', 'y']) await acquire({ key, holder, limit: 50, ttlSeconds: 2 });
-    const { task } = await park({ key, holder: 'next', limit: 50, weight: 50 });
-    clock.advance(2600);
-    requests.sent.length = 0;
-    expect(await executionEnded(execution)).toMatchObject({ freed: count });
-    expect(grantOf(task)).toMatchObject({ holder: 'next', used: 50 });
-    expect(sent('UpdateItem')).toBe(writes);
-  });
+  ])(
+    'the end of an execution ends %i permits and two that have expired beside them by %i writes',
+    async (count, writes) => {
+      const [key, execution] = [`crowd of ${count}`, steps.newExecution()];
+      await crowd(count, { key, limit: 50, execution });
+      for (const holder of ['x', 'y']) await acquire({ key, holder, limit: 50, ttlSeconds: 2 });
+      const { task } = await park({ key, holder: 'next', limit: 50, weight: 50 });
+      clock.advance(2600);
+      requests.sent.length = 0;
+      expect(await executionEnded(execution)).toMatchObject({ freed: count });
+      expect(grantOf(task)).toMatchObject({ holder: 'next', used: 50 });
+      expect(sent('UpdateItem')).toBe(writes);
+    },
+  );
 
   it('a permit that has expired and whose execution has ended makes room once, for a writer behind it too', async () => {
     const [key, execution] = ['both', steps.newExecution()];
@@ -209,7 +212,7 @@ describe('the row of an execution', () => {
 });
 
 describe('calls that fail or exit', () => {
-  it('a row or a ticket whose write has no answer grants nothing, and the error names the request to ask with', async () => {
+  it('a row or a ticket whose write has no answer grants no permit, and the error names the request to ask with', async () => {
     const asked = { key: 'no answer', limit: 1, execution: steps.newExecution() };
     const unknown = { code: 'OutcomeUnknown', context: { retryWith: { requestId: expect.any(String) } } };
     requests.faultsOf.UpdateItem = ['lostReply', 'lostReply', 'lostReply'];
@@ -241,7 +244,7 @@ describe('calls that fail or exit', () => {
   );
 
   it.each(['call', 'task'])(
-    'the end of an execution leaves nothing of a %s that exited after any of its writes',
+    'the end of an execution leaves no row of a %s that exited after any of its writes',
     async (kind) => {
       for (const writes of counting()) {
         const [key, execution, task] = [`${kind} ${writes}`, steps.newExecution(), steps.newTask()];

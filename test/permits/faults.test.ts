@@ -71,7 +71,7 @@ describe('an answer that is lost after the write has landed', () => {
     });
   });
 
-  it('take-over: the caller has the place once', async () => {
+  it('a take-over whose answer is lost gives the caller the room once', async () => {
     await acquire({ key: 'takeover', holder: 'dead', limit: 1, ttlSeconds: 2 });
     clock.advance(2501);
     requests.sent.length = 0;
@@ -127,7 +127,7 @@ describe('an answer that is lost after the write has landed', () => {
 });
 
 describe('a request that arrives late', () => {
-  it('an acquire whose permit was given back meanwhile takes no other', async () => {
+  it('an acquire that arrives late, and whose permit was released in between, takes no other permit', async () => {
     const asked = { key: 'late', requestId: 'r', limit: 2 };
     await other.form('late');
     requests.faults = [delayed(async () => other.release(await other.acquire(asked)))];
@@ -142,7 +142,7 @@ describe('a request that arrives late', () => {
     expect((await failure(acquire({ key: 'late-full', limit: 1 }))).code).toBe('LeaseHeld');
   });
 
-  it('a heartbeat from before another one shortens nothing', async () => {
+  it('a heartbeat from before another heartbeat shortens no permit', async () => {
     const granted = await acquire({ key: 'late-beat', limit: 1, ttlSeconds: 10 });
     requests.faults = [
       delayed(async () => {
@@ -153,7 +153,7 @@ describe('a request that arrives late', () => {
     expect(await heartbeat(granted)).toMatchObject({ remainingMs: 10_000 });
   });
 
-  it('a take-over of one that was extended, released or broken meanwhile looks again', async () => {
+  it('a late take-over of a permit that was extended, released or broken in between looks again', async () => {
     for (const [how, outcome] of [
       ['extends', 'LeaseHeld'],
       ['releases', 'granted'],
@@ -173,7 +173,7 @@ describe('a request that arrives late', () => {
     }
   });
 
-  it('a take-over by a request that another call of it has brought a permit meanwhile: that one is the answer', async () => {
+  it('a late take-over by a request that received a permit by a duplicate call in between is answered with that permit', async () => {
     const asked = { key: 'late-duplicate', holder: 'a', requestId: 'r', limit: 3 };
     await other.acquire({ key: asked.key, holder: 'dead', limit: 3, weight: 3, ttlSeconds: 10 });
     clock.advance(10_501);
@@ -182,7 +182,7 @@ describe('a request that arrives late', () => {
     expect(await read(asked.key)).toMatchObject({ used: 4, holders: [{ holder: 'dead' }, { holder: 'a' }] });
   });
 
-  it('the end of the first of many, where another call of the request has a permit by then: that one is the answer', async () => {
+  it('a late end of the first of many permits, if a duplicate call of the request has a permit by then, is answered with that permit', async () => {
     const asked = { key: 'late-crowd', holder: 'a', requestId: 'r', limit: 100, weight: 100 };
     await crowd(asked.key, 42);
     requests.faults = ['none', delayed(() => other.acquire({ ...asked, limit: 200 }))];
@@ -202,7 +202,7 @@ describe('a request that arrives late', () => {
     expect(requests.sent).toEqual(Array(5).fill('UpdateItem'));
   });
 
-  it('the break of a permit that its holder gives back meanwhile finds nothing, and of one that it extends, ends it', async () => {
+  it('a late break of a permit that its holder released in between finds no permit, and ends a permit that was extended in between', async () => {
     const [one, two] = [
       await acquire({ key: 'late-break', holder: 'a', limit: 2 }),
       await acquire({ key: 'late-break', limit: 2 }),
@@ -220,7 +220,7 @@ it('a writer comes in after two hundred readers that died, and ends them all', a
   expect((await read('two hundred')).holders).toMatchObject([{ mode: 'exclusive' }]);
 });
 
-it('a store that throttles or cannot be reached changes nothing', async () => {
+it('a store that throttles or cannot be reached changes no permit', async () => {
   requests.faults = ['throttle', 'throttle', 'throttle'];
   expect((await failure(acquire({ key: 'down', limit: 1 }))).code).toBe('Throttled');
   requests.faults = ['neverSent', 'neverSent', 'neverSent'];
@@ -232,13 +232,13 @@ it('a store that throttles or cannot be reached changes nothing', async () => {
 });
 
 describe('a write that DynamoDB refuses', () => {
-  it('as invalid, after a try without an answer, is an unknown outcome', async () => {
+  it('a write that DynamoDB refuses as invalid, after a try without an answer, is an unknown outcome', async () => {
     requests.faults = ['lostReply', { name: 'ValidationException', status: 400 }];
     const { code, context } = await failure(acquire({ key: 'invalid', limit: 1 }));
     expect([code, context.retryWith]).toEqual(['OutcomeUnknown', { requestId: expect.any(String) }]);
   });
 
-  it('for another reason is not said to have met a record of another client, and reads none', async () => {
+  it('a write that DynamoDB refuses for another reason is not said to have met a record of another client, and reads none', async () => {
     requests.sent.length = 0;
     requests.faults = [{ name: 'AccessDeniedException', status: 400 }];
     const { code, message } = await failure(acquire({ key: 'denied', limit: 1 }));

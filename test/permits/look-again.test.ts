@@ -34,7 +34,7 @@ const leaveMark = async (terms: { key: string; limit: number }) => {
 };
 
 describe('the mark of a pool stays for a task that comes', () => {
-  it('between the look at the line and the grant to the only one in it', async () => {
+  it('the mark of a pool stays for a task that joins between the look at the line and the grant to the only waiter', async () => {
     const key = 'newcomer';
     const terms = { key, limit: 2, ttlSeconds: 600 };
     const [, y] = [await acquire({ ...terms, holder: 'x' }), await acquire({ ...terms, holder: 'y' })];
@@ -45,7 +45,7 @@ describe('the mark of a pool stays for a task that comes', () => {
     expect(await rawItem(key)).toHaveProperty('waiters');
   });
 
-  it('between the look at the line and the first of two writes that grant', async () => {
+  it('the mark of a pool stays for a task that joins between the look at the line and the first of two writes that grant', async () => {
     const key = 'two-writes';
     const terms = { key, limit: 10, ttlSeconds: 600 };
     await acquire({ ...terms, holder: 'x' });
@@ -78,7 +78,7 @@ it('a task hears of its permit, though the answer of the write was lost, and ano
 });
 
 describe('the line of a pool is looked at again', () => {
-  it('by a break whose first try got no answer, and not by its repeat', async () => {
+  it('the line of a pool is looked at again by a break whose first try got no answer, and not by its repeat', async () => {
     const terms = { key: 'unanswered break', limit: 1, ttlSeconds: 600 };
     const { fence } = await acquire({ ...terms, holder: 'x' });
     const { task } = await park({ ...terms, holder: 'b' });
@@ -91,7 +91,7 @@ describe('the line of a pool is looked at again', () => {
     expect(requests.sent).toEqual(['GetItem']);
   });
 
-  it('where more have expired than one write ends, and the first in line needs the room of all', async () => {
+  it('the line of a pool is looked at again if more permits have expired than one write ends, and the first in line needs the room of all', async () => {
     const terms = { key: 'crowd', limit: 21 };
     for (let n = 0; n < 21; n++) await acquire({ ...terms, holder: `x${n}`, ttlSeconds: 2 });
     const { task } = await park({ ...terms, holder: 'heavy', weight: 21 });
@@ -102,7 +102,7 @@ describe('the line of a pool is looked at again', () => {
 });
 
 describe('a call that meets a line and does not wait', () => {
-  it('asks once where there is no room', async () => {
+  it('a call that meets a line and does not wait asks once if there is no room', async () => {
     const terms = { key: 'full', limit: 1, ttlSeconds: 600 };
     await acquire({ ...terms, holder: 'x' });
     await park({ ...terms, holder: 'b' });
@@ -111,7 +111,7 @@ describe('a call that meets a line and does not wait', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('looks at the line once where there is room, and no more if that is not enough for the first', async () => {
+  it('a call that meets a line and does not wait looks at the line once if there is room, and no more if the room is too small for the first', async () => {
     const terms = { key: 'heavy first', limit: 3, ttlSeconds: 600 };
     await acquire({ ...terms, holder: 'x', weight: 2 });
     await park({ ...terms, holder: 'heavy', weight: 2 });
@@ -124,7 +124,7 @@ describe('a call that meets a line and does not wait', () => {
     expect(requests.sent).toEqual(['UpdateItem', 'Query']);
   });
 
-  it('looks at it once too where nobody was in it, and a waiter came before it asked again', async () => {
+  it('a call that meets an empty line looks at it once too if a waiter joined before the call asked again', async () => {
     const terms = { key: 'came again', limit: 2, ttlSeconds: 600 };
     await acquire({ ...terms, holder: 'x' });
     await leaveMark(terms);
@@ -163,7 +163,7 @@ it('a task that is parked counts, and one that has its permit at once does not',
   expect([await counted(), await counted()]).toEqual([[], [['Parked', 1]]]);
 });
 
-it('fences rise also where TTL has deleted the record of a pool', async () => {
+it('fences rise also if TTL has deleted the record of a pool', async () => {
   const terms = { key: 'deleted', limit: 2 };
   const first = await acquire({ ...terms, holder: 'x' });
   const Key = { key: { S: 'deleted' } };

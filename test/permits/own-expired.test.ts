@@ -125,7 +125,7 @@ it('a request that asks again without waiting has the permit that its earlier ti
   expect(message).toBe('other waiters are in line: the holders weigh 2, and the limit is 3');
 });
 
-it('a call in line keeps its ticket if its grant window is over before the write that grants is answered', async () => {
+it('a call in line keeps its ticket if its grant window ends before the write that grants is answered', async () => {
   const key = 'window over';
   await acquire({ key, holder: 'dead', limit: 1, ttlSeconds: 2 });
   const [granted] = await timeline.play(

@@ -63,7 +63,7 @@ describe('when a call in line for a permit looks again', () => {
     expect([at(2), at(4), at(5), at(60)]).toEqual([200, 200, 411, 500]);
   });
 
-  it('where the place is not known, or is that of another line: 150 to 250 ms', () => {
+  it('a call in line for a permit looks again after 150 to 250 ms if its position is unknown, or is that of another line', () => {
     expect(pause({ heldMs: [5] })).toBe(200);
     expect(pause({ heldMs: [5], place: -17 })).toBe(200);
     expect(pause({ heldMs: [5], place: -16 })).toBeLessThan(30);
@@ -75,11 +75,11 @@ describe('when a call in line for a permit looks again', () => {
 describe('how long a call leaves room to those before it', () => {
   const patience = (place?: number) => poolPatienceMs(sightOf({ place }), ids);
 
-  it('by its place, half a second at most', () => {
+  it('a call leaves room to those before it by its position, half a second at most', () => {
     expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
   });
 
-  it('by chance where its place is not known, or is that of another line', () => {
+  it('a call leaves room to those before it by chance if its position is unknown, or is that of another line', () => {
     expect([patience(), patience(-17)]).toEqual([275, 275]);
   });
 });

@@ -31,7 +31,7 @@ const lessAndLess = (leftMs: number) => {
 };
 
 describe('acquire with a task token', () => {
-  it('parks where there is none, and releases wake as many as fit, in their order', async () => {
+  it('acquire with a task token parks if there is no permit, and releases serve as many tasks as fit, in their order', async () => {
     const key = 'order';
     const x = await acquire({ key, holder: 'x', limit: 3, weight: 2, ttlSeconds: 60 });
     const y = await acquire({ key, holder: 'y', limit: 3, ttlSeconds: 60 });
@@ -52,7 +52,7 @@ describe('acquire with a task token', () => {
     expect(await rawItem(key)).not.toHaveProperty('waiters');
   });
 
-  it('keeps all others out while the first does not fit, and a writer before later readers', async () => {
+  it('acquire with a task token keeps all others out while the first does not fit, and a writer before later readers', async () => {
     const key = 'writer';
     const reader = await acquire({ key, holder: 'r', mode: 'shared' });
     const writer = await park({ key, holder: 'w', mode: 'exclusive' });
@@ -69,7 +69,7 @@ describe('acquire with a task token', () => {
     expect(grantOf(late.task)).toMatchObject({ mode: 'shared', weight: 1 });
   });
 
-  it('of a request that has a permit of another weight is refused, and leaves no row', async () => {
+  it('acquire with a task token of a request that has a permit of another weight is refused, and leaves no row', async () => {
     const asked = { key: 'heavier', holder: 'h', limit: 4, requestId: 'r' };
     await park(asked);
     expect(await failure(park({ ...asked, weight: 2 }))).toMatchObject({
@@ -98,23 +98,26 @@ describe('beyond the quota of the line, a task', () => {
     return { first, task, park: () => few.park({ key, holder: 'd', limit: 3 }, task) };
   }
 
-  it.each([false, true])('is refused, and leaves no row (the task has ended: %s)', async (hasEnded) => {
-    const key = `full ${hasEnded}`;
-    const { task, park } = await full(key);
-    if (hasEnded) task.state = 'timedOut';
-    expect(await failure(park())).toMatchObject({ code: 'QueueFull', context: { key, limit: 2 } });
-    if (!hasEnded) expect(task).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { key } });
-    expect(await few.rows(key)).toHaveLength(2);
-  });
+  it.each([false, true])(
+    'a task beyond the quota of the line is refused, and leaves no row (the task has ended: %s)',
+    async (hasEnded) => {
+      const key = `full ${hasEnded}`;
+      const { task, park } = await full(key);
+      if (hasEnded) task.state = 'timedOut';
+      expect(await failure(park())).toMatchObject({ code: 'QueueFull', context: { key, limit: 2 } });
+      if (!hasEnded) expect(task).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { key } });
+      expect(await few.rows(key)).toHaveLength(2);
+    },
+  );
 
-  it('stays in line where Step Functions gives no answer', async () => {
+  it('a task beyond the quota stays in line if Step Functions gives no answer', async () => {
     const { park } = await full('unanswered');
     few.steps.faults.SendTaskFailure = ['refused'];
     expect(await park()).toMatchObject({ parked: true, task: { state: 'waiting' } });
     expect(await few.rows('unanswered')).toHaveLength(3);
   });
 
-  it('keeps the permit that it receives while it is being refused', async () => {
+  it('a task beyond the quota keeps the permit that it receives while it is being refused', async () => {
     const { first, task, park } = await full('granted');
     few.steps.onTheWay = async (action) => {
       if (action === 'SendTaskFailure') await few.release(first);
@@ -134,7 +137,7 @@ it('a task receives LeaseLost if a third-party client has written over the permi
 });
 
 describe('the schedule', () => {
-  it('tells a task of its permit under a new version each time, and not before the line grants a permit that is over again', async () => {
+  it('the schedule notifies a task of its permit under a new version each time, and not before the line grants a permit that has expired again', async () => {
     const key = 'each time';
     const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, ttlSeconds: 20 });
     clock.advance(10_000);
@@ -150,7 +153,7 @@ describe('the schedule', () => {
     expect(grantOf(task).version).not.toBe(entry?.v?.S);
   });
 
-  it('has little to send where a line has its mark, and its holder goes on', async () => {
+  it('the schedule has little to send if a line has its mark, and its holder goes on', async () => {
     const key = 'goes on';
     await acquire({ key, limit: 1 });
     await park({ key, holder: 'b', limit: 1 });
@@ -162,7 +165,7 @@ describe('the schedule', () => {
   it.each([
     [5000, 1],
     [4999, 0],
-  ])('with %i ms left tells %i task more', async (leftMs, tasks) => {
+  ])('the schedule with %i ms left notifies %i task more', async (leftMs, tasks) => {
     const key = `tells with ${leftMs}`;
     await untold(await acquire({ key, limit: 1 }), { limit: 1 });
     clock.advance(10_000);
@@ -173,25 +176,28 @@ describe('the schedule', () => {
   it.each([
     [5000, 'succeeded'],
     [4999, 'waiting'],
-  ])('with %i ms left after it has passed ten tasks that are gone: the next one is %s', async (leftMs, state) => {
-    const key = `passes with ${leftMs}`;
-    await acquire({ key, limit: 1, ttlSeconds: 2 });
-    const gone: Parked['task'][] = [];
-    for (let nth = 0; nth < 10; nth++) gone.push((await park({ key, holder: `d${nth}`, limit: 1 })).task);
-    const { task } = await park({ key, holder: 'next', limit: 1 });
-    for (const one of gone) one.state = 'timedOut';
-    clock.advance(2600);
-    let left = 60_000;
-    requests.faultsOf.DeleteItem = [
-      ...Array(9).fill('none'),
-      async (send) => {
-        left = leftMs;
-        return send();
-      },
-    ];
-    await repairLines(world.dependencies)({ key: key }, call({ timeLeftMs: () => left }));
-    expect(task.state).toBe(state);
-  });
+  ])(
+    'the schedule with %i ms left after it has passed ten tasks that are gone leaves the next task %s',
+    async (leftMs, state) => {
+      const key = `passes with ${leftMs}`;
+      await acquire({ key, limit: 1, ttlSeconds: 2 });
+      const gone: Parked['task'][] = [];
+      for (let nth = 0; nth < 10; nth++) gone.push((await park({ key, holder: `d${nth}`, limit: 1 })).task);
+      const { task } = await park({ key, holder: 'next', limit: 1 });
+      for (const one of gone) one.state = 'timedOut';
+      clock.advance(2600);
+      let left = 60_000;
+      requests.faultsOf.DeleteItem = [
+        ...Array(9).fill('none'),
+        async (send) => {
+          left = leftMs;
+          return send();
+        },
+      ];
+      await repairLines(world.dependencies)({ key: key }, call({ timeLeftMs: () => left }));
+      expect(task.state).toBe(state);
+    },
+  );
 });
 
 it('the cancellation of a heavy task grants the free room to the light task behind it', async () => {
@@ -203,7 +209,7 @@ it('the cancellation of a heavy task grants the free room to the light task behi
   expect(grantOf(light.task)).toMatchObject({ used: 2 });
 });
 
-it('a heartbeat by a clock that is behind shortens no permit of which its task was told again by that clock', async () => {
+it('a heartbeat by a clock that is behind shortens no permit of which its task was notified again by that clock', async () => {
   const asked = { key: 'behind', holder: 'h', limit: 1, requestId: 'r', ttlSeconds: 30 };
   await park(asked);
   clock.advance(-400);
@@ -214,7 +220,7 @@ it('a heartbeat by a clock that is behind shortens no permit of which its task w
   expect((await heartbeat(again)).expiresAt).toBe(new Date(clock.now() + 30_000).toISOString());
 });
 
-it('tells tasks of a namespace the key as they wrote it', async () => {
+it('a task of a namespace is notified of the key as the task wrote it', async () => {
   const task = steps.newTask();
   const as = call({ namespace: 'team-a' });
   const { acquireOrParkPermit } = await import('../../shared/permits/acquire.ts');

@@ -11,7 +11,7 @@ const { acquire, heartbeat, release, breakPermit, read, clock, rawItem, requests
 const instant = (epochMs: number) => new Date(epochMs).toISOString();
 
 describe('acquire', () => {
-  it('grants as many permits as the limit says, and each a fence of its own', async () => {
+  it('acquire grants as many permits as the limit says, each with its own fence', async () => {
     const now = clock.now();
     const first = await acquire({ key: 'two', holder: 'a', limit: 2, data: { n: 1 } });
     expect(first).toEqual({
@@ -51,7 +51,7 @@ describe('acquire', () => {
     });
   });
 
-  it('grants one request one permit, and repeats it', async () => {
+  it('acquire grants one request one permit, and repeats it', async () => {
     const asked = { key: 'repeat', holder: 'a', limit: 3, requestId: 'r' };
     const first = await acquire(asked);
     clock.advance(2000);
@@ -68,7 +68,7 @@ describe('acquire', () => {
     expect(await acquire(asked, call({ principal: 'another' }))).toMatchObject({ repeated: false, used: 3 });
   });
 
-  it('repeats no permit for a request that asks for another weight or mode', async () => {
+  it('acquire repeats no permit for a request that asks for another weight or mode', async () => {
     const key = 'other weight';
     const first = await acquire({ key, holder: 'a', limit: 4, weight: 2, requestId: 'r' });
     for (const other of [{ limit: 4 }, { limit: 4, weight: 3 }, { mode: 'exclusive' as const }])
@@ -88,7 +88,7 @@ describe('acquire', () => {
     expect(again).toMatchObject({ leaseId: first.leaseId, repeated: true, weight: 2 });
   });
 
-  it('counts weights, and says when enough of them will have ended', async () => {
+  it('acquire counts weights, and says when enough of them will have ended', async () => {
     await acquire({ key: 'gpus', holder: 'light', limit: 8, weight: 2, ttlSeconds: 10 });
     await acquire({ key: 'gpus', holder: 'heavy', limit: 8, weight: 5, ttlSeconds: 30 });
     expect(await acquire({ key: 'gpus', holder: 'one', limit: 8, ttlSeconds: 60 })).toMatchObject({
@@ -112,7 +112,7 @@ describe('acquire', () => {
     expect([holder, expiresAt]).toEqual(['first', new Date(clock.now() + 10_000).toISOString()]);
   });
 
-  it('tells the ten holders that end first', async () => {
+  it('acquire names the ten holders that end first', async () => {
     const key = 'eleven';
     for (let n = 0; n < 11; n++) await acquire({ key, holder: `h${n}`, limit: 11, ttlSeconds: 60 - n });
     const { context } = await failure(acquire({ key, holder: 'next', limit: 11 }));
@@ -122,14 +122,14 @@ describe('acquire', () => {
     expect((await read(key)).holders.at(-1)).toMatchObject({ holder: 'h10', state: 'expired', remainingMs: 0 });
   });
 
-  it('goes by the limit of each caller: one that is lower does not let more in once it is passed', async () => {
+  it('acquire follows the limit of each caller: a lower limit does not let more in once it is passed', async () => {
     for (const holder of ['a', 'b', 'c']) await acquire({ key: 'lowered', holder, limit: 3 });
     expect((await failure(acquire({ key: 'lowered', holder: 'd', limit: 2 }))).code).toBe('LeaseHeld');
     expect(await acquire({ key: 'lowered', holder: 'e', limit: 4 })).toMatchObject({ used: 4 });
     expect((await read('lowered')).limit).toBe(4);
   });
 
-  it('lets readers in together, and a writer alone', async () => {
+  it('acquire lets readers in together, and a writer alone', async () => {
     const reader = await acquire({ key: 'rw', holder: 'r1', mode: 'shared' });
     const second = await acquire({ key: 'rw', holder: 'r2', mode: 'shared' });
     expect(second).toMatchObject({ limit: 200, used: 2 });
@@ -149,7 +149,7 @@ describe('acquire', () => {
 });
 
 describe('take-over', () => {
-  it('gives an expired permit to the first caller once the margin is over, and ends no more than are needed', async () => {
+  it('a take-over gives an expired permit to the first caller once the margin has passed, and ends no more than are needed', async () => {
     for (const [holder, ttlSeconds] of [
       ['a', 10],
       ['b', 20],
@@ -172,7 +172,7 @@ describe('take-over', () => {
     ]);
   });
 
-  it('grants the request whose own permit has expired another one', async () => {
+  it('a take-over grants the request whose own permit has expired another permit', async () => {
     const asked = { key: 'own', holder: 'a', requestId: 'r', limit: 1, ttlSeconds: 10 };
     const first = await acquire(asked);
     // From its very end on, and as long as its margin is not over, it is held, and binds the request to no terms.
@@ -192,19 +192,22 @@ describe('take-over', () => {
   it.each([
     [42, 'a writer', { mode: 'exclusive' }, 3],
     [40, 'a heavy caller', { limit: 100, weight: 100 }, 2],
-  ] as const)('makes room by the end of %i for %s, of at most forty in a write', async (count, who, asked, writes) => {
-    const key = `${count} for ${who}`;
-    for (let n = 0; n < count; n++) await acquire({ key, holder: `h${n}`, limit: 200, ttlSeconds: 2 });
-    clock.advance(2501);
-    requests.sent.length = 0;
-    const granted = await acquire({ key, holder: 'last', ...asked });
-    expect(requests.sent).toEqual(Array(writes).fill('UpdateItem'));
-    const previous = { holder: `h${count - 1}`, ended: 'expired' };
-    expect(granted).toMatchObject({ holder: 'last', used: granted.weight, repeated: false, previous });
-    expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['last']);
-  });
+  ] as const)(
+    'a take-over makes room by the end of %i for %s, of at most forty in a write',
+    async (count, who, asked, writes) => {
+      const key = `${count} for ${who}`;
+      for (let n = 0; n < count; n++) await acquire({ key, holder: `h${n}`, limit: 200, ttlSeconds: 2 });
+      clock.advance(2501);
+      requests.sent.length = 0;
+      const granted = await acquire({ key, holder: 'last', ...asked });
+      expect(requests.sent).toEqual(Array(writes).fill('UpdateItem'));
+      const previous = { holder: `h${count - 1}`, ended: 'expired' };
+      expect(granted).toMatchObject({ holder: 'last', used: granted.weight, repeated: false, previous });
+      expect((await read(key)).holders.map(({ holder }) => holder)).toEqual(['last']);
+    },
+  );
 
-  it('grants another one where there is room beside its own permit that expired, and not before the margin is over', async () => {
+  it("a take-over grants another permit if there is room beside the request's own expired permit, and not before the margin has passed", async () => {
     const asked = { key: 'own beside', holder: 'a', requestId: 'r', limit: 3, ttlSeconds: 10 };
     await acquire(asked);
     await acquire({ ...asked, holder: 'b', ttlSeconds: 60 });
@@ -215,7 +218,7 @@ describe('take-over', () => {
     expect(await acquire(asked)).toMatchObject({ repeated: false, used: 2 });
   });
 
-  it('spares a holder that has extended its permit', async () => {
+  it('a take-over spares a holder that has extended its permit', async () => {
     const first = await acquire({ key: 'extended', limit: 1, ttlSeconds: 10 });
     clock.advance(11_000);
     expect(await heartbeat(first)).toMatchObject({ fence: first.fence, remainingMs: 10_000 });
@@ -224,7 +227,7 @@ describe('take-over', () => {
 });
 
 describe('waiting', () => {
-  it('ends as soon as a permit is given back', async () => {
+  it('a wait for a permit ends as soon as a permit is released', async () => {
     const first = await acquire({ key: 'wait', limit: 1 });
     clock.at(clock.now() + 3000, () => release(first));
     const granted = await acquire({ key: 'wait', holder: 'b', limit: 1, waitSeconds: 10 });
@@ -233,7 +236,7 @@ describe('waiting', () => {
     expect(granted.used).toBe(1);
   });
 
-  it('ends where the permit of another expires', async () => {
+  it('a wait for a permit ends if the permit of another holder expires', async () => {
     await acquire({ key: 'wait-expiry', limit: 1, ttlSeconds: 5 });
     const granted = await acquire({ key: 'wait-expiry', holder: 'b', limit: 1, ttlSeconds: 5, waitSeconds: 10 });
     expect(granted).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired', holder: 'tester' }, used: 1 });
@@ -241,7 +244,7 @@ describe('waiting', () => {
     expect(raced).toMatchObject({ waitedMs: 5501, previous: { ended: 'expired', holder: 'b' } });
   });
 
-  it('ends with LeaseHeld when its time is over, or that of the deployment, or of the invocation', async () => {
+  it('a wait for a permit ends with LeaseHeld when its time is up, or that of the deployment, or of the invocation', async () => {
     await acquire({ key: 'wait-long', limit: 1, ttlSeconds: 600 });
     const asking = acquirePermit({ ...dependencies, maxWaitSeconds: 2 });
     const waited = async (waitSeconds: number, timeLeftMs = 30_000) => {
@@ -253,18 +256,21 @@ describe('waiting', () => {
     expect([await waited(1), await waited(60), await waited(2, 2000)]).toEqual([1000, 2000, 1500]);
   });
 
-  it.each([500, 499])('asks once where the invocation has %i ms left', async (leftMs) => {
-    const key = `wait-none ${leftMs}`;
-    await acquire({ key, limit: 1 });
-    requests.sent.length = 0;
-    const hurried = call({ timeLeftMs: () => leftMs });
-    const { code } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 20 }, hurried));
-    expect([code, requests.sent]).toEqual(['LeaseHeld', ['UpdateItem']]);
-  });
+  it.each([500, 499])(
+    'a call that would wait for a permit asks once if the invocation has %i ms left',
+    async (leftMs) => {
+      const key = `wait-none ${leftMs}`;
+      await acquire({ key, limit: 1 });
+      requests.sent.length = 0;
+      const hurried = call({ timeLeftMs: () => leftMs });
+      const { code } = await failure(acquire({ key, holder: 'b', limit: 1, waitSeconds: 20 }, hurried));
+      expect([code, requests.sent]).toEqual(['LeaseHeld', ['UpdateItem']]);
+    },
+  );
 });
 
 describe('heartbeat', () => {
-  it('extends a permit by its ttl or another, keeps its fence, and never shortens', async () => {
+  it('a heartbeat extends a permit by its ttl or another, keeps its fence, and never shortens', async () => {
     const granted = await acquire({ key: 'beat', limit: 2, ttlSeconds: 30 });
     clock.advance(10_000);
     const beat = await heartbeat(granted);
@@ -276,7 +282,7 @@ describe('heartbeat', () => {
     expect(await heartbeat(granted)).toMatchObject({ remainingMs: 90_000 });
   });
 
-  it('says why the permit is lost, as far as the record tells', async () => {
+  it('a heartbeat says why the permit is lost, as far as the record shows', async () => {
     const [gone, taken, broken] = await Promise.all(
       ['gone', 'taken', 'broken'].map((holder) => acquire({ key: 'lost', holder, limit: 3, ttlSeconds: 10 })),
     );
@@ -297,7 +303,7 @@ describe('heartbeat', () => {
 });
 
 describe('release', () => {
-  it('gives the weight back, and answers a repeat as it did the first time', async () => {
+  it('a release frees the weight, and answers a repeat as it did the first time', async () => {
     const [one, other] = [
       await acquire({ key: 'back', holder: 'a', limit: 5, weight: 3 }),
       await acquire({ key: 'back', holder: 'b', limit: 5, weight: 2 }),
@@ -315,7 +321,7 @@ describe('release', () => {
     expect(left.filter((name) => /^[hf]/.test(name)).toSorted()).toEqual(['fence', 'formed']);
   });
 
-  it('remembers the last eight, and refuses them another permit', async () => {
+  it('a pool remembers the last eight released requests, and refuses them another permit', async () => {
     const permits = [];
     for (let n = 0; n < 9; n++) {
       const permit = await acquire({ key: 'ring', requestId: `r${n}`, limit: 1 });
@@ -328,7 +334,7 @@ describe('release', () => {
     expect([code, context.reason]).toEqual(['LeaseLost', 'released']);
   });
 
-  it('remembers the last eight whatever their fences, also of those that were broken', async () => {
+  it('a pool remembers the last eight requests whatever their fences, also if a break ended them', async () => {
     const key = 'any order';
     const permits: Awaited<ReturnType<typeof acquire>>[] = [];
     for (let n = 0; n < 17; n++) permits.push(await acquire({ key, requestId: `r${n}`, limit: 20 }));
@@ -354,7 +360,7 @@ describe('release', () => {
     expect(await release(a)).toEqual({ key, released: false, reason: 'unknown' });
   });
 
-  it('goes on from what functions of 0.2.0 have left, in slots by fence', async () => {
+  it('a pool goes on from what functions of 0.2.0 have left, in slots by fence', async () => {
     const key = 'from 0.2.0';
     const [a, b] = [await acquire({ key, requestId: 'a', limit: 3 }), await acquire({ key, requestId: 'b', limit: 3 })];
     const [, name = ''] = a.leaseId.split('.');
@@ -369,7 +375,7 @@ describe('release', () => {
 });
 
 describe('break', () => {
-  it('ends the permit with the fence, and no other', async () => {
+  it('a break ends the permit with the fence, and no other', async () => {
     const [a, b] = [
       await acquire({ key: 'broken', holder: 'a', limit: 2 }),
       await acquire({ key: 'broken', holder: 'b', limit: 2 }),
@@ -386,7 +392,7 @@ describe('break', () => {
     expect(nothing).toMatchObject({ code: 'NotFound', context: { key: 'nothing' } });
   });
 
-  it('is forgotten once eight others have ended', async () => {
+  it('a break is forgotten once eight others have ended', async () => {
     const permits: Awaited<ReturnType<typeof acquire>>[] = [];
     for (let n = 0; n < 9; n++) permits.push(await acquire({ key: 'slots', holder: `h${n}`, limit: 9 }));
     const [fence = 0] = permits.map((permit) => permit.fence);
@@ -398,7 +404,7 @@ describe('break', () => {
   });
 });
 
-it('keeps the record 400 days past its last write, and its fences rise after that', async () => {
+it('a pool keeps its record 400 days past its last write, and its fences rise after that', async () => {
   const seconds = () => Math.ceil(clock.now() / 1000) + 400 * 86_400;
   const ttlOf = async () => Number((await rawItem('ttl'))?.lease_expiry?.N);
   const permit = await acquire({ key: 'ttl', limit: 2 });
@@ -416,7 +422,7 @@ it('keeps the record 400 days past its last write, and its fences rise after tha
   expect(fence).toBeGreaterThan(permit.fence);
 });
 
-it('acquire without waitSeconds does not wait where the clock is set back meanwhile', async () => {
+it('acquire without waitSeconds does not wait if the clock is set back during the call', async () => {
   const key = 'set back';
   await acquire({ key, holder: 'a', limit: 1 });
   requests.sent.length = 0;

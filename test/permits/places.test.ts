@@ -70,7 +70,7 @@ it('a caller may claim its permit within the margin, but not one of another weig
 });
 
 describe('rows of permits that stand', () => {
-  it('keep nobody behind them from the place of one that expired', async () => {
+  it('rows of held permits keep no waiter behind them from the room of an expired permit', async () => {
     const key = 'stand';
     await acquire({ key, holder: 'x', limit: 3, ttlSeconds: 11 });
     const first = await acquire({ key, holder: 'y', limit: 3, weight: 2 });
@@ -83,7 +83,7 @@ describe('rows of permits that stand', () => {
     expect([task.state, await holders(key)]).toEqual(['succeeded', ['c', 'untold', 'b']]);
   });
 
-  it.each(['a task', 'a caller'])('of %s keep the mark for nobody', async (kind) => {
+  it.each(['a task', 'a caller'])('rows of held permits of %s keep the mark for no waiter', async (kind) => {
     const key = `alone ${kind}`;
     const first = await acquire({ key, limit: 2, weight: 2 });
     if (kind === 'a caller') await dieInLine(key, { limit: 2 });
@@ -155,7 +155,7 @@ it('an unnotified task whose permit expired keeps its position', async () => {
   expect([grantOf(task), next.task.state]).toMatchObject([{ holder: 'untold' }, 'waiting']);
 });
 
-it('a row of another client that has a weight and no limit is granted once nobody holds a permit', async () => {
+it('a row of another client that has a weight and no limit is granted once no caller holds a permit', async () => {
   const key = 'no limit';
   const first = await acquire({ key, limit: 2 });
   const { task, ticket } = await park({ key, holder: 'b', limit: 2, weight: 2 });
@@ -191,7 +191,7 @@ describe('the claim of a permit', () => {
     return { fence, claim: (more: object = {}) => acquire({ ...asked, ...more }) };
   }
 
-  it('of a place that is withdrawn gives the permit back', async () => {
+  it('a claim of a withdrawn permit releases the permit', async () => {
     const key = 'claim withdrawn';
     const { claim } = await unclaimed(key);
     const [row] = await rows(key);
@@ -201,7 +201,7 @@ describe('the claim of a permit', () => {
     expect(await holders(key)).toEqual([]);
   });
 
-  it('is not made twice: once its ttl is over, the request waits for the margin like another', async () => {
+  it('a claim is not made twice: once its ttl has expired, the request waits for the margin as others do', async () => {
     const { fence, claim } = await unclaimed('claim over');
     await claim(); // for the ttl that it asks for, and not the ttl of the call that took its place
     clock.advance(1999);

@@ -25,7 +25,7 @@ async function changeEntry(key: string, parts: object): Promise<void> {
 const expire = () => clock.advance(2501);
 
 describe('previous of a permit', () => {
-  it('is null where there was room all along, or a release or a break made it', async () => {
+  it('`previous` of a permit is null if there was room all along, or if a release or a break made the room', async () => {
     const first = await acquire({ key: 'room', limit: 1 });
     const { task } = await park({ key: 'room', holder: 'b', limit: 1 });
     await release(first);
@@ -34,7 +34,7 @@ describe('previous of a permit', () => {
     expect((await acquire({ key: 'room', holder: 'c', limit: 1 })).previous).toBeNull();
   });
 
-  it('names each one once: the last to end to the first in line', async () => {
+  it('`previous` of a permit names each holder once: the last to end to the first in line', async () => {
     const key = 'several';
     // v, w and x end at once, and before y.
     const [ends, holders] = [clock.now() + 4000, ['y', 'v', 'w', 'x']];
@@ -48,7 +48,7 @@ describe('previous of a permit', () => {
     expect(parked.map((task) => grantOf(task).previous)).toEqual([expired('y'), expired('x'), expired('w')]);
   });
 
-  it('reaches a call that waits, and is off the record once that has claimed its permit', async () => {
+  it('`previous` of a permit reaches a call that waits, and is removed from the record once the call has claimed its permit', async () => {
     const key = 'waits';
     await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const granted = await acquire({ key, holder: 'b', limit: 1, waitSeconds: 10, requestId: 'r' });
@@ -60,7 +60,7 @@ describe('previous of a permit', () => {
     });
   });
 
-  it('reaches a task that the schedule tells, because the call that granted its permit died', async () => {
+  it('`previous` of a permit reaches a task that the schedule notifies, because the call that granted its permit exited', async () => {
     const key = 'schedule';
     await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const { task } = await park({ key, holder: 'b', limit: 1 });
@@ -74,21 +74,24 @@ describe('previous of a permit', () => {
     expect(grantOf(task).previous).toEqual(expired('x'));
   });
 
-  it.each(['h', 'e', 'f', 'a'])('is null where another client has left out its part %s', async (part) => {
-    const key = `without ${part}`;
-    await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
-    const { task } = await park({ key, holder: 'b', limit: 1 });
-    expire();
-    steps.faults.SendTaskSuccess = ['refused'];
-    await repairLine(key);
-    const { [part]: _, ...rest } = (await entryOf(key))?.[1].M?.q?.M ?? {};
-    await changeEntry(key, { q: { M: rest } });
-    clock.advance(11_000);
-    await repairLine(key);
-    expect(grantOf(task)).toMatchObject({ holder: 'b', previous: null });
-  });
+  it.each(['h', 'e', 'f', 'a'])(
+    '`previous` of a permit is null if another client has left out its part %s',
+    async (part) => {
+      const key = `without ${part}`;
+      await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
+      const { task } = await park({ key, holder: 'b', limit: 1 });
+      expire();
+      steps.faults.SendTaskSuccess = ['refused'];
+      await repairLine(key);
+      const { [part]: _, ...rest } = (await entryOf(key))?.[1].M?.q?.M ?? {};
+      await changeEntry(key, { q: { M: rest } });
+      clock.advance(11_000);
+      await repairLine(key);
+      expect(grantOf(task)).toMatchObject({ holder: 'b', previous: null });
+    },
+  );
 
-  it('passes by a call that did not claim its permit, and a task that was gone', async () => {
+  it('`previous` of a permit skips a call that did not claim its permit, and a task that was gone', async () => {
     const key = 'passed on';
     await acquire({ key, holder: 'x', limit: 1, ttlSeconds: 2 });
     const dead = await park({ key, holder: 'gone', limit: 1 });

@@ -43,7 +43,7 @@ const claimed = async (requestId: string) => {
 };
 
 describe('a withdrawal of a request for a permit', () => {
-  it('of a task is done where its permit is broken before it ends', async () => {
+  it("a withdrawal of a task's request for a permit is done if its permit is broken before the task ends", async () => {
     const key = newKey();
     const { task } = await untold(await acquire({ key, limit: 1 }), { limit: 1, requestId: 'w10' });
     const [{ fence } = { fence: 0 }] = (await read(key)).holders;
@@ -56,15 +56,18 @@ describe('a withdrawal of a request for a permit', () => {
   it.each([
     ['its holder gives the permit back first', []],
     ['an operator breaks the permit first, though a try got no answer', ['error500']],
-  ] as [string, 'error500'[]][])('has nothing to end if %s', async (_, faults) => {
-    const { key, grant, task } = await claimed('w13');
-    const ends = () => (faults.length > 0 ? breakPermit({ key, fence: grant.fence }) : release(grant, owner));
-    requests.faultsOf.UpdateItem = ['none', ...faults, precededBy(ends)];
-    expect(await withdraw({ key, requestId: 'w13', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
-    expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
-  });
+  ] as [string, 'error500'[]][])(
+    'a withdrawal of a request for a permit has no grant to end if %s',
+    async (_, faults) => {
+      const { key, grant, task } = await claimed('w13');
+      const ends = () => (faults.length > 0 ? breakPermit({ key, fence: grant.fence }) : release(grant, owner));
+      requests.faultsOf.UpdateItem = ['none', ...faults, precededBy(ends)];
+      expect(await withdraw({ key, requestId: 'w13', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
+      expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
+    },
+  );
 
-  it('is in doubt if its write got no answer, and eight other permits have ended since: OutcomeUnknown, and not that there was none', async () => {
+  it('a withdrawal is OutcomeUnknown if its write got no answer, and eight other permits have ended since, and not NotFound', async () => {
     const key = newKey();
     await acquire({ key, holder: 'b', requestId: 'w16', limit: 20 }, owner);
     const others: Awaited<ReturnType<typeof acquire>>[] = [];
@@ -80,7 +83,7 @@ describe('a withdrawal of a request for a permit', () => {
     expect(await withdraw({ key, requestId: 'w16', holder: 'b' }, owner)).toMatchObject({ cancelled: false });
   });
 
-  it('lets those in at once that wait behind a call that is dead', async () => {
+  it("a withdrawal of a dead call's request serves the waiters behind the call at once", async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 2 });
     await dieInLine({ key, requestId: 'w15', limit: 2, weight: 2 });
@@ -105,7 +108,7 @@ describe('a withdrawal of a request for a permit', () => {
       return asked;
     }
 
-    it('is what the call learns', async () => {
+    it('a call that received its permit while the withdrawal began is answered that it was withdrawn', async () => {
       const asked = await begun('w17');
       expect(await withdraw(asked, owner)).toMatchObject({ cancelled: true });
       const [row] = await rows(asked.key);
@@ -114,7 +117,7 @@ describe('a withdrawal of a request for a permit', () => {
       expect(await failure(again)).toMatchObject({ code: 'LeaseLost' });
     });
 
-    it('is what it says if the call gives its permit up in that moment, by the flag', async () => {
+    it('a withdrawal reports the end if the call releases its permit in that moment, by the flag', async () => {
       const asked = await begun('w19');
       const calls: object[] = [];
       const gives = precededBy(async () => calls.push(await failure(acquire({ ...asked, limit: 1 }, owner))));
@@ -124,7 +127,7 @@ describe('a withdrawal of a request for a permit', () => {
     });
   });
 
-  it('whose call sees the flag alone, and has its permit: the call gives it back to the next at once', async () => {
+  it('a call that sees only the flag of the withdrawal, and has its permit, gives it to the next waiter at once', async () => {
     const key = newKey();
     const first = await acquire({ key, holder: 'first', limit: 1, ttlSeconds: 60 });
     timeline.advance(1000);
@@ -148,7 +151,7 @@ describe('a withdrawal of a request for a permit', () => {
     expect(grantOf(task)).toMatchObject({ holder: 'task', used: 1 });
   });
 
-  it('of an unknown request looks at the line and the record', async () => {
+  it('a withdrawal of an unknown request looks at the line and the record', async () => {
     requests.sent.length = 0;
     const unknown = { cancelled: false, reason: 'unknown' };
     expect(await withdraw({ key: newKey(), requestId: 'none', holder: 'b' }, owner)).toMatchObject(unknown);

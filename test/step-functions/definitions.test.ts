@@ -26,7 +26,7 @@ async function fastWorld(limitSecondMs = 1000) {
 
 describe('the definitions', () => {
   // The validator takes a second for all of them.
-  it.runIf(isFull)('are valid', async () => {
+  it.runIf(isFull)('the definitions are valid', async () => {
     states = await statesWorld();
     const { stateMachines } = await readService();
     const values = Object.fromEntries(
@@ -79,7 +79,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     return { ...world, first, one, second };
   }
 
-  it('lets one in after the other, with rising fences, and frees the lease', async () => {
+  it('the example lets one execution in after the other, with rising fences, and frees the lease', async () => {
     const { first, one, second, atWorkNo, most, state } = await two();
     one.finish('done');
     expect(await states.ended(first)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
@@ -92,7 +92,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     expect(await state('jobs/nightly')).toBe('released');
   });
 
-  it(`costs ${name === 'retry' ? 'a transition a poll' : 'one transition, however long it waits'}`, async () => {
+  it(`the example costs ${name === 'retry' ? 'a transition a poll' : 'one transition, however long it waits'}`, async () => {
     const { one, second, atWorkNo, requestIds, waiting } = await two();
     if (name === 'parked') await waiting(1, 'jobs/nightly');
     else await expect.poll(() => requestIds.length).toBeGreaterThan(3); // one of the first, and three of the second
@@ -106,7 +106,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     else expect(attempts).toBeGreaterThan(2);
   });
 
-  it('frees the lease when the work fails, and fails with its error', async () => {
+  it('the example frees the lease when the work fails, and fails with its error', async () => {
     const { first, one, second, atWorkNo } = await two();
     one.fail(boom());
     const failed = await states.ended(first);
@@ -116,7 +116,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
-  it('keeps the lease when the work runs out of time, because its function may still work', async () => {
+  it('the example keeps the lease when the work runs out of time, because its function may still work', async () => {
     const { first, running, state } = await two(1);
     const history = async () => {
       const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: first }));
@@ -128,7 +128,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
     expect(running).toHaveLength(1);
   });
 
-  it('leaves the lease to its function for graceSeconds when the execution is stopped', async () => {
+  it('the example leaves the lease to its function for graceSeconds when the execution is stopped', async () => {
     const { first, running, lease } = await two();
     await states.abort(first);
     await expect.poll(() => lease('jobs/nightly'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
@@ -140,7 +140,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
 /** With the number of redrives. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-0$/;
 
-describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
+describe.each(['retry', 'parked', 'exclusive'] as const)('the example of %s', (name) => {
   async function ready() {
     const world = await fastWorld();
     const machine =
@@ -184,7 +184,7 @@ describe.each(['retry', 'parked', 'exclusive'] as const)('of %s,', (name) => {
     expect((await states.ended(arn)).status).toBe('SUCCEEDED');
   });
 
-  it('a grant that comes too late starts nothing, and is given back', async () => {
+  it('a grant that comes too late starts no work, and is released', async () => {
     const { start, fallBehind, running, state } = await ready();
     fallBehind(300_000);
     const error = name === 'exclusive' ? 'Exclusive.TooLate' : 'Work.TooLate';
@@ -226,7 +226,7 @@ describe('the wrapper exclusive', () => {
     return { ...world, run };
   }
 
-  it('runs target after target, gives each its input as it is, and returns its output', async () => {
+  it('the wrapper runs target after target, gives each its input as it is, and returns its output', async () => {
     const { run, atWorkNo, most, state, waiting } = await wrapped();
     const first = await run({ n: 1 });
     const one = await atWorkNo(0);
@@ -242,7 +242,7 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('names the execution of the target in the acquire, before it starts it', async () => {
+  it('the wrapper names the execution of the target in the acquire, before the start of the target', async () => {
     const { run, atWorkNo, targets, target } = await wrapped();
     const arn = await run({}, 'x'.repeat(80));
     (await atWorkNo(0)).finish(null);
@@ -252,7 +252,7 @@ describe('the wrapper exclusive', () => {
     expect((await states.describe(named)).stateMachineArn).toBe(target);
   });
 
-  it('tells the target its fence where it is asked to', async () => {
+  it('the wrapper passes the fence to the target if the input asks for that', async () => {
     const { run, atWorkNo } = await wrapped({ passFence: true });
     const arn = await run({ n: 1 });
     const { input, finish } = await atWorkNo(0);
@@ -265,7 +265,7 @@ describe('the wrapper exclusive', () => {
     expect((await states.ended(arn)).status).toBe('SUCCEEDED');
   });
 
-  it('fails with the error and the cause of the target, and frees the lease', async () => {
+  it('the wrapper fails with the error and the cause of the target, and frees the lease', async () => {
     const { run, atWorkNo, state } = await wrapped();
     const arn = await run({});
     (await atWorkNo(0)).fail(boom());
@@ -282,7 +282,7 @@ describe('the wrapper exclusive', () => {
       { Type: 'Task', Resource: 'arn:aws:lambda:us-east-1:000000000000:function:work', End: true },
       'Exclusive.States.Timeout',
     ],
-  ])('fails as the target that ends by %j', async (last, error) => {
+  ])('the wrapper fails as the target that ends by %j', async (last, error) => {
     const { exclusive, state } = await wrapped({}, 5);
     const target = await states.create('ending', { StartAt: 'a', States: { a: last }, TimeoutSeconds: 10 });
     const arn = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: target });
@@ -290,7 +290,7 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('stops a target that would outlive the lease, and frees it', async () => {
+  it('the wrapper stops a target that would outlive the lease, and frees it', async () => {
     const { run, targets, atWorkNo, state } = await wrapped({ ttlSeconds: 30 }, 5);
     const arn = await run({});
     await atWorkNo(0);
@@ -299,7 +299,7 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('with graceSeconds leaves the lease to the functions of a target that failed or ran out of time', async () => {
+  it('the wrapper with graceSeconds leaves the lease to the functions of a target that failed or ran out of time', async () => {
     const { run, atWorkNo, targets, lease } = await wrapped({ ttlSeconds: 30, graceSeconds: 20 }, 5);
     const failing = await run({});
     (await atWorkNo(0)).fail(boom());
@@ -312,7 +312,7 @@ describe('the wrapper exclusive', () => {
     await expect.poll(() => lease('k2'), { interval: 5 }).toMatchObject({ state: 'held', inGrace: true });
   });
 
-  it('with graceSeconds frees the lease when its target succeeds', async () => {
+  it('the wrapper with graceSeconds frees the lease when its target succeeds', async () => {
     const { run, atWorkNo, state } = await wrapped({ graceSeconds: 20 });
     const arn = await run({});
     (await atWorkNo(0)).finish(null);
@@ -320,14 +320,14 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('does not try a start again under a lease that runs on', async () => {
+  it('the wrapper does not try a start again under a lease that runs on', async () => {
     const { stateMachines } = await readService();
     const { Run: task } = JSON.parse(stateMachines[0]?.definition ?? '').States;
     expect(task.TimeoutSecondsPath).toBe('$.runSeconds');
     expect(task).not.toHaveProperty('Retry'); // each attempt would have the whole time
   });
 
-  it('fails as a start that was refused, and frees the lease', async () => {
+  it('the wrapper fails as a start that was refused, and frees the lease', async () => {
     const { run, state, exclusive, target } = await wrapped();
     const missing = await states.start(exclusive, { key: 'k', ttlSeconds: 600, stateMachineArn: `${target}s` });
     const refused = { status: 'FAILED', error: 'StepFunctions.StateMachineDoesNotExistException' };
@@ -337,7 +337,7 @@ describe('the wrapper exclusive', () => {
     expect(await state('k')).toBe('released');
   });
 
-  it('stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
+  it('the wrapper, stopped while it holds, stops the target, and the end of its execution frees the lease', async () => {
     const { run, targets, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     await atWorkNo(0);
@@ -349,7 +349,7 @@ describe('the wrapper exclusive', () => {
     expect((await states.ended(second)).status).toBe('SUCCEEDED');
   });
 
-  it('fails with LeaseHeld when nobody gives the lease back, and starts nothing', async () => {
+  it('the wrapper fails with LeaseHeld when the holder does not release the lease, and starts no target', async () => {
     const { run, expire, running, atWorkNo, waiting } = await wrapped();
     const first = await run({});
     const one = await atWorkNo(0);
@@ -362,7 +362,7 @@ describe('the wrapper exclusive', () => {
     await states.ended(first);
   });
 
-  it('refuses what acquire refuses, with its error, and what lacks a field', async () => {
+  it('the wrapper refuses what acquire refuses, with its error, and an input that lacks a field', async () => {
     const { run, running, exclusive } = await wrapped({ ttlSeconds: 1 });
     expect(await states.ended(await run({}))).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
     const keyless = await states.ended(
@@ -380,7 +380,7 @@ describe('the wrapper exclusive', () => {
     expect(running).toHaveLength(0);
   });
 
-  it('shows no lease id in its output, and none in its error', async () => {
+  it('the wrapper shows no lease id in its output, and none in its error', async () => {
     const { run, atWorkNo } = await wrapped();
     const arns = [await run({}), await run({})];
     (await atWorkNo(0)).finish(null);
@@ -388,7 +388,7 @@ describe('the wrapper exclusive', () => {
     for (const arn of arns) expect(JSON.stringify(await states.ended(arn))).not.toMatch(/leaseId|taskToken/);
   });
 
-  it('is called by another state machine, which gets the output or the error of the target', async () => {
+  it('the wrapper is called by another state machine, which receives the output or the error of the target', async () => {
     const { atWorkNo, values } = await wrapped();
     const caller = await states.create('caller', await example('call-exclusive', values));
     const good = await states.start(caller, { key: 'k', input: { n: 1 } });

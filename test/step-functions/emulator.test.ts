@@ -39,7 +39,7 @@ function parking() {
 const named = (name: string) => expect.objectContaining({ name });
 
 describe('executions', () => {
-  it('are the same under the same name and input while they run, and refused otherwise', async () => {
+  it('executions are the same under the same name and input while they run, and refused otherwise', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park } });
     const machine = await world.create('parked', waitForToken());
@@ -55,7 +55,7 @@ describe('executions', () => {
     expect(stateMachines?.map(({ name }) => name)).toEqual(['holdfast-test-exclusive', 'parked']);
   });
 
-  it('are refused with the errors of the service', async () => {
+  it('executions are refused with the errors of the service', async () => {
     world = await statesWorld({ validates: true });
     const machine = await world.create('nothing', { StartAt: 'a', States: { a: { Type: 'Succeed' } } });
     await expect(world.start(`${machine}-other`)).rejects.toEqual(named('StateMachineDoesNotExist'));
@@ -129,7 +129,7 @@ describe('Pass states in JSONata', () => {
     expect(await world.ended(same)).toMatchObject({ status: 'SUCCEEDED', output: { a: [1] } });
   });
 
-  it('fail as an expression that cannot be evaluated, or is of nothing', async () => {
+  it('Pass states fail as an expression that cannot be evaluated, or has no value', async () => {
     world = await statesWorld();
     for (const [name, Output] of Object.entries({ wrong: '{% $nothing(1) %}', none: '{% $states.input.none %}' })) {
       const arn = await world.start(await world.create(name, pass({ Output, End: true })));
@@ -137,7 +137,7 @@ describe('Pass states in JSONata', () => {
     }
   });
 
-  it('are the only states that the local stack takes in JSONata', async () => {
+  it('Pass states are the only states that the local stack takes in JSONata', async () => {
     world = await statesWorld();
     const task = oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:x', QueryLanguage: 'JSONata' });
     const whole = { QueryLanguage: 'JSONata', ...pass({ End: true }) };
@@ -148,7 +148,7 @@ describe('Pass states in JSONata', () => {
 });
 
 describe('task tokens', () => {
-  it('are taken once; what comes later is TaskTimedOut, and what was none is InvalidToken or TaskDoesNotExist', async () => {
+  it('task tokens are taken once; what comes later is TaskTimedOut, and an unknown token is InvalidToken or TaskDoesNotExist', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park } });
     const machine = await world.create('parked', waitForToken());
@@ -173,7 +173,7 @@ describe('task tokens', () => {
     await expect(success(dead)).rejects.toEqual(named('TaskTimedOut'));
   });
 
-  it('end at their timeout or without heartbeats as States.Timeout, which States.TaskFailed does not catch', async () => {
+  it('task tokens end at their timeout or without heartbeats as States.Timeout, which States.TaskFailed does not catch', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park }, secondMs: 20 });
     const never = [{ ErrorEquals: ['States.TaskFailed'], Next: 'Task' }];
@@ -211,7 +211,7 @@ describe('task tokens', () => {
     vi.useRealTimers();
   });
 
-  it('are new at every retry, in a state that was entered once', async () => {
+  it('task tokens are new at every retry, in a state that was entered once', async () => {
     const seen: Record<string, unknown>[] = [];
     const park: LambdaHandler = async (event) => void seen.push(event as Record<string, unknown>);
     world = await statesWorld({ handlers: { park } });
@@ -244,7 +244,7 @@ describe('task tokens', () => {
 });
 
 describe('functions', () => {
-  it('give their result in Payload, or as it is by a plain ARN, and their errors by name', async () => {
+  it('functions give their result in Payload, or as it is by a plain ARN, and their errors by name', async () => {
     const work: LambdaHandler = async (event) => {
       if (event !== 'good') throw Object.assign(new Error('no luck'), { name: 'WorkFailed', stack: 'WorkFailed' });
       return { made: 1, left: undefined };
@@ -272,7 +272,7 @@ describe('functions', () => {
     expect((await world.ended(await world.start(missing))).error).toBe('Lambda.ResourceNotFoundException');
   });
 
-  it('end at their timeouts, and at 256 KiB between states', async () => {
+  it('functions end at their timeouts, and at 256 KiB between states', async () => {
     const handlers = { slow: () => new Promise<never>(() => {}), big: async () => 'x'.repeat(256 * 1024) };
     world = await statesWorld({ handlers, timeoutSeconds: 0.02 });
     const ended = async (name: string) => {
@@ -293,7 +293,7 @@ describe('nested executions', () => {
       Parameters: { StateMachineArn: target, 'Name.$': '$.name', Input: { from: 'parent' } },
     });
 
-  it('are waited for with .sync and .sync:2, and fail with their description', async () => {
+  it('nested executions are waited for with .sync and .sync:2, and fail with their description', async () => {
     world = await statesWorld();
     const good = await world.create('good', { StartAt: 'a', States: { a: { Type: 'Pass', End: true } } });
     const bad = await world.create('bad', { StartAt: 'a', States: { a: { Type: 'Fail', Error: 'E', Cause: 'C' } } });
@@ -317,7 +317,7 @@ describe('nested executions', () => {
     );
   });
 
-  it('are stopped with the execution that waits for them', async () => {
+  it('nested executions are stopped with the execution that waits for them', async () => {
     const { park, token } = parking();
     world = await statesWorld({ handlers: { park } });
     const target = await world.create('target', waitForToken());

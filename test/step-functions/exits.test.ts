@@ -79,7 +79,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
     'Lambda.AWSLambdaException',
     'Lambda.SdkClientException',
   ])(
-    'keeps the lease until it expires when the work ends by %s, after which the function may still work',
+    'the example keeps the lease until it expires when the work ends by %s, after which the function may still work',
     async (name) => {
       const { visited, error } = await play(machine, { failing: { Work: name } });
       expect(visited.slice(visited.indexOf('Work'), visited.indexOf('Work') + 3)).toEqual([
@@ -90,7 +90,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
     },
   );
 
-  it('waits until the expiry of its own grant', async () => {
+  it('the example waits until the expiry of its own grant', async () => {
     const { States } = (await load(machine)) as unknown as { States: Record<string, State> };
     expect(States['Wait for the expiry']).toMatchObject({ Type: 'Wait', TimestampPath: '$.grant.expiresAt' });
   });
@@ -102,14 +102,14 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
     ['Sandbox.Timedout', 'Sandbox.Timedout'],
     ['Lambda.TooManyRequestsException', 'Lambda.TooManyRequestsException'],
     ['Lambda.ResourceNotFoundException', 'Lambda.ResourceNotFoundException'],
-  ])('releases the lease when the work ends by %s, after which no function works', async (name, failed) => {
+  ])('the example releases the lease when the work ends by %s, after which no function works', async (name, failed) => {
     const { visited, error } = await play(machine, { failing: { Work: name } });
     expect(visited).toContain('Release after failure');
     expect(visited).not.toContain('Wait for the expiry');
     expect(error).toBe(failed);
   });
 
-  it('has one number of seconds for the timeout of its function, in graceSeconds and in the time that it leaves', async () => {
+  it('the example has one number of seconds for the timeout of its function, in graceSeconds and in the time that it leaves', async () => {
     const { asked, timeouts } = await play(machine, {});
     const graceSeconds = Number(asked.Acquire?.Payload.graceSeconds);
     expect(graceSeconds).toBe(60);
@@ -166,7 +166,7 @@ describe('the wrapper exclusive', () => {
     'StepFunctions.KmsAccessDeniedException',
     'StepFunctions.KmsInvalidStateException',
     'StepFunctions.KmsThrottlingException',
-  ])('releases the lease when its start was refused by %s, with and without graceSeconds', async (name) => {
+  ])('the wrapper releases the lease when its start was refused by %s, with and without graceSeconds', async (name) => {
     for (const input of [{}, { graceSeconds: 60 }]) {
       const { visited, error } = await play('exclusive', { failing: { Run: name, ...absent }, input });
       expect(visited.slice(visited.indexOf('Run'))).toContain('Release after failure');
@@ -194,7 +194,7 @@ describe('the wrapper exclusive', () => {
     ['keeps', 'States.Timeout', 'no status', ''],
     ['keeps', 'States.TaskFailed', 'no status', ''],
   ])(
-    '%s the lease when its start ended by %s with %s and left no target to be stopped',
+    'the wrapper %s the lease when its start ended by %s with %s and left no target to be stopped',
     async (outcome, name, _, cause) => {
       const { visited, error } = await play('exclusive', { failing: { Run: [name, cause], ...absent } });
       // A start that was not refused may be on its way. The next holder must not begin beside its target.
@@ -205,7 +205,7 @@ describe('the wrapper exclusive', () => {
     },
   );
 
-  it('passes graceSeconds to acquire, for a lease and for a permit, and leaves the field out if its input does', async () => {
+  it('the wrapper passes graceSeconds to acquire, for a lease and for a permit, and leaves the field out if its input does', async () => {
     const grace = { graceSeconds: 120 };
     for (const input of [grace, { ...grace, limit: 2 }, { ...grace, mode: 'shared' }]) {
       const { asked } = await play('exclusive', { input });
@@ -217,7 +217,7 @@ describe('the wrapper exclusive', () => {
     }
   });
 
-  it('ends its target graceSeconds before the lease expires, so that the lease is there for what the target left behind', async () => {
+  it('the wrapper ends its target graceSeconds before the lease expires, so that the lease is there for what the target left behind', async () => {
     const { timeouts } = await play('exclusive', { input: { graceSeconds: 120 } });
     expect(timeouts.Run).toBe(600 - 120 - 1);
     const { visited, error } = await play('exclusive', { input: { graceSeconds: 600 } });
@@ -230,7 +230,7 @@ describe('the wrapper exclusive', () => {
     ['a failure of its target', 'States.TaskFailed', 'Boom'],
     ['the end of its time', 'States.Timeout', 'Exclusive.States.Timeout'],
   ])(
-    'with graceSeconds does not release the lease after %s, and fails with the same error',
+    'the wrapper with graceSeconds does not release the lease after %s, and fails with the same error',
     async (_, name, expected) => {
       const cause = JSON.stringify({ ExecutionArn: 'arn:t', Error: 'Boom', Cause: 'why', Status: 'FAILED' });
       const failing: Played['failing'] = { Run: [name, name === 'States.TaskFailed' ? cause : ''] };
@@ -248,7 +248,7 @@ describe('the wrapper exclusive', () => {
     },
   );
 
-  it('with graceSeconds releases the lease after a success', async () => {
+  it('the wrapper with graceSeconds releases the lease after a success', async () => {
     const { visited, asked, error } = await play('exclusive', { input: { graceSeconds: 60 } });
     expect(visited.at(-1)).toBe('Release');
     expect(asked.Release?.Payload).toEqual({ key: 'k', leaseId: 'l' });

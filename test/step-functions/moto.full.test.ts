@@ -32,7 +32,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     return arn;
   };
 
-  it('the wrapper runs target after target, tells the fence, and returns output or error', async () => {
+  it('the wrapper on Moto runs target after target, passes the fence, and returns output or error', async () => {
     const { states, targets, target, waiting, most, state } = world;
     const first = await run({ input: { n: 1 }, passFence: true });
     const one = await nextWork();
@@ -53,7 +53,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(named).toMatchObject({ stateMachineArn: target, status: 'FAILED' });
   });
 
-  it('the wrapper fails with LeaseHeld when nobody gives the lease back', async () => {
+  it('the wrapper on Moto fails with LeaseHeld when the holder does not release the lease', async () => {
     const { states, expire, waiting } = world;
     const first = await run({});
     const one = await nextWork();
@@ -80,7 +80,7 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(most.atWork).toBe(1);
   });
 
-  it('the example call-exclusive gets the output of the target', async () => {
+  it('the example call-exclusive on Moto receives the output of the target', async () => {
     const { states, values } = world;
     const caller = await states.create('caller', await example('call-exclusive', values));
     const good = await states.start(caller, { key: 'k', input: { n: 1 } });

@@ -18,7 +18,7 @@ async function wrapped(more: object = {}, limitSecondMs = 1000) {
 }
 
 describe('the wrapper with a limit', () => {
-  it('runs as many targets at once, and the next when one has ended', async () => {
+  it('the wrapper with a limit runs as many targets at once, and the next when one has ended', async () => {
     const { run, atWorkNo, inLine, most, pool, running } = await wrapped({ limit: 2 });
     const first = await run({ input: { n: 1 } });
     const one = await atWorkNo(0);
@@ -40,7 +40,7 @@ describe('the wrapper with a limit', () => {
     expect(await pool('k')).toMatchObject({ used: 0, waiting: 0 });
   });
 
-  it('asks acquire for what its input has, and for nothing else', async () => {
+  it('the wrapper with a limit asks acquire for what its input has, and for no more', async () => {
     const { run, asked, targets, atWorkNo, running } = await wrapped();
     const lease = { key: 'k', ttlSeconds: 600, parkSeconds: 3600, requestId: expect.any(String) };
     const inputs = [
@@ -64,7 +64,7 @@ describe('the wrapper with a limit', () => {
     }
   });
 
-  it('counts by weight', async () => {
+  it('the wrapper with a limit counts by weight', async () => {
     const { run, atWorkNo, inLine, most, pool } = await wrapped({ limit: 8 });
     const heavy = await run({ weight: 6 });
     const one = await atWorkNo(0);
@@ -79,7 +79,7 @@ describe('the wrapper with a limit', () => {
     expect(most.atWork).toBe(1);
   });
 
-  it('runs readers at once, and a writer alone', async () => {
+  it('the wrapper with a mode runs readers at once, and a writer alone', async () => {
     const { run, atWorkNo, inLine, pool } = await wrapped();
     const readers = [await run({ mode: 'shared' }), await run({ mode: 'shared' })];
     const reading = [await atWorkNo(0), await atWorkNo(1)];
@@ -97,7 +97,7 @@ describe('the wrapper with a limit', () => {
     expect((await states.ended(late)).status).toBe('SUCCEEDED');
   });
 
-  it('tells the target its fence where it is asked to, and no proof in its output', async () => {
+  it('the wrapper with a limit passes the fence to the target if the input asks for that, and shows no proof in its output', async () => {
     const { run, atWorkNo } = await wrapped({ limit: 2, passFence: true });
     const arn = await run({ input: { n: 1 } });
     const { input, finish } = await atWorkNo(0);
@@ -117,16 +117,19 @@ describe('the wrapper with a limit', () => {
     ['limit', { limit: [2] }],
     ['mode', { mode: 'sharded' }],
     ['key', { key: 7, limit: 2 }],
-  ])('fails by the name of the field %s for %j, and starts nothing', async (field, input) => {
-    const { run, running, pool } = await wrapped();
-    const failed = await states.ended(await run(input));
-    expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
-    expect(JSON.parse(failed.cause ?? '').errorMessage).toContain(`"path":"${field}"`);
-    expect(running).toHaveLength(0);
-    expect(await pool('k')).toMatchObject({ state: 'free', waiting: 0 });
-  });
+  ])(
+    'the wrapper with a limit fails by the name of the field %s for %j, and starts no target',
+    async (field, input) => {
+      const { run, running, pool } = await wrapped();
+      const failed = await states.ended(await run(input));
+      expect(failed).toMatchObject({ status: 'FAILED', error: 'InvalidRequest' });
+      expect(JSON.parse(failed.cause ?? '').errorMessage).toContain(`"path":"${field}"`);
+      expect(running).toHaveLength(0);
+      expect(await pool('k')).toMatchObject({ state: 'free', waiting: 0 });
+    },
+  );
 
-  it('gives its permit back where the target fails, and where it has to be stopped', async () => {
+  it('the wrapper with a limit releases its permit if the target fails, and if it has to be stopped', async () => {
     const { run, atWorkNo, targets, pool } = await wrapped({ limit: 2 }, 5);
     const broken = await run();
     (await atWorkNo(0)).fail(boom());
@@ -138,7 +141,7 @@ describe('the wrapper with a limit', () => {
     expect((await pool('k')).used).toBe(0);
   });
 
-  it('fails with LeaseHeld when nobody gives a permit back in time', async () => {
+  it('the wrapper with a limit fails with LeaseHeld when no holder releases a permit in time', async () => {
     const { run, expire, running, atWorkNo, inLine } = await wrapped({ limit: 1 });
     const first = await run();
     const one = await atWorkNo(0);
@@ -151,7 +154,7 @@ describe('the wrapper with a limit', () => {
     await states.ended(first);
   });
 
-  it('stopped while it holds, stops its target, and its permit goes to the next', async () => {
+  it('the wrapper with a limit, stopped while it holds, stops its target, and its permit goes to the next', async () => {
     const { run, targets, atWorkNo, inLine, most, pool } = await wrapped({ limit: 2 });
     const [killed, other] = [await run(), await run()];
     await atWorkNo(1);
@@ -165,7 +168,7 @@ describe('the wrapper with a limit', () => {
     expect(most.atWork).toBeGreaterThan(1);
   });
 
-  it('stopped while it waits, leaves the line', async () => {
+  it('the wrapper with a limit, stopped while it waits, leaves the line', async () => {
     const { run, atWorkNo, inLine } = await wrapped({ limit: 1 });
     const first = await run();
     const one = await atWorkNo(0);
@@ -179,7 +182,7 @@ describe('the wrapper with a limit', () => {
     expect((await states.ended(next)).status).toBe('SUCCEEDED');
   });
 
-  it('takes one permit, under one request id, where the answer to its acquire is lost', async () => {
+  it('the wrapper with a limit takes one permit, under one request id, if the answer to its acquire is lost', async () => {
     const { run, atWorkNo, lostAnswers, requestIds, pool, acquire, release } = await wrapped({ limit: 1 });
     const before = (await acquire({ key: 'k', holder: 'before', limit: 1 })) as { leaseId: string };
     lostAnswers.push('OutcomeUnknown', 'Lambda.ServiceException');
@@ -195,7 +198,7 @@ describe('the wrapper with a limit', () => {
     await expect.poll(async () => await pool('k'), { interval: 5 }).toMatchObject({ used: 0, waiting: 0 });
   });
 
-  it('waits, tries again and fails for a permit as for a lease', async () => {
+  it('the wrapper with a limit waits, tries again and fails for a permit as for a lease', async () => {
     states = await statesWorld();
     const { States } = JSON.parse(await readFile('functions/leases/exclusive.asl.json', 'utf8'));
     const { Parameters: permit, ...asPermit } = States['Acquire with the fields'];

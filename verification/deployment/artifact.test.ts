@@ -14,7 +14,7 @@ const RESOLVE = `
 
 const NAME = `holdfast-${manifest.version}`;
 
-it('deploys from an empty folder with the release alone, and takes a lease, in three commands', async () => {
+it('the command deploys from an empty folder with the release alone, and takes a lease, in three commands', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-empty-'));
   try {
     await cp(join('release', NAME), join(folder, NAME), { recursive: true });
@@ -82,7 +82,7 @@ async function commandOf(url: string, { accessKeyId, secretAccessKey }: Awaited<
 
 const PATIENT = ['--timeout', '300'];
 
-it('signs with the keys of a profile of the AWS tools, and may do what IAM says, and no more', async () => {
+it('the command signs with the keys of a profile of the AWS tools, and may do what IAM says, and no more', async () => {
   const { ApiUrl: url = '' } = await deployed('three');
   const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/$default`;
   const Resource = [`${api}/GET/v1/leases`, `${api}/POST/v1/leases/acquire`, `${api}/POST/v1/leases/release`];
@@ -106,7 +106,7 @@ it('signs with the keys of a profile of the AWS tools, and may do what IAM says,
   }
 });
 
-it('is let into one namespace by IAM, and into no other and not into the deployment', async () => {
+it('the command is let into one namespace by IAM, and into no other and not into the deployment', async () => {
   const { ApiUrl: url = '' } = await deployed('three');
   const api = `arn:aws:execute-api:${REGION}:${ACCOUNT}:${new URL(url).hostname.split('.')[0]}/$default`;
   const calls = ['GET', 'POST'].map((method) => `${api}/${method}/v1/ns/team-a/leases`);

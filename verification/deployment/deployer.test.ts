@@ -263,12 +263,12 @@ describe('the policy', () => {
     return denied;
   };
 
-  it('lets CloudFormation make, change, read and delete each resource of the template', async () => {
+  it('the policy lets CloudFormation make, change, read and delete each resource of the template', async () => {
     expect(needs.length).toBeGreaterThan(500);
     expect(await decisions(policy.Statement, needs)).toEqual([]);
   });
 
-  it('is needed statement by statement, and is for resources of Holdfast alone', async () => {
+  it('the policy is needed statement by statement, and is for resources of Holdfast alone', async () => {
     const kindOf = ({ resource }: { resource: string }) => resource.replace(/holdfast-.*/, '');
     const ofOne = [...new Map(needs.map((one) => [`${one.action} ${kindOf(one)}`, one])).values()];
     for (const { Sid } of policy.Statement) {
@@ -315,7 +315,7 @@ describe('the template bounded-deployer.json', () => {
     return credentials;
   };
 
-  it('lets a deployer without rights in IAM deploy by the service role, and only with the boundary', async () => {
+  it('the bounded template lets a deployer without rights in IAM deploy by the service role, and only with the boundary', async () => {
     const deployer = await holder('bounded', outputs.DeployerPolicyArn);
     const role = `--role-arn=${outputs.ServiceRoleArn}`;
     const unbounded = await deploy('bounded', ['--yes', role], deployer);
@@ -330,14 +330,14 @@ describe('the template bounded-deployer.json', () => {
     expect(freed.exitCode, freed.output).toBe(1);
   });
 
-  it('lets the deployer pass no other role', async () => {
+  it('the bounded template lets the deployer pass no other role', async () => {
     const deployer = await holder('bounded-passes', outputs.DeployerPolicyArn);
     const others = await serviceRole('others-administrator', 'cloudformation.amazonaws.com');
     const refused = await deploy('bounded-passes', ['--yes', `--role-arn=${others}`], deployer);
     expect(refused.output).toContain('is not authorized to perform: iam:PassRole');
   });
 
-  it('lets no holder of all its policies remove a boundary, rewrite a trust, or give rights to a role without the boundary', async () => {
+  it('the bounded template lets no holder of all its policies remove a boundary, rewrite a trust, or give rights to a role without the boundary', async () => {
     const policies = [outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn];
     const { accessKeyId, secretAccessKey } = await holder('bounded-rises', ...policies);
     const theirs = new IAMClient({ ...settings, credentials: { accessKeyId, secretAccessKey } });
@@ -378,7 +378,7 @@ describe('the template bounded-deployer.json', () => {
       await expect(rise(), String(rise)).rejects.toThrow(/not authorized to perform/);
   });
 
-  it('has the statements of deployer-policy.json, but for those on roles, and for another bucket with the code', async () => {
+  it('the bounded template has the statements of deployer-policy.json, but for those on roles, and for another bucket with the code', async () => {
     const ofRoles = ['Roles', 'RolesOfFunctions'];
     const inBoundedBucket = (one: Statement): Statement =>
       JSON.parse(JSON.stringify(one).replaceAll('holdfast-code-', 'holdfast-bounded-code-'));
@@ -391,7 +391,7 @@ describe('the template bounded-deployer.json', () => {
     expect(statements.map(({ Sid }) => Sid).filter((Sid) => !known.includes(Sid))).toEqual([]);
   });
 
-  it('has a boundary that allows each action of a role of the release, and no action on identities', async () => {
+  it('the bounded template has a boundary that allows each action of a role of the release, and no action on identities', async () => {
     const { Statement } = await documentOf(outputs.BoundaryArn);
     const bounded = Statement.flatMap(({ Action }) => Action);
     const { Resources } = template;
@@ -407,13 +407,13 @@ describe('the template bounded-deployer.json', () => {
     expect(bounded.filter((action) => /^(iam|sts):|\*/.test(action))).toEqual([]);
   });
 
-  it('keeps within the sizes that IAM allows', async () => {
+  it('the bounded template keeps within the sizes that IAM allows', async () => {
     const documents = [outputs.BoundaryArn, outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn].map(documentOf);
     for (const document of [policy, ...(await Promise.all(documents))])
       expect(JSON.stringify(document).replaceAll(/\s/g, '').length).toBeLessThan(6144);
   });
 
-  it('puts no right of its own within reach of those that it gives', async () => {
+  it('the bounded template puts no right of its own within reach of those that it gives', async () => {
     const { Role } = await iam.send(new GetRoleCommand({ RoleName: 'deployer-holdfast-cloudformation' }));
     const attached = await iam.send(new ListAttachedRolePoliciesCommand({ RoleName: String(Role?.RoleName) }));
     const names = [...Object.values(outputs), ...(attached.AttachedPolicies ?? []).map(({ PolicyArn }) => PolicyArn)];
@@ -421,7 +421,7 @@ describe('the template bounded-deployer.json', () => {
   });
 });
 
-it('the policy names no resource that is not of Holdfast, but where AWS knows none', () => {
+it('the policy names only resources of Holdfast, except those that AWS cannot name', () => {
   for (const { Sid, Resource } of policy.Statement)
     for (const resource of [Resource].flat())
       if (!['QueueOfAFunction', 'TagsOfTheQueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid))

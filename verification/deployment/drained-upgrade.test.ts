@@ -117,7 +117,7 @@ describe('the upgrade from 0.2.0', () => {
   let old: Awaited<ReturnType<typeof deployOld>>;
   const holdfast = () => client(old.api, { holder: 'client' });
 
-  it('waits until each permit is released, loses no lease, and keeps the former table outside the stack', async () => {
+  it('the upgrade from 0.2.0 waits until each permit is released, loses no lease, and keeps the former table outside the stack', async () => {
     old = await deployOld(stage);
     const lease = await holdfast().acquire('held', { ttlSeconds: TTL_SECONDS, releaseTimeoutMs: TTL_SECONDS * 1000 });
     const render = await old.acquire('render', { limit: 1 });
@@ -165,7 +165,7 @@ describe('the upgrade from 0.2.0', () => {
     expect(await lease.release()).toBe(true);
   });
 
-  it('goes back to 0.2.0 by the steps of the guide, and no fence is granted again', async () => {
+  it('the upgrade from 0.2.0 goes back to 0.2.0 by the steps of the guide, and no fence is granted again', async () => {
     const held = await old.acquire('held');
     const last = await old.acquire('render', { limit: 2 });
     expect((await old.release('render', last.body.leaseId)).body).toMatchObject({ released: true });

@@ -88,7 +88,7 @@ async function heldLease(url: string) {
 }
 
 describe('an update by another tool', () => {
-  it('that forgets a table is refused before a function changes, and the lease keeps its one holder', async () => {
+  it('an update by another tool that forgets a table is refused before a function changes, and the lease keeps its one holder', async () => {
     const stage = 'guarded';
     const table = await leasesTable('my-leases-of-guarded');
     const { ApiUrl = '' } = await deployed(stage, ['--param', `leasesTable=${table}`]);
@@ -109,7 +109,7 @@ describe('an update by another tool', () => {
     await isHeldByA();
   });
 
-  it('changes a table that allowChange names, and comes back if the update fails later', async () => {
+  it('an update by another tool changes a table that allowChange names, and is reverted if it fails later', async () => {
     const stage = 'allowed';
     const { ApiUrl = '' } = await deployed(stage);
     const { codeBucket = '' } = await parametersOf(stage);
@@ -159,7 +159,7 @@ async function laterRelease(): Promise<string> {
 }
 
 describe('a rollback', () => {
-  it('to a release that lacks a guarded parameter is refused, and names the value of any other that is dropped', async () => {
+  it('a rollback to a release that lacks a guarded parameter is refused, and names the value of any other that is dropped', async () => {
     const later = await laterRelease();
     try {
       const deploy = (args: string[], from?: string) =>
@@ -186,7 +186,7 @@ describe('a rollback', () => {
 });
 
 describe('a deployment without a terminal', () => {
-  it('makes no second stage in another region unless --create says so', async () => {
+  it('a deployment without a terminal makes no second stage in another region unless --create says so', async () => {
     await deployed('pinned');
     const elsewhere = { env: { AWS_REGION: 'us-east-1' } };
     const refused = await holdfast(['deploy', '--stage', 'pinned', '--yes'], elsewhere);

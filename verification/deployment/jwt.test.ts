@@ -43,7 +43,7 @@ function token(claims: object = {}): string {
 const acquire = (authorization: string | undefined, key: string) =>
   call(`${api}/v1/leases/acquire`, { body: { key, holder: 'w' }, headers: authorization ? { authorization } : {} });
 
-it('lets in the tokens of the issuer for the audience, and no others', async () => {
+it('the API lets in the tokens of the issuer for the audience, and no others', async () => {
   expect(await acquire(`Bearer ${token()}`, 'let in')).toMatchObject({ status: 201 });
   const seconds = Math.floor(Date.now() / 1000);
   const forged = token().replace(/\.[^.]+$/, `.${Buffer.from('no signature').toString('base64url')}`);
@@ -60,13 +60,13 @@ it('lets in the tokens of the issuer for the audience, and no others', async () 
   expect(signed.status).toBe(401);
 });
 
-it('lets in nobody without a token, on any route', async () => {
+it('the API lets in no caller without a token, on any route', async () => {
   for (const { routes } of (await readService()).functions)
     for (const { method, path } of routes)
       expect((await call(`${api}${path}`, { method, ...(method === 'POST' && { body: {} }) })).status, path).toBe(401);
 });
 
-it('lets in to the calls of operators with their scopes alone', async () => {
+it('the API lets in callers to the calls of operators with their scopes alone', async () => {
   const scopes = {
     'leases/break': 'holdfast/leases.break',
     'leases/cancel': 'holdfast/leases.break',

@@ -88,13 +88,13 @@ describe('the construct for CDK', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it('passes the validation of CDK with the flags of an app of cdk init', async ({ skip }) => {
+  it('the construct for CDK passes the validation of CDK with the flags of an app of cdk init', async ({ skip }) => {
     if (installed) return skip(`npm has no CDK here: ${installed.message}`);
     const report = JSON.parse(await readFile(join(folder, 'out', 'validation-report.json'), 'utf8'));
     expect(report.pluginReports).toMatchObject([{ pluginName: 'CloudFormation Validate', violations: [] }]);
   });
 
-  it('synthesises the template of the release with its parameters filled in, and the zips as assets', async ({
+  it('the construct for CDK synthesises the template of the release with its parameters filled in, and the zips as assets', async ({
     skip,
   }) => {
     if (installed) return skip();
@@ -116,7 +116,7 @@ describe('the construct for CDK', () => {
     for (const key of keys) expect(key).toMatch(/^[0-9a-f]{64}\.zip$/);
   });
 
-  it('grants routes of the contract, without a wildcard', async ({ skip }) => {
+  it('the construct for CDK grants routes of the contract, without a wildcard', async ({ skip }) => {
     if (installed) return skip();
     const { Resources } = evaluate(synthesised, {});
     const policy = Object.entries(Resources).find(([id]) => id.startsWith('WorkerDefaultPolicy'))?.[1];
@@ -133,7 +133,7 @@ describe('the construct for CDK', () => {
     for (const route of written) expect(paths).toContain(route);
   });
 
-  it('takes the parameters of the template by their types, and refuses a namespace with a wildcard', async ({
+  it('the construct for CDK takes the parameters of the template by their types, and refuses a namespace with a wildcard', async ({
     skip,
   }) => {
     if (installed) return skip();
@@ -151,7 +151,7 @@ describe('the construct for CDK', () => {
 });
 
 describe('the template alone', () => {
-  it('is what the module for Terraform deploys, by variables and parameters that exist', async () => {
+  it('the template is what the module for Terraform deploys, by variables and parameters that exist', async () => {
     const [[name, given = {}] = []] = snippets.terraform.module.flatMap((one) => Object.entries(one));
     expect(name).toBe('holdfast');
     expect(given.source).toBe(`./${NAME}/terraform`);
@@ -169,7 +169,7 @@ describe('the template alone', () => {
       expect(template.Resources).toHaveProperty(JSON.parse(table));
   });
 
-  it('makes a stack by plain CreateStack: no command of ours has a part in it', async () => {
+  it('the template makes a stack by plain CreateStack, without a command of Holdfast', async () => {
     const [StackName, Bucket] = ['holdfast-alone', 'my-code'];
     await makeBucket(Bucket);
     const put = async (key: string, file: string) =>
@@ -201,7 +201,7 @@ describe('the template alone', () => {
 });
 
 describe('the commands of the page', () => {
-  it('have options that the API knows and finds valid, and parameters that the template takes', () => {
+  it('the commands of the page have options that the API finds valid, and parameters that the template takes', () => {
     expect(snippets.commands.map(({ operation }) => operation)).toEqual([
       ...['CreateStackSet', 'CreateStackInstances', 'DeleteStack', 'CreateStack'],
     ]);

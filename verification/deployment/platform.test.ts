@@ -109,7 +109,7 @@ const each = (service: string, operation: string, parameters: object[]): Promise
   describeAll(parameters.map((one): ApiCall => [service, operation, one]));
 
 describe('with every parameter of a platform team, the deployment has', () => {
-  it('tables under the key, protected and tagged', async () => {
+  it('a deployment with every parameter has tables under the key, protected and tagged', async () => {
     const tables = await each(
       'dynamodb',
       'describe_table',
@@ -129,7 +129,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     for (const { Tags } of tags) expect(Tags).toContainEqual({ Key: 'team', Value: 'platform' });
   });
 
-  it('functions with the key, the network, traces, the log format, tags and reserved concurrency', async () => {
+  it('a deployment with every parameter has functions with the key, the network, traces, the log format, tags and reserved concurrency', async () => {
     const ofFunctions = NAMES.functions.map((FunctionName) => ({ FunctionName }));
     for (const { Configuration, Tags } of await each('lambda', 'get_function', ofFunctions)) {
       expect(Configuration).toMatchObject({
@@ -150,7 +150,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     expect(concurrency.map((one) => one.ReservedConcurrentExecutions)).toEqual([50, 5, 6, undefined]);
   });
 
-  it('roles within the boundary, which decides what their functions may do', async () => {
+  it('a deployment with every parameter has roles within the boundary, which decides what their functions may do', async () => {
     const [{ Roles }] = (await describeAll([['iam', 'list_roles', {}]])) as [{ Roles: { RoleName: string }[] }];
     const own = Roles.map(({ RoleName }) => RoleName).filter((name) => name.startsWith(`holdfast-${STAGE}-`));
     expect(own.length).toBeGreaterThan(NAMES.functions.length);
@@ -178,7 +178,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
       .toMatchObject({ status: 503, body: { detail: expect.stringMatching(/access to .* is denied/) } });
   });
 
-  it('queues and log groups under the key', async () => {
+  it('a deployment with every parameter has SQS queues and log groups under the key', async () => {
     const urls = (await describeAll([['sqs', 'list_queues', { QueueNamePrefix: `holdfast-${STAGE}-` }]]))[0].QueueUrls;
     expect(urls).toHaveLength(4);
     const asked = urls.map((QueueUrl: string) => ({ QueueUrl, AttributeNames: ['All'] }));
@@ -194,7 +194,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     for (const group of groups) expect(group).toMatchObject({ kmsKeyId: parameters.kmsKeyArn });
   });
 
-  it('alarms that tell the topics of pages and of tickets, and that of their end, and the dashboard', async () => {
+  it('a deployment with every parameter has alarms that notify the topics of pages and of tickets, and that of their end, and the dashboard', async () => {
     const [{ MetricAlarms }, { DashboardBody }] = await describeAll([
       ['cloudwatch', 'describe_alarms', { AlarmNamePrefix: `holdfast-${STAGE}-`, MaxRecords: 100 }],
       ['cloudwatch', 'get_dashboard', { DashboardName: `holdfast-${STAGE}` }],
@@ -234,7 +234,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     );
   });
 
-  it('the same parameters in the template, where the emulator leaves out what they set on the bucket', () => {
+  it('a deployment with every parameter has the same parameters in the template, where the emulator leaves out what they set on the bucket', () => {
     const { Resources } = evaluate(template, { stage: STAGE, codeBucket: 'code', ...parameters });
     expect(Resources.Bucket?.Properties).toMatchObject({
       LifecycleConfiguration: {
@@ -253,7 +253,7 @@ describe('with every parameter of a platform team, the deployment has', () => {
     });
   });
 
-  it('the same again where a later deployment names none of them', async () => {
+  it('a deployment with every parameter has the same again if a later deployment names none of them', async () => {
     const { output, exitCode } = await deploy(STAGE, ['--tag=team=platform']);
     expect(output).toContain('Nothing to change');
     expect(exitCode).toBe(0);

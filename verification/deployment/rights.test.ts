@@ -191,13 +191,13 @@ describe('executionStateMachines', () => {
   const start = async (stateMachineArn: string, input: object = {}) =>
     String((await sfn.send(new StartExecutionCommand({ stateMachineArn, input: JSON.stringify(input) }))).executionArn);
 
-  it('lets executions of these state machines hold leases, and frees them at their ends', async () => {
+  it('the parameter executionStateMachines lets executions of these state machines hold leases, and frees them at their ends', async () => {
     const execution = await start(await holder('jobs-nightly', 'of-a-job'));
     await expect.poll(() => lease('of-a-job'), POLL).toMatchObject({ state: 'released', holder: 'jobs-nightly' });
     expect((await sfn.send(new DescribeExecutionCommand({ executionArn: execution }))).status).toBe('SUCCEEDED');
   });
 
-  it('refuses those of others, which it would not hear of', async () => {
+  it('the parameter executionStateMachines refuses executions of others, whose ends it would not receive', async () => {
     const executionArn = await start(await holder('others-nightly', 'of-another'));
     const end = () => sfn.send(new DescribeExecutionCommand({ executionArn }));
     const cause = expect.stringContaining('execution: must be an execution of a state machine named jobs-*');
@@ -205,7 +205,7 @@ describe('executionStateMachines', () => {
     expect(await lease('of-another')).toMatchObject({ state: 'free' });
   });
 
-  it('hears of its own wrapper too, and learns of what it runs', async () => {
+  it('the parameter executionStateMachines covers the wrapper too, and what the wrapper runs', async () => {
     const Wait = { Type: 'Wait', Seconds: 900, End: true };
     const stateMachineArn = await machine('jobs-long', { StartAt: 'Wait', States: { Wait } });
     const input = { key: 'of-a-wrapper', ttlSeconds: 900, stateMachineArn };

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 
 describe('the commands of the runbook', () => {
-  it('have options that the APIs know and find valid', () => {
+  it('the commands of the runbook have options that the APIs find valid', () => {
     expect(commands.map(({ method }) => method)).toEqual([
       ...['describe_stacks', 'describe_stack_events', 'continue_update_rollback'],
       ...['restore_table_to_point_in_time', 'describe_table'],

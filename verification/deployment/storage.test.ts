@@ -41,7 +41,7 @@ async function tablesOfOthers(prefix: string): Promise<string[]> {
 }
 
 describe('named tables and a named bucket', () => {
-  it('are used in place of new ones, and a later deployment that does not name them keeps them', async () => {
+  it('named tables and a named bucket are used in place of new ones, and a later deployment that does not name them keeps them', async () => {
     const parameters = await tablesOfOthers('others');
     const first = await deployed('named', parameters);
     expect(await acquire(first, 'k', 'first')).toMatchObject({ status: 201 });
@@ -72,7 +72,7 @@ describe('a deployment that would split the brain', () => {
     ['bucket='],
     ['commitProtocol=native'],
     ['auth=jwt', 'jwtIssuer=https://issuer.test', 'jwtAudience=a'],
-  ])('is refused on a running stack: %s', async (...parameters) => {
+  ])('a deployment that would split the state is refused on a running stack: %s', async (...parameters) => {
     const given = parameters.map((one) => `--param=${one}`);
     const { exitCode, output } = await deploy('split', given);
     expect(output).toMatch(new RegExp(`  ${parameters[0]?.split('=')[0]} from `));
@@ -80,7 +80,7 @@ describe('a deployment that would split the brain', () => {
     expect(exitCode).toBe(64);
   });
 
-  it('is refused where a name is mistyped, a value is wrong, or a table is not there or is one of another kind, and no stack is made', async () => {
+  it('a deployment is refused if a name is mistyped, a value is wrong, or a table is missing or of another kind, and no stack is made', async () => {
     for (const [parameter, words] of [
       ['leaseTable=x', 'there is no parameter leaseTable: is leasesTable meant?'],
       ['clockSkewMs=half', 'clockSkewMs must be a whole number'],
@@ -117,7 +117,7 @@ describe('a deployment that would split the brain', () => {
 });
 
 describe('tables of a stack that was removed', () => {
-  it('stay, stop a new stack of that name, and are taken over where they are named', async () => {
+  it('tables of a removed stack stay, stop a new stack of that name, and are taken over if they are named', async () => {
     const first = await deployed('gone');
     const granted = await acquire(first, 'kept', 'first');
     expect(granted.status).toBe(201);
@@ -138,7 +138,7 @@ describe('tables of a stack that was removed', () => {
 });
 
 describe('what a deployment changes', () => {
-  it('is shown and not done with --plan, and nothing is changed by what is the same', async () => {
+  it('a plan shows what a deployment changes without the change, and an equal deployment changes no resource', async () => {
     const env = { AWS_REGION: 'eu-north-1' };
     const elsewhere = await holdfast(['deploy', '--stage', 'plan', '--plan'], { env });
     expect(elsewhere).toMatchObject({ exitCode: 0 });
@@ -161,7 +161,7 @@ describe('what a deployment changes', () => {
 });
 
 describe('a drain', () => {
-  it('stops acquire while holders go on, ends when nothing is held, and gives the former concurrency back', async () => {
+  it('a drain stops acquire while holders go on, ends when no lease is held, and restores the former concurrency', async () => {
     const before = await deployed('drained', ['--param', 'acquireConcurrency=50']);
     const held = await acquire(before, 'held', 'first');
     const early = await holdfast(['drain', '--stage', 'drained', '--yes', '--timeout', '0']);
@@ -197,7 +197,7 @@ describe('a drain', () => {
 });
 
 describe('the region', () => {
-  it('is that of the profile where nothing else names one, and none is assumed', async () => {
+  it('the region is that of the profile if no other place names a region, and none is assumed', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-profile-'));
     try {
       const config = join(folder, 'config');

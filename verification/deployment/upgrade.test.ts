@@ -82,7 +82,7 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
 
   const commit = { path: 'log/1', ifNoneMatch: '*', commitId: 'c-1', body: 'one' } as const;
 
-  it('and back again loses no lease, fence, ticket, commit or alias, while a client holds a lease through it', async () => {
+  it('an upgrade from the first release and back loses no lease, fence, ticket, commit or alias, while a client holds a lease through it', async () => {
     await deployFirst();
     const lease = await holdfast().acquire('held', { ttlSeconds: TTL_MS / 1000, releaseTimeoutMs: TTL_MS });
     const parked = await park(STAGE, { key: 'held', holder: 'task' });
@@ -129,14 +129,14 @@ describe.skipIf(!first)('an upgrade from the first release', () => {
     expect(await parked.output()).toMatchObject({ holder: 'task' });
   });
 
-  it('is refused where it names another table than the first release was deployed with', async () => {
+  it('an upgrade from the first release is refused if it names another table than the first release was deployed with', async () => {
     const { exitCode, output } = await deploy(STAGE, ['--param=commitProtocol=native']);
     expect(output).toContain("commitProtocol from 'dynamo' to 'native'");
     expect(exitCode).toBe(64);
   });
 
   // CloudFormation changes the code and the environment of a function in two calls. test/deployment/mixed-versions.test.ts has the new code.
-  it('lets the functions of the first release start with the environment of this one, but for the scheduled report', async () => {
+  it('an upgrade from the first release lets its functions start with the environment of this release, but for the scheduled report', async () => {
     const { environment } = await readService(STAGE);
     const modules = first?.modules ?? [];
     expect(modules.length).toBeGreaterThan(15);

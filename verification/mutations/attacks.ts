@@ -42,17 +42,26 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'an execution of another team may free a lease of a namespace',
     changes: [change('return !rules.ownAlone || isOwn', 'return rules.ownAlone || isOwn')],
-    test: { file: 'test/namespaces/executions.test.ts', name: 'of other state machines are refused' },
+    test: {
+      file: 'test/namespaces/executions.test.ts',
+      name: 'executions of other state machines are refused if a deployment asks for its own',
+    },
   },
   {
     name: 'an execution that a deployment never hears of may hold a lease',
     changes: [change('if (!isKnown(rules, arn)) return', 'if (isKnown(rules, arn)) return')],
-    test: { file: 'test/namespaces/executions.test.ts', name: 'are the only ones that are taken' },
+    test: {
+      file: 'test/namespaces/executions.test.ts',
+      name: 'executions of other state machines than a deployment is narrowed to are refused',
+    },
   },
   {
     name: 'a task is taken for the API by what its payload says',
     changes: [change('alias === API_ALIAS && isHttpEvent(event)', 'isHttpEvent(event)')],
-    test: { file: 'test/namespaces/matrix.test.ts', name: 'takes no forged request of the API' },
+    test: {
+      file: 'test/namespaces/matrix.test.ts',
+      name: 'a function takes no forged request of the API by the alias',
+    },
   },
   {
     name: 'a path that IAM may read otherwise is taken',
@@ -70,12 +79,18 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'the alias of a team reaches the keys of every team',
     changes: [change('if (!ofDeployment && /^[a-z0-9]', 'if (/^[a-z0-9]')],
-    test: { file: 'test/namespaces/executions.test.ts', name: 'refuses the alias team-a, so that no team ends' },
+    test: {
+      file: 'test/namespaces/executions.test.ts',
+      name: 'a function that belongs to no namespace refuses the alias team-a, so that no team ends the leases of another team',
+    },
   },
   {
     name: 'an execution that runs is believed to have ended without an event',
     changes: [change('(settled || redriven || reported === undefined)', '(settled || redriven)')],
-    test: { file: 'test/namespaces/executions.test.ts', name: 'believes in the end of an execution' },
+    test: {
+      file: 'test/namespaces/executions.test.ts',
+      name: 'a function without a namespace takes the end of an execution that still shows as running only from an event that says how the execution ended',
+    },
   },
   {
     name: 'a list of a namespace is not confined if a key is there and undefined',
@@ -103,13 +118,16 @@ export const ATTACKS: Mutation[] = [
     changes: [change('if (isOwnOf(record, request) &&', 'if (record.requestId === request.requestId &&')],
     test: {
       file: 'test/leases/principals.test.ts',
-      name: 'by another caller do not end the first acquire of their own caller',
+      name: 'a request id and a holder that another caller sent before, by another caller, do not end the first acquire of their own caller',
     },
   },
   {
     name: 'a cursor of a namespace names the records of others',
     changes: [change('cursors.seal(cursor, namespace)', 'cursor')],
-    test: { file: 'test/namespaces/leases.test.ts', name: 'has its own leases alone' },
+    test: {
+      file: 'test/namespaces/leases.test.ts',
+      name: 'a list of a namespace has its own leases alone, page by page, and its cursors name no other',
+    },
   },
   {
     name: 'a lease may name an execution of another account',
@@ -119,24 +137,30 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'any number of tasks may be parked for a key',
     changes: [change('const isFull = inLine > waitersPerKey;', 'const isFull = inLine < 0;')],
-    test: { file: 'test/leases/bounds.test.ts', name: 'refuses the next task, ends it, and leaves no ticket' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a full line refuses the next task, ends it, and leaves no ticket',
+    },
   },
   {
     name: 'a read of a key reads its whole queue',
     changes: [change('if (++waiting === counted) break;', '++waiting;')],
-    test: { file: 'test/leases/bounds.test.ts', name: 'reading a key does not read its whole queue' },
+    test: { file: 'test/leases/bounds.test.ts', name: 'a read of a key does not read its whole line' },
   },
   {
     name: 'acquire waits for as long as it is asked to, whatever the deployment allows',
     changes: [change('Math.min(waitSeconds, maxWaitSeconds) * 1000', 'Math.max(waitSeconds, maxWaitSeconds) * 1000')],
-    test: { file: 'test/leases/acquire.test.ts', name: 'waits no longer than the deployment allows' },
+    test: {
+      file: 'test/leases/acquire.test.ts',
+      name: 'acquire waits no longer than the deployment allows, and says when the lease may be free',
+    },
   },
   {
     name: 'the schedule looks once at a key that a client of another kind holds',
     changes: [change('return isForeign(current) && hasYoungWaiter', 'return !current && hasYoungWaiter')],
     test: {
       file: 'test/leases/shared-keys.test.ts',
-      name: 'a key that a client holds that knows nothing of the queue',
+      name: 'a key of a third-party client that ignores the line is looked at every five seconds while tickets are young',
     },
   },
   {
@@ -152,22 +176,34 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'data of another client is shown however deep it is nested',
     changes: [change('if (depth > MAX_DEPTH) return true;', 'if (depth > MAX_DEPTH) return false;')],
-    test: { file: 'test/leases/compat.test.ts', name: 'is shown as text where it is nested too deep' },
+    test: {
+      file: 'test/leases/compat.test.ts',
+      name: 'data of another client is shown as text if it is nested too deep for an answer',
+    },
   },
   {
     name: 'a page grows over what a function can answer with',
     changes: [change('5 * 1024 * 1024', '50 * 1024 * 1024')],
-    test: { file: 'test/leases/compat.test.ts', name: 'a list is cut where its answer would be larger' },
+    test: {
+      file: 'test/leases/compat.test.ts',
+      name: 'a list is cut if its answer would be larger than a function may give',
+    },
   },
   {
     name: 'a page of the web calls the local stack',
     changes: [change('if (origin !== undefined && origin', 'if (origin === undefined && origin')],
-    test: { file: 'test/local/callers.test.ts', name: 'refuses the page that a browser shows' },
+    test: {
+      file: 'test/local/callers.test.ts',
+      name: 'a server of the local stack refuses the page that a browser shows',
+    },
   },
   {
     name: 'a page of the web calls the local stack by a name of its own',
     changes: [change('if (!LOOPBACK.test(name) || Number(port)', 'if (Number(port)')],
-    test: { file: 'test/local/callers.test.ts', name: 'refuses the same page, where the browser sends no origin' },
+    test: {
+      file: 'test/local/callers.test.ts',
+      name: 'a server of the local stack refuses the same page, where the browser sends no origin',
+    },
   },
   {
     name: 'the emulator of DynamoDB answers pages of the web',
@@ -177,57 +213,90 @@ export const ATTACKS: Mutation[] = [
         'return startDynamodb(port, dataDir);',
       ),
     ],
-    test: { file: 'test/local/callers.test.ts', name: 'refuses the page that a browser shows' },
+    test: {
+      file: 'test/local/callers.test.ts',
+      name: 'a server of the local stack refuses the page that a browser shows',
+    },
   },
   {
     name: 'browsers can call the emulator of DynamoDB',
     changes: [change('await portClosedToBrowsers(host), dataDir', 'port + 20_000, dataDir')],
-    test: { file: 'test/local/callers.test.ts', name: 'has the emulator on a port that browsers do not call' },
+    test: {
+      file: 'test/local/callers.test.ts',
+      name: 'the guard of DynamoDB has the emulator on a port that browsers do not call, also on systems where its address is not random',
+    },
   },
   {
     name: 'a call that fails ends the local stack',
     changes: [change('if (!request.complete) return void response.destroy();', 'throw error;')],
-    test: { file: 'test/local/callers.test.ts', name: 'answers 500 and continues if what it serves fails' },
+    test: {
+      file: 'test/local/callers.test.ts',
+      name: 'a server of the local stack answers 500 and continues if what it serves fails, and says why',
+    },
   },
   {
     name: 'the log has the request id of a withdrawal',
     changes: [change("logged: ['key', 'holder', 'cancelled'", "logged: ['requestId', 'key', 'holder', 'cancelled'")],
-    test: { file: 'test/leases/adapters.test.ts', name: 'has a line for each request, and no lease id' },
+    test: {
+      file: 'test/leases/adapters.test.ts',
+      name: 'the log has a line for each request, and no lease id, version or request id',
+    },
   },
   {
     name: 'the events of the oldest reports are kept in place of the latest',
     changes: [change('.slice(-MAX_UNANNOUNCED)', '.slice(0, MAX_UNANNOUNCED)')],
-    test: { file: 'test/expiry/adapters.test.ts', name: 'gets the events of the latest 96 reports' },
+    test: {
+      file: 'test/expiry/adapters.test.ts',
+      name: 'EventBridge receives the events of the latest 96 reports after a long time without the bus',
+    },
   },
   {
     name: 'the first try of a release takes all of its time',
     changes: [change('{ timeoutMs, ms: timeoutMs / 2 })).released', '{ timeoutMs })).released')],
-    test: { file: 'test/client/lease.test.ts', name: 'that is never answered is tried again' },
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'a release that is never answered is tried again after half of its limit, and ends at the limit',
+    },
   },
   {
     name: 'the client holds a lease by an answer that is no grant',
     changes: [change('!(leftMs() > 0)', 'leftMs() <= 0')],
-    test: { file: 'test/client/hostile.test.ts', name: 'loses the lease at a heartbeat whose answer is no grant' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'a client loses the lease at a heartbeat whose answer is no grant',
+    },
   },
   {
     name: 'the client counts maxHoldMs from the request',
     changes: [change('waitedMs + maxHoldMs', 'maxHoldMs')],
-    test: { file: 'test/client/hostile.test.ts', name: 'counts from the grant, and not from the request' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'the limit maxHoldMs counts from the grant, and not from the request that waited for the grant',
+    },
   },
   {
     name: 'a heartbeat under way leaves a release of the client no time',
     changes: [change('const halfMs = timeoutMs / 2;', 'const halfMs = timeoutMs;')],
-    test: { file: 'test/client/hostile.test.ts', name: 'has half of its time left' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'a release has half of its time left if a heartbeat is not answered',
+    },
   },
   {
     name: 'a leader of the client ends at its first loss',
     changes: [change('if (!isAbort(error, lease.signal)) throw error;', 'throw error;')],
-    test: { file: 'test/client/hostile.test.ts', name: 'waits again where the work ends by the loss' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'the function lead waits again if the work ends by the loss, and throws',
+    },
   },
   {
     name: 'the client acquires several keys in the order of the caller, and two callers wait for each other',
     changes: [change('of inOrder(entries)) {', 'of entries) {')],
-    test: { file: 'test/client/several.test.ts', name: 'lets no two callers wait for each other' },
+    test: {
+      file: 'test/client/several.test.ts',
+      name: 'withLeases lets no two callers wait for each other, however they name their keys',
+    },
   },
   {
     name: 'work that waits for the signal of its lease alone ends its process',
@@ -242,17 +311,20 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'a handler answers while its request is withdrawn',
     changes: [change('await inTime(by, { ms: left() - ANSWER_MS }, over).catch(() => {});', 'void over;')],
-    test: { file: 'test/client/handlers.test.ts', name: 'gives up an acquire without an answer' },
+    test: {
+      file: 'test/client/handlers.test.ts',
+      name: 'a wrapper ends an acquire without an answer in time to withdraw its request',
+    },
   },
   {
     name: 'the client follows redirects',
     changes: [change("redirect: 'manual', ", '')],
-    test: { file: 'test/client/http.test.ts', name: 'follows no redirect' },
+    test: { file: 'test/client/http.test.ts', name: 'the client follows no redirect' },
   },
   {
     name: 'the client lets Node keep a copy of what it uploads',
     changes: [change(", redirect: 'error', window: null }", ' }')],
-    test: { file: 'test/client/streams.test.ts', name: 'is not held in memory' },
+    test: { file: 'test/client/streams.test.ts', name: 'a stream is not held in memory' },
   },
   {
     name: 'a worker that has lost its run stores its result',

@@ -93,7 +93,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('if (outcome.won || outcome.old?.lease_version?.S === grant.version) {', 'if (outcome.won) {')],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has the higher fence if the SDK sends the write again after a lost answer',
+      name: 'a grant whose write arrived late has the higher fence if the SDK sends the write again after a lost answer',
     },
   },
   {
@@ -106,7 +106,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('const PROMPT_MS = 50;', 'const PROMPT_MS = 1000;')],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'if DynamoDB answers within 50 ms, and two writes after that',
+      name: 'a grant is one write if DynamoDB answers within 50 ms, and two writes after that',
     },
   },
   {
@@ -119,7 +119,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'is lost if a duplicate call releases it before its fence is raised',
+      name: 'a grant whose write arrived late is lost if a duplicate call releases it before its fence is raised',
     },
   },
   {
@@ -132,7 +132,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has an unknown outcome if its fence could not be raised, and the repeat finds the grant',
+      name: 'a grant whose write arrived late has an unknown outcome if its fence could not be raised, and the repeat finds the grant',
     },
   },
   {
@@ -140,7 +140,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('landed(grant, hasLateFence ?', 'landed(grant, !record ?')],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has the higher fence if a hand-off writes the grant of a task',
+      name: 'a grant whose write arrived late has the higher fence if a hand-off writes the grant of a task',
     },
   },
   {
@@ -150,7 +150,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/late-grants.test.ts',
-      name: 'has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence',
+      name: 'a grant whose write arrived late has the higher fence if a hand-off writes the grant of a caller and fails before it raises the fence',
     },
   },
   {
@@ -182,7 +182,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'a late duplicate of a released request leases again',
     changes: [change('all(isFree, not(isOf(request)))', 'isFree')],
-    test: { file: 'test/leases/acquire.test.ts', name: 'refuses the request of a released grant, and locks nothing' },
+    test: {
+      file: 'test/leases/acquire.test.ts',
+      name: 'acquire refuses the request of a released grant, and locks no key',
+    },
   },
   {
     name: 'a release that may have landed is told as a lease that was taken',
@@ -297,7 +300,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('unanswered: tries.unanswered', 'unanswered: false')],
     test: {
       file: 'test/commits/faults.test.ts',
-      name: 'names the commit id of an unknown outcome, and a repeat with it tells',
+      name: 'an unknown outcome names its commit id, and a repeat with that id is definite',
     },
   },
   {
@@ -357,25 +360,31 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("[written, alsoRead, t, INDEX_REVISION, 'updated_at_ms']", '[t]')],
     test: {
       file: 'test/nameservice/faults.test.ts',
-      name: 'of a reindex does not undo what others wrote at the same t',
+      name: 'a late first try of a reindex does not undo what others wrote at the same t',
     },
   },
   {
     name: 'a compare-and-set of an index asks for no revision',
     changes: [change('all(isExpected, isFirstAtItsT)', 'isExpected')],
-    test: { file: 'test/nameservice/faults.test.ts', name: 'of a compare-and-set' },
+    test: {
+      file: 'test/nameservice/faults.test.ts',
+      name: 'a late first try of a compare-and-set that was refused does not win when its expected value comes back',
+    },
   },
   {
     name: 'a repair of an index keeps its revision',
     changes: [change("if (ref === 'index') {", 'if (false) {')],
-    test: { file: 'test/nameservice/repair.test.ts', name: 'of an index gives it a revision' },
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'a repair of an index gives it a revision, so that no write undoes it that saw the index before; a commit has none',
+    },
   },
   {
     name: 'a reindex that meets a lower t does not begin again',
     changes: [change('if (seen && current.t < target.t) {', 'if (false) {')],
     test: {
       file: 'test/nameservice/between-steps.test.ts',
-      name: 'of replacing an index at its t, one that was set back rises to it',
+      name: 'a replacement of an index at its t, which was set back, rises to it',
     },
   },
   {
@@ -383,7 +392,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('allowEqual && (old[INDEX_REVISION] || outcome.mayBeUndone)', 'false')],
     test: {
       file: 'test/nameservice/faults.test.ts',
-      name: 'of a reindex cannot be told from one that others replaced: that is an unknown outcome, and nothing is written',
+      name: 'a late first try of a reindex cannot be told from a reindex that others replaced: the outcome is unknown, without a write',
     },
   },
   {
@@ -391,7 +400,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('old[INDEX_REVISION] || outcome.mayBeUndone', 'old[INDEX_REVISION]')],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'where others have raised the ref again: that is an unknown outcome',
+      name: 'a reindex without an answer does not take effect twice if others have raised the ref again: the outcome is unknown',
     },
   },
   {
@@ -399,18 +408,24 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('second.mayBeUndone || first.unanswered', 'second.mayBeUndone')],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'where the item is gone, and others have restored and raised it by the next try',
+      name: 'a reindex without an answer does not take effect twice if the item is gone, and others have restored and raised it by the next try',
     },
   },
   {
     name: 'a repair bears a time before its own',
     changes: [change('integer(now + MARGIN_MS)', 'integer(now - MARGIN_MS)')],
-    test: { file: 'test/nameservice/repair.test.ts', name: 'does not land after one that had to wait for another one' },
+    test: {
+      file: 'test/nameservice/repair.test.ts',
+      name: 'a write from before a repair does not land after a repair that had to wait for another repair',
+    },
   },
   {
     name: 'an update writes into a layout that it does not know',
     changes: [change('all(isThere, isKnownLayout, condition,', 'all(isThere, condition,')],
-    test: { file: 'test/nameservice/layout.test.ts', name: 'refuses publishCommit, names the schema' },
+    test: {
+      file: 'test/nameservice/layout.test.ts',
+      name: 'an alias with an unknown schema refuses publishCommit, names the schema, and stays as it is and readable',
+    },
   },
   {
     name: 'a new definition of a graph source writes into a layout that it does not know',
@@ -418,30 +433,42 @@ export const MUTATIONS: Mutation[] = [
       change('conditionFields(isKnownLayout, {', 'conditionFields(isThere, {'),
       change('import { isKnownLayout, isOf', 'import { isThere, isKnownLayout, isOf'),
     ],
-    test: { file: 'test/nameservice/layout.test.ts', name: 'of a graph source refuses a new definition' },
+    test: {
+      file: 'test/nameservice/layout.test.ts',
+      name: 'an alias of a graph source refuses a new definition, also if one of its items alone has an unknown schema',
+    },
   },
   {
     name: 'a purge takes an alias at which branches began',
     changes: [change('isRetracted, hasNoBranches)', 'isRetracted)')],
     test: {
       file: 'test/nameservice/repair.test.ts',
-      name: 'by purge takes no alias at which branches of Fluree began',
+      name: 'a repair by purge takes no alias at which branches of Fluree began, until they are dropped',
     },
   },
   {
     name: 'a deployment of native goes on next to the records of other clients',
     changes: [change('if (!found) return;', 'return;')],
-    test: { file: 'test/deployment/foreign-commits.test.ts', name: 'is refused while the record of another client' },
+    test: {
+      file: 'test/deployment/foreign-commits.test.ts',
+      name: 'a deployment of commitProtocol=native is refused while the record of another client stands in the commits table, on a running stack and on a new one',
+    },
   },
   {
     name: "fences are lifted by the clock of the operator's machine, whatever AWS says",
     changes: [change('> MAX_OFFSET_MS)', '> Number.POSITIVE_INFINITY)')],
-    test: { file: 'test/deployment/lift-fences.test.ts', name: 'refuses on a machine whose clock is two hours ahead' },
+    test: {
+      file: 'test/deployment/lift-fences.test.ts',
+      name: 'the command that lifts fences refuses on a machine whose clock is two hours ahead of AWS, names both times, and lifts no fence',
+    },
   },
   {
     name: 'a record with a lifted fence keeps its TTL',
     changes: [change('Number(seen.N) < kept', 'Number(seen.N) < 0')],
-    test: { file: 'test/deployment/lift-fences.test.ts', name: 'stays for the retention after the clock has passed' },
+    test: {
+      file: 'test/deployment/lift-fences.test.ts',
+      name: 'a record with a lifted fence stays for the retention after the clock has passed the fence if it is free, and for a minute if it is held',
+    },
   },
   {
     name: 'a ref is set back whatever it was',
@@ -465,7 +492,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
-      name: 'publishCommit is an unknown outcome, and makes nothing again',
+      name: 'a write publishCommit whose alias was removed before the next try is an unknown outcome, and creates no record again',
     },
   },
   {
@@ -475,7 +502,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/nameservice/removed.test.ts',
-      name: 'fastForwardCommit is an unknown outcome, and makes nothing again',
+      name: 'a write fastForwardCommit whose alias was removed before the next try is an unknown outcome, and creates no record again',
     },
   },
   {
@@ -522,18 +549,24 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
+      name: 'a lost reply of SendTaskSuccess is not sent again at once, and “gone” at a later try moves no lease while the execution runs',
     },
   },
   {
     name: 'a message to a task goes over a connection that was idle',
     changes: [change('keepAlive: false', 'keepAlive: true', 'shared/aws/step-functions.ts')],
-    test: { file: 'test/line/connections.test.ts', name: 'loses no message to a task' },
+    test: {
+      file: 'test/line/connections.test.ts',
+      name: 'a closed idle connection to Step Functions loses no message to a task: each message has a connection of its own',
+    },
   },
   {
     name: 'a question about an execution has a single try',
     changes: [change('!mayPass(tried.error)', 'tried.error')],
-    test: { file: 'test/line/connections.test.ts', name: 'is asked again if the first answer was throttled' },
+    test: {
+      file: 'test/line/connections.test.ts',
+      name: 'a question about an execution is asked again if the first answer was throttled',
+    },
   },
   {
     name: 'a lease that is handed on keeps the execution of the one before',
@@ -571,7 +604,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'by the schedule, also between the expiry and the margin of the clocks',
+      name: 'a task that the schedule notifies late begins with its whole ttl, also between the expiry and the margin of the clocks',
     },
   },
   {
@@ -598,7 +631,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("if (delivery === 'unanswered')", 'if (delivery !== delivery)', 'shared/line/withdrawal.ts')],
     test: {
       file: 'test/leases/line.test.ts',
-      name: 'the operator is told that the task is gone, and the ticket stays',
+      name: 'a cancellation is answered that the task is gone, and the ticket stays, if Step Functions gives no answer',
     },
   },
   {
@@ -606,7 +639,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('lease_expiry < :cutSeconds', 'lease_expiry <= :cutSeconds', 'shared/leases/conditions.ts')],
     test: {
       file: 'test/leases/compat.test.ts',
-      name: 'are taken over when the crate itself would, plus the skew margin, and not a millisecond before',
+      name: 'records of the Rust crate are taken over when the crate itself would, plus the skew margin, and not a millisecond before',
     },
   },
   {
@@ -616,7 +649,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/clock-steps.test.ts',
-      name: 'is over before another caller has a lease, outside the line',
+      name: 'the deadline of a waiting caller passes before another caller has a lease, outside the line',
     },
   },
   {
@@ -624,7 +657,10 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change('...told, key', '...told, waitedMs: Math.max(0, grant.expiresAt - grant.ttlMs - ticket.parkedAt), key'),
     ],
-    test: { file: 'test/leases/clock-steps.test.ts', name: 'is over before another caller has a permit' },
+    test: {
+      file: 'test/leases/clock-steps.test.ts',
+      name: 'the deadline of a parked task passes before another caller has a permit',
+    },
   },
   {
     name: 'a caller whose answer comes after the expiry is told to work on for as long as the clock was set forth',
@@ -702,7 +738,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'by the schedule, also between the expiry and the margin of the clocks',
+      name: 'a task that the schedule notifies late begins with its whole ttl, also between the expiry and the margin of the clocks',
     },
   },
   {
@@ -720,32 +756,38 @@ export const MUTATIONS: Mutation[] = [
         'aliased(`attribute_exists(#${Object.keys(identity)[0]})`)',
       ),
     ],
-    test: { file: 'test/expiry/clean.test.ts', name: 'spares, each for its reason, what it may not delete' },
+    test: { file: 'test/expiry/clean.test.ts', name: 'a clean-up spares, each for its reason, what it may not delete' },
   },
   {
     name: 'the clean-up ends a permit that its holder has extended',
     changes: [change('#f = :fence AND #h.e = :e AND #h.b = :b', '#f = :fence AND :e = :e AND :b = :b')],
     test: {
       file: 'test/expiry/permits.test.ts',
-      name: 'whose holder extended it between report and clean: changed, and changed again',
+      name: 'the clean-up spares a permit whose holder extended it between report and clean: changed, and changed again',
     },
   },
   {
     name: 'the clean-up ends a permit whose place the line is to give',
     changes: [change('isReported(identity), isUnmarked)', 'isReported(identity))')],
-    test: { file: 'test/expiry/permits.test.ts', name: 'while a waiter is in line: the line takes its place' },
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'the clean-up spares a permit while a waiter is in line: the line takes its room',
+    },
   },
   {
     name: 'the report takes a pool for an expired lease',
     changes: [change('any(all(isLease, any(isAbandoned(now, margins)', 'any(all(any(isAbandoned(now, margins)')],
-    test: { file: 'test/expiry/permits.test.ts', name: 'with a mark, or of which another client wrote' },
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'an empty pool with a mark, or of which another client wrote entries that are not in use, is not reported',
+    },
   },
   {
     name: 'the clean-up deletes an empty pool that was used since the report',
     changes: [
       change("['formed', 'used', 'fence', 'waiters', 'lease_expiry'] as const", "['used', 'waiters'] as const"),
     ],
-    test: { file: 'test/expiry/permits.test.ts', name: 'that has changed since the report is spared' },
+    test: { file: 'test/expiry/permits.test.ts', name: 'an empty pool that has changed since the report is spared' },
   },
   {
     name: 'the clean-up deletes an empty pool with a line',
@@ -755,12 +797,15 @@ export const MUTATIONS: Mutation[] = [
         "['formed', 'used', 'fence', 'lease_expiry'] as const",
       ),
     ],
-    test: { file: 'test/expiry/permits.test.ts', name: 'that has changed since the report is spared' },
+    test: { file: 'test/expiry/permits.test.ts', name: 'an empty pool that has changed since the report is spared' },
   },
   {
     name: 'the clean-up deletes an empty pool whose fence is ahead of the clock',
     changes: [change('return rises || isPermit(row) ?', "return rises || isPermit(row) || row.kind === 'emptyPool' ?")],
-    test: { file: 'test/expiry/permits.test.ts', name: 'is spared while its retention lasts' },
+    test: {
+      file: 'test/expiry/permits.test.ts',
+      name: 'an empty pool is spared while its retention lasts, or its fence is ahead of the clock',
+    },
   },
   {
     name: 'the clean-up deletes what is younger than fences are kept',
@@ -779,7 +824,10 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the request of a grant that nobody got is remembered as released',
     changes: [change("', request_id, holder, principal, ticket'", "', principal, ticket'")],
-    test: { file: 'test/leases/undelivered.test.ts', name: 'after a release gave it to the dead ticket' },
+    test: {
+      file: 'test/leases/undelivered.test.ts',
+      name: 'a request may ask again if its grant was never delivered: after a release gave it to the dead ticket',
+    },
   },
   {
     name: 'the wrapper lets its target run on after the lease',
@@ -796,7 +844,7 @@ export const MUTATIONS: Mutation[] = [
   {
     name: 'the wrapper releases its lease after a start that may still land',
     changes: [change('"Default": "Did the target fail?"', '"Default": "Release after failure"')],
-    test: { file: 'test/step-functions/exits.test.ts', name: 'keeps the lease when its start ended by' },
+    test: { file: 'test/step-functions/exits.test.ts', name: 'the wrapper keeps the lease when its start ended by' },
   },
   {
     name: 'the wrapper releases its lease while functions of a failed target may go on',
@@ -806,7 +854,10 @@ export const MUTATIONS: Mutation[] = [
         '"Variable": "$.request.graceSeconds", "NumericGreaterThan": 900',
       ),
     ],
-    test: { file: 'test/step-functions/exits.test.ts', name: 'with graceSeconds does not release the lease' },
+    test: {
+      file: 'test/step-functions/exits.test.ts',
+      name: 'the wrapper with graceSeconds does not release the lease after',
+    },
   },
   {
     name: 'a redriven wrapper repeats the request whose grant has ended',
@@ -823,7 +874,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('const condition = all(unchanged, isBelow(grant.fence));', 'const condition = unchanged;')],
     test: {
       file: 'test/leases/standstills.test.ts',
-      name: 'stays: of a lease that is held, lifted by the command for restored tables',
+      name: 'a fence that rises while a call is paused stays: of a held lease, lifted by the command for restored tables',
     },
   },
   {
@@ -850,7 +901,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/standstills.test.ts',
-      name: 'does not follow a key without a record that another has held since',
+      name: 'a paused call does not follow a key without a record that another caller has held since',
     },
   },
   {
@@ -863,7 +914,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/standstills.test.ts',
-      name: 'does not clear the mark that began again where the one before named nobody',
+      name: 'a paused call does not remove the mark that began again if the mark before named no waiter',
     },
   },
   {
@@ -900,19 +951,25 @@ export const MUTATIONS: Mutation[] = [
         "values: { ':version': text(version), ...values },\n    ...(!set.includes('lease_expiry') && { version }),",
       ),
     ],
-    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, one answer' },
+    test: {
+      file: 'test/leases/grants-to-tasks.test.ts',
+      name: 'a task that its granter notifies late begins with its whole ttl if the renewal loses one answer',
+    },
   },
   {
     name: 'nobody looks at the clock again after a renewal',
     changes: [change('&& !isShort(grant, now)', '&& (renewals > 0 || !isShort(grant, now))')],
-    test: { file: 'test/leases/grants-to-tasks.test.ts', name: 'by its granter, two answers' },
+    test: {
+      file: 'test/leases/grants-to-tasks.test.ts',
+      name: 'a task that its granter notifies late begins with its whole ttl if the renewal loses two answers',
+    },
   },
   {
     name: 'a lease is taken over in the millisecond before its margin is over',
     changes: [change("'expires_at < :cut OR", "'expires_at <= :cut OR")],
     test: {
       file: 'test/leases/acquire.test.ts',
-      name: 'takes an expired lease over on the first call, and not a millisecond before expiry and skew margin',
+      name: 'acquire takes over an expired lease on the first call, and not a millisecond before expiry and clock skew margin',
     },
   },
   {
@@ -920,7 +977,7 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("'released_at', 'broken_at'],", "'released_at'],")],
     test: {
       file: 'test/leases/paused-hand-offs.test.ts',
-      name: 'a transfer leaves nothing of a broken grant',
+      name: 'a transfer keeps no attribute of a broken grant, so that a repeated release counts as a release',
     },
   },
   {
@@ -937,7 +994,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/paused-hand-offs.test.ts',
-      name: 'a release hands off the lease to a task that parks meanwhile',
+      name: 'a release hands off the lease to a task that parks at the same time',
     },
   },
   {
@@ -945,12 +1002,12 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change('given !== undefined && given.key === stored.key && given.token', 'given !== undefined && given.token'),
     ],
-    test: { file: 'test/commits/fence.test.ts', name: 'refuses another key, and is unchanged' },
+    test: { file: 'test/commits/fence.test.ts', name: 'a fenced object refuses another key, and is unchanged' },
   },
   {
     name: 'a status is compared by its version alone',
     changes: [change('...all(hasV, hasState)', '...all(hasV)')],
-    test: { file: 'test/nameservice/compat.test.ts', name: 'test_status_push_conflict_wrong_expected' },
+    test: { file: 'test/nameservice/compat.test.ts', name: "Fluree's test_status_push_conflict_wrong_expected passes" },
   },
   {
     name: 'the schedule tells a grant without giving it a new version',
@@ -962,7 +1019,7 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/grants-to-tasks.test.ts',
-      name: 'a schedule that sends first rotates the version: its “gone” and that of the granter move nothing',
+      name: 'a schedule that sends first rotates the version: its “gone” and that of the granter transfer no lease',
     },
   },
   {
@@ -986,49 +1043,64 @@ export const MUTATIONS: Mutation[] = [
     changes: [change('foreignFrom === 0 &&', 'foreignFrom >= 0 &&')],
     test: {
       file: 'test/commits/compat.test.ts',
-      name: 'say so where the record that was seen had taken the place of one of ours',
+      name: 'a repeat has an unknown outcome if the foreign record had taken the place of a record of Holdfast',
     },
   },
   {
     name: 'an observation proves what came after it',
     changes: [change('generation >= record.generation - 1 &&', 'generation >= 0 &&')],
-    test: { file: 'test/commits/compat.test.ts', name: 'say so where a record of ours came between' },
+    test: {
+      file: 'test/commits/compat.test.ts',
+      name: 'a repeat has an unknown outcome if a record of Holdfast came between foreign records',
+    },
   },
   {
     name: 'an observation outlives the record that it is about',
     changes: [change('now + clockSkewMs < endsAt', 'now + clockSkewMs < endsAt + 1e9')],
     test: {
       file: 'test/commits/compat.test.ts',
-      name: 'say so where TTL may have deleted the record that was seen (3601 s later)',
+      name: 'a repeat has an unknown outcome if TTL may have deleted the foreign record (3601 s later)',
     },
   },
   {
     name: 'a fence is replaced that nobody saw',
     changes: [change('if (fence?.key !== seen.key || fence.token !== seen.token)', 'if (fence?.key !== seen.key)')],
-    test: { file: 'test/commits/reset-fence.test.ts', name: 'is left alone where there is a higher token' },
+    test: {
+      file: 'test/commits/reset-fence.test.ts',
+      name: 'the fence of an object is left alone if there is a higher token',
+    },
   },
   {
     name: 'a fence is replaced twice between two commits',
     changes: [change('return object?.marks?.isReset ? resetBefore(request) : undefined;', 'return undefined;')],
-    test: { file: 'test/commits/reset-fence.test.ts', name: 'is replaced once between two commits' },
+    test: {
+      file: 'test/commits/reset-fence.test.ts',
+      name: 'the fence of an object is replaced once between two commits',
+    },
   },
   {
     name: 'a fence is replaced under the same ETag',
     changes: [change('if (partBytes === undefined) return content;', 'if (partBytes !== 0) return content;')],
     test: {
       file: 'test/commits/reset-fence.test.ts',
-      name: 'admits nobody whose commit was decided on the fence before',
+      name: 'the fence of an object admits no commit that was decided on the fence before',
     },
   },
   {
     name: 'a fence token may come from the far future',
     changes: [change('if (fence.token <= highest) return;', 'if (fence.token <= highest * 1e6) return;')],
-    test: { file: 'test/commits/input.test.ts', name: 'a fence in microseconds' },
+    test: {
+      file: 'test/commits/input.test.ts',
+      name: 'bad input names its field and causes no write: a fence in microseconds',
+    },
   },
   {
     name: 'a commit takes what was uploaded after its caller looked',
     changes: [change('if (expectedEtag !== undefined && etag !== expectedEtag)', "if (expectedEtag === '')")],
-    test: { file: 'test/commits/upload.test.ts', name: 'takes the very bytes that sourceEtag names, and no others' },
+    test: {
+      file: 'test/commits/upload.test.ts',
+      name: 'a copy takes the very bytes that sourceEtag names, and no others',
+    },
   },
   ...QUEUE_BOUNDS,
   ...QUEUE_LINE,
@@ -1066,23 +1138,29 @@ export const MUTATIONS: Mutation[] = [
     ],
     test: {
       file: 'test/client/lease.test.ts',
-      name: 'and stays so, also where the answer to a heartbeat comes too late',
+      name: 'a lost lease stays lost, also if the answer to a heartbeat comes too late',
     },
   },
   {
     name: 'a release of the client overtakes its heartbeat',
     changes: [change('const underWay = beating;', 'const underWay = undefined as typeof beating;')],
-    test: { file: 'test/client/lease.test.ts', name: 'waits for the heartbeat under way, and starts none' },
+    test: { file: 'test/client/lease.test.ts', name: 'a release waits for the heartbeat under way, and starts none' },
   },
   {
     name: 'the client sends heartbeats as seldom as a long ttl allows',
     changes: [change('Math.min(ttlMs / 3, MAX_INTERVAL_MS) *', '(ttlMs / 3) *')],
-    test: { file: 'test/client/lease.test.ts', name: 'come at least every 20 seconds' },
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'heartbeats come at least every 20 seconds, however long the ttl, so that a holder is soon notified that its lease is broken',
+    },
   },
   {
     name: 'the client does not release a lease that was broken',
     changes: [change("gone = error.reason !== 'broken';", 'gone = true;')],
-    test: { file: 'test/client/lease.test.ts', name: 'when the service says that the lease was broken' },
+    test: {
+      file: 'test/client/lease.test.ts',
+      name: 'a lease is lost when the service says that it was broken; the release after the work hands off the key',
+    },
   },
   {
     name: 'the client leaves a broken grant whose answer was lost to its ttl',
@@ -1093,14 +1171,17 @@ export const MUTATIONS: Mutation[] = [
         '      askAnew();',
       ),
     ],
-    test: { file: 'test/client/hostile.test.ts', name: 'had ended an unseen grant' },
+    test: {
+      file: 'test/client/hostile.test.ts',
+      name: 'a service that ended a grant whose answer was lost is asked again by the caller, unless an operator refused the wait',
+    },
   },
   {
     name: 'withLease of the client forgives a loss',
     changes: [change('if (lease.lost) throw lease.lost;', '')],
     test: {
       file: 'test/client/lease.test.ts',
-      name: 'throws LeaseLost, and why, where the work succeeds after the loss',
+      name: 'the function withLease throws LeaseLost with the reason if the work succeeds after the loss',
     },
   },
   {
@@ -1111,7 +1192,10 @@ export const MUTATIONS: Mutation[] = [
         'requestId: by.uuid(), ...retryWith, waitSeconds }, { ms })',
       ),
     ],
-    test: { file: 'test/client/acquire.test.ts', name: 'has one requestId over all retries' },
+    test: {
+      file: 'test/client/acquire.test.ts',
+      name: 'an acquisition has one requestId over all retries, and counts from the last try',
+    },
   },
   {
     name: 'an aborted wait of the client keeps what it brings',
@@ -1119,14 +1203,17 @@ export const MUTATIONS: Mutation[] = [
       change('if (lease.held && !signal?.aborted) {', 'if (lease.held) {'),
       change("(signal?.aborted && 'release' in got ? got.release() : resolve(got))", 'resolve(got)'),
     ],
-    test: { file: 'test/client/acquire.test.ts', name: 'ends at once, and the grant that comes later is given back' },
+    test: {
+      file: 'test/client/acquire.test.ts',
+      name: 'an aborted wait ends at once, and releases a grant that comes later',
+    },
   },
   {
     name: 'the client leaves a doubtful grant behind',
     changes: [change('if (doubt) takeBack(', 'if (doubt && !doubt) takeBack(')],
     test: {
       file: 'test/client/acquire.test.ts',
-      name: 'is withdrawn at once, and again where the answer of the request is lost',
+      name: 'a wait that ends in doubt is withdrawn at once, and again under its own name if the answer of the request is lost',
     },
   },
 ];

@@ -50,7 +50,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a take-over does not name the versions of those who go',
-    ['faults', 'a take-over of one that was extended, released or broken meanwhile looks again'],
+    ['faults', 'a late take-over of a permit that was extended, released or broken in between looks again'],
     change(
       'expression: `#h${nth}.v = :v${nth}`',
       'expression: `(#h${nth}.v = :v${nth} OR attribute_exists(#h${nth}.v))`',
@@ -58,7 +58,10 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the take-over of a permit ignores the clock skew',
-    ['permits', 'gives an expired permit to the first caller once the margin is over'],
+    [
+      'permits',
+      'a take-over gives an expired permit to the first caller once the margin has passed, and ends no more than are needed',
+    ],
     change('expiresAt + clockSkewMs + 1', 'expiresAt + 1 + 0 * clockSkewMs'),
   ),
   byTest(
@@ -73,7 +76,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a request that gave its permit back is granted another',
-    ['faults', 'an acquire whose permit was given back meanwhile takes no other'],
+    ['faults', 'an acquire that arrives late, and whose permit was released in between, takes no other permit'],
     change('{ [`:m${nth}`]: text(name) }', "{ [`:m${nth}`]: text(name && 'nobody') }"),
   ),
   byTest(
@@ -91,32 +94,38 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'a take-over does not free the weight of those who go',
-    ['permits', 'gives an expired permit to the first caller once the margin is over'],
+    [
+      'permits',
+      'a take-over gives an expired permit to the first caller once the margin has passed, and ends no more than are needed',
+    ],
     change("':weight': integer(weight - freed)", "':weight': integer(weight)"),
   ),
   byTest(
     'a release does not lower the weight in use',
-    ['permits', 'gives the weight back, and answers a repeat as it did the first time'],
+    ['permits', 'a release frees the weight, and answers a repeat as it did the first time'],
     change("'#used = #used - #h.w'", "'#used = #used'"),
   ),
   byTest(
     'a release does not prove its lease id',
-    ['compat', 'with a guessed secret, or for another key, proves nothing'],
+    ['compat', 'a lease id with a guessed secret, or for another key, proves no grant'],
     change("expression: '#h.i = :id'", "expression: '(#h.i = :id OR attribute_exists(#h.i))'"),
   ),
   byTest(
     'an earlier heartbeat of a permit overwrites a later one',
-    ['faults', 'a heartbeat from before another one shortens nothing'],
+    ['faults', 'a heartbeat from before another heartbeat shortens no permit'],
     change("'#h.b < :now'", "'#h.b <> :now'"),
   ),
   byTest(
     'a heartbeat with a ttl of its own shortens a permit',
-    ['permits', 'extends a permit by its ttl or another, keeps its fence, and never shortens'],
+    ['permits', 'a heartbeat extends a permit by its ttl or another, keeps its fence, and never shortens'],
     change("'#h.e < :expires'", "'#h.e <> :expires'"),
   ),
   byTest(
     'a heartbeat by a clock that is behind shortens a permit that was told again',
-    ['park', 'a heartbeat by a clock that is behind shortens no permit'],
+    [
+      'park',
+      'a heartbeat by a clock that is behind shortens no permit of which its task was notified again by that clock',
+    ],
     change("':beat': integer(expiresAt - ttlMs)", "':beat': integer(now)"),
   ),
   byTest(
@@ -126,33 +135,48 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the mark of a pool is removed whatever its value',
-    ['look-again', 'between the look at the line and the grant to the only one in it'],
+    [
+      'look-again',
+      'the mark of a pool stays for a task that joins between the look at the line and the grant to the only waiter',
+    ],
     change('conditions: [markUnchanged(line.seen)] }', 'conditions: [] }'),
     change('...(unmark ? [markUnchanged(unmark)] : [])', '...(unmark ? [hasUsed] : [])'),
   ),
   byTest(
     'the mark of a pool is removed after a look at the line from before its value',
-    ['look-again', 'between the look at the line and the grant to the only one in it'],
+    [
+      'look-again',
+      'the mark of a pool stays for a task that joins between the look at the line and the grant to the only waiter',
+    ],
     change('return waiters?.N === this.#mark?.N;', 'return waiters?.N === this.#mark?.N || true;'),
   ),
   byTest(
     'a call takes its look at the line for whole after any write of its own',
-    ['look-again', 'between the look at the line and the first of two writes that grant'],
+    [
+      'look-again',
+      'the mark of a pool stays for a task that joins between the look at the line and the first of two writes that grant',
+    ],
     change('Number(waiters?.N) === Number(this.#mark.N) + 1', 'Number(waiters?.N) !== Number(this.#mark.N)'),
   ),
   byTest(
     'rows are judged again after a standstill',
-    ['advance', 'after a standstill of 251 ms'],
+    ['advance', 'a lost write of the line after a pause of 251 ms has read the line'],
     change('now - this.#readAt > MAX_AGE_MS', 'now - this.#readAt < -MAX_AGE_MS'),
   ),
   byTest(
     'a call that has ended a permit does not look at the line again',
-    ['look-again', 'where more have expired than one write ends'],
+    [
+      'look-again',
+      'the line of a pool is looked at again if more permits have expired than one write ends, and the first in line needs the room of all',
+    ],
     change('if (needed.length === 0 && line.behind &&', 'if (line.behind &&'),
   ),
   byTest(
     'a release gives no room to the line',
-    ['park', 'parks where there is none, and releases wake as many as fit, in their order'],
+    [
+      'park',
+      'acquire with a task token parks if there is no permit, and releases serve as many tasks as fit, in their order',
+    ],
     change('if (record.waiters === undefined && ticket === undefined) return;', 'if (record.key) return;'),
   ),
   byTest(
@@ -270,7 +294,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the schedule does not put back the mark of a pool',
-    ['line', 'puts back a mark that another client has dropped'],
+    ['line', 'the schedule puts back the mark that a third-party client removed'],
     change('if (record.waiters === undefined &&', 'if (record.waiters !== undefined &&', 'shared/permits/repair.ts'),
   ),
   byTest(
@@ -316,7 +340,7 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'the event of an end believes what Step Functions said before the record of a pool was read',
-    ['executions', 'and is redriven before the pass reads the record'],
+    ['line', 'an execution that is redriven before the pass reads the record'],
     change(
       'const end = await endOf(dependencies, held, call);',
       "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
@@ -370,22 +394,25 @@ export const POOLS: Mutation[] = [
   ),
   byTest(
     'no more expired holders make room than go in one write',
-    ['permits', 'makes room by the end of'],
+    ['permits', 'a take-over makes room by the end of'],
     change('if (!next || tries > MAX_TRIES)', 'if (!next || next.length > MOST_ENDED || tries > MAX_TRIES)'),
   ),
   byTest(
     'the fences of a pool begin at 0 where the record has gone',
-    ['look-again', 'fences rise also where TTL has deleted the record of a pool'],
+    ['look-again', 'fences rise also if TTL has deleted the record of a pool'],
     change("':first': integer(now)", "':first': integer(0 * now)", 'shared/permits/grants.ts'),
   ),
   byTest(
     'a pool with a long holder may be deleted by TTL',
-    ['permits', 'keeps the record 400 days past its last write'],
+    ['permits', 'a pool keeps its record 400 days past its last write, and its fences rise after that'],
     change('const TTL_SECONDS = 400 * 86_400;', 'const TTL_SECONDS = 86_400;', 'shared/permits/write.ts'),
   ),
   byTest(
     'a write that grants several permits does not count those before them',
-    ['advance', 'to a caller that passed a removed mark grants no more than the limit has left'],
+    [
+      'advance',
+      'a write of the line that is lost to a caller that passed a removed mark grants no more than the limit has left',
+    ],
     change('Math.min(least, room - before)', 'Math.min(least, room)'),
   ),
   {
@@ -403,7 +430,7 @@ export const POOLS: Mutation[] = [
   },
   byTest(
     'the repair goes on asking about tasks after Step Functions has throttled',
-    ['dead-head', 'is not asked about in the rest of a run once Step Functions has throttled a heartbeat'],
+    ['dead-head', 'a run asks about no more tasks once Step Functions has throttled a heartbeat'],
     change("if (delivery === 'throttled') questions.left = 0;", ''),
   ),
   {
@@ -421,17 +448,20 @@ export const POOLS: Mutation[] = [
   },
   byTest(
     'a withdrawal that may have ended a permit says that there was none',
-    ['withdraw', 'is in doubt if its write got no answer, and eight other permits have ended since'],
+    [
+      'withdraw',
+      'a withdrawal is OutcomeUnknown if its write got no answer, and eight other permits have ended since, and not NotFound',
+    ],
     change('if (asked.inDoubt && !asked.hadWaiter &&', 'if (asked.inDoubt && asked.hadWaiter &&'),
   ),
   byTest(
     'the end of an execution forgets the requests of its permits',
-    ['executions', 'is remembered by its request, which gets no other permit'],
+    ['line', 'a redriven execution receives LeaseLost for a call that received the lock from its holder'],
     change("how === 'executionEnded' ? [entry.name] : []", "how === 'executionEnded' ? [] : []"),
   ),
   byTest(
     'the end of an execution remembers the request of a permit that its task may never have heard of',
-    ['executions', 'is forgotten by the request of a permit that its task may never have heard of'],
+    ['line', 'a redriven execution may ask again if no task may have been notified of its grant'],
     change('return row ? isTask(row) : tickets.includes(ticket);', 'return row ? false : tickets.includes(ticket);'),
   ),
   {
@@ -450,6 +480,9 @@ export const POOLS: Mutation[] = [
   {
     name: 'the former holder of a broken lease is told that it was taken',
     changes: [change("if (record.brokenLease === leaseId) return 'broken';", '')],
-    test: { file: 'test/leases/break.test.ts', name: 'is known to its holder also if a waiter came' },
+    test: {
+      file: 'test/leases/break.test.ts',
+      name: 'a break is reported to its holder also if a waiter came after a break that ended the lease',
+    },
   },
 ];

@@ -10,7 +10,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (search.record.key === '' && error instanceof HoldfastError && GIVEN_BACK",
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'lets a release end the lease, with its mark' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a release ends the lease although the line cannot be read, and keeps the mark: only the line grants it',
+    },
   },
   {
     name: 'a grant that expired ends where the line cannot be read',
@@ -20,7 +23,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'error instanceof HoldfastError',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'fails a call that would take an expired lease over' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a call that would take over an expired lease fails if the line cannot be read, and changes no record',
+    },
   },
   {
     name: 'a release in line fails with its first look',
@@ -30,7 +36,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: ', call);',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'once, by a holder that was in line itself' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a line that cannot be read once does not keep the lease from its end by a holder that was in line itself',
+    },
   },
   {
     name: 'a message that was throttled is left to the schedule',
@@ -40,7 +49,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (pauseMs === 0 && call',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'is sent again, so a ticket that no task has is passed over' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a message that Step Functions throttles is sent again, so a ticket without a task is passed over',
+    },
   },
   {
     name: 'a message that was throttled is sent again without a look at the ttl',
@@ -50,7 +62,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (isFresh && (renewals === 0 || !isShort(grant, now))) {',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'arrives with the whole ttl, and not after the third pause' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a message that Step Functions throttles arrives with the whole ttl, and not after the third pause',
+    },
   },
   {
     name: 'no message looks at the end of a plain grant with a task behind it',
@@ -84,7 +99,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'if (fence !== undefined) await',
       },
     ],
-    test: { file: 'test/leases/messages.test.ts', name: 'about a grant that has ended reads the record' },
+    test: {
+      file: 'test/leases/messages.test.ts',
+      name: 'a message about a grant that has ended reads the record, has no effect, and sends no message',
+    },
   },
   {
     name: 'a grant to a task in front of another sends no message',
@@ -94,7 +112,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: "if (outcome !== 'gone') {\n        if (line.taskWaits && !isTask(oldest)) await",
       },
     ],
-    test: { file: 'test/leases/messages.test.ts', name: 'in front of another: the release that granted it has sent' },
+    test: {
+      file: 'test/leases/messages.test.ts',
+      name: 'a task that is granted the lease and exits in front of another task: the release that granted the lease has sent the message',
+    },
   },
   {
     name: 'the event of an end believes what Step Functions said before the record was read',
@@ -138,7 +159,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'call.timeLeftMs() < TRANSFER_MS;',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'does not keep the schedule from other keys' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a line of dead tickets does not keep the schedule from other keys, and is gone after a few runs',
+    },
   },
   {
     name: 'a hand-off grants whatever time is left',
@@ -148,7 +172,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'moved.length >= MAX_GONE;',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark',
+    },
   },
   {
     name: 'a grant that leaves no time to notify is kept',
@@ -160,7 +187,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/bounds.test.ts',
-      name: 'after the transfer, the grant ends again, and its task keeps its place',
+      name: 'a grant ends again if the invocation is nearly over after the transfer, and its task keeps its position',
     },
   },
   {
@@ -171,7 +198,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '...{ oldest: undefined, next: undefined, others: false,',
       },
     ],
-    test: { file: 'test/leases/bounds.test.ts', name: 'the lease is given to nobody: it is free, with its mark' },
+    test: {
+      file: 'test/leases/bounds.test.ts',
+      name: 'a lease is granted to no waiter if the invocation is nearly over: the lease is free, with its mark',
+    },
   },
   {
     name: 'an execution of our own account that is denied counts as missing',
@@ -206,7 +236,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/compat.test.ts',
-      name: 'a text: the tasks that are parked have their turns all the same',
+      name: 'a mark that another client wrote (a text) does not keep parked tasks from their grants',
     },
   },
   {
@@ -230,7 +260,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'LAST_KEY_MS : 0)) break;',
       },
     ],
-    test: { file: 'test/leases/expired-rows.test.ts', name: 'with 19999 of 40,000 ms left' },
+    test: {
+      file: 'test/leases/expired-rows.test.ts',
+      name: 'a run of the schedule with 19999 of 40,000 ms left after the first row leaves',
+    },
   },
   {
     name: 'the repair clears no row of a caller with half of its run over',
@@ -252,7 +285,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/line.test.ts',
-      name: 'is left to the next run once a run has less than five seconds left: with 4999 ms',
+      name: 'a pile of expired rows is left to the next run once a run has less than five seconds left: with 4999 ms',
     },
   },
   {
@@ -288,7 +321,7 @@ export const QUEUE_BOUNDS: Mutation[] = [
     ],
     test: {
       file: 'test/leases/bounds.test.ts',
-      name: 'of overdue ones costs a hand-off ten messages, and the schedule ends the rest',
+      name: 'a line of overdue tasks costs a hand-off ten messages, and the schedule ends the rest',
     },
   },
   {
@@ -446,7 +479,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: '!(await canNotify(dependencies, line.oldest)) ? line : line',
       },
     ],
-    test: { file: 'test/client/direct.test.ts', name: 'gives back a lease with a task in line' },
+    test: {
+      file: 'test/client/direct.test.ts',
+      name: 'a direct client without Step Functions releases a lease with a task in line: the lease is free, and the next run of the schedule serves the task',
+    },
   },
   {
     name: 'directTransport takes the time of a try for a minute',
@@ -456,7 +492,10 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'NO_LIMIT_MS - (systemClock',
       },
     ],
-    test: { file: 'test/client/direct.test.ts', name: 'leaves the task to the schedule' },
+    test: {
+      file: 'test/client/direct.test.ts',
+      name: 'a direct client with Step Functions leaves the task to the schedule if its try has less than two seconds left',
+    },
   },
   {
     name: 'a withdrawal believes that the ticket it names was the only one',
@@ -483,20 +522,26 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'false',
       },
     ],
-    test: { file: 'test/leases/messages.test.ts', name: 'do not grow in number' },
+    test: {
+      file: 'test/leases/messages.test.ts',
+      name: 'messages that SQS delivers twice do not grow in number, if the second copy comes',
+    },
   },
   {
     name: 'a grant inherits the note of the last message of the one before',
     changes: [{ search: ", 'look_at'],", replace: '],' }],
     test: {
       file: 'test/leases/messages.test.ts',
-      name: 'are the last ones about a grant, and the next grant has messages of its own',
+      name: 'messages that SQS delivers twice are the last about a grant, and the next grant has messages of its own',
     },
   },
   {
     name: 'the schedule works on one key after the other',
     changes: [{ search: 'KEYS_AT_ONCE = 8', replace: 'KEYS_AT_ONCE = 1' }],
-    test: { file: 'test/line/many-keys.test.ts', name: 'sees 150 keys with a line' },
+    test: {
+      file: 'test/line/many-keys.test.ts',
+      name: 'a run of the schedule sees 150 keys with a line in the time of 75 round trips, in which it would see 25 keys one by one',
+    },
   },
   {
     name: "keys that are worked on at once undo each other's counts",
@@ -506,12 +551,18 @@ export const QUEUE_BOUNDS: Mutation[] = [
         replace: 'const own = { ...repaired };',
       },
     ],
-    test: { file: 'test/line/many-keys.test.ts', name: 'counts what it does for keys at the same time' },
+    test: {
+      file: 'test/line/many-keys.test.ts',
+      name: 'a run of the schedule counts what it does for keys at the same time',
+    },
   },
   {
     name: 'a run that is cut short raises no alarm',
     changes: [{ file: 'shared/locks/repair.ts', search: 'if (!complete)', replace: 'if (false)' }],
-    test: { file: 'test/line/many-keys.test.ts', name: 'with 4999 ms left measures 1 runs that were cut short' },
+    test: {
+      file: 'test/line/many-keys.test.ts',
+      name: 'a run of the schedule with 4999 ms left measures 1 runs that were cut short',
+    },
   },
   {
     name: 'leases: an end of an execution frees its lease under the functions that work on within the grace',

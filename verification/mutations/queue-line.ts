@@ -19,7 +19,10 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a hand-off that took its grant back too late has moved nothing',
     [change("const end = undelivered ? 'granted' : 'overtaken';", "const end = 'overtaken';")],
-    ...['after the transfer, and another has the lease before the grant ends', 'test/leases/bounds.test.ts'],
+    ...[
+      'a release has taken effect if another caller has the lease before the grant of the transfer ends',
+      'test/leases/bounds.test.ts',
+    ],
   ),
   shown(
     'the task of a grant that a call gave back is told nothing',
@@ -54,7 +57,7 @@ export const QUEUE_LINE: Mutation[] = [
         replace: 'all(isHeld, not(isOf(request)))',
       },
     ],
-    ...['is not passed by a plain caller that comes between its mark and its hand-off', CROWD],
+    ...['a call that joins is not passed by a plain caller that comes between its mark and its hand-off', CROWD],
   ),
   shown(
     'the mark of a free lease is known by its count alone',
@@ -69,7 +72,10 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a crowd that finds the lease free waits as if its turns were long',
     [change(': betweenMs(sight);\n  return eachMs', ': now - acquiredAt;\n  return eachMs')],
-    ...['where the lease is free, and about to be handed on', PACE],
+    ...[
+      'a caller looks again by the arrivals before it, each as a hand-off takes, if the lease is free and about to be handed off',
+      PACE,
+    ],
   ),
   shown(
     'a claim does not name the version that it saw',
@@ -161,7 +167,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'a ticket is kept for any request that names it',
     [change('all(isOf(asker), isCaller)', 'isCaller')],
-    'a call gains nothing by the ticket of another request',
+    'a call cannot use the ticket of another request, which stays in line',
   ),
   shown(
     'no message looks again in front of a task',
@@ -176,7 +182,7 @@ export const QUEUE_LINE: Mutation[] = [
   shown(
     'the holder before is one that never claimed',
     [{ search: 'claimTtlMs !== undefined || holder', replace: 'holder' }],
-    'previous names who held before, and no caller that exited before it claimed its grant',
+    '`previous` names the holder before, and no caller that exited before it claimed its grant',
     CALLERS,
   ),
   shown(
@@ -188,13 +194,13 @@ export const QUEUE_LINE: Mutation[] = [
         'shared/leases/execution-ended.ts',
       ),
     ],
-    'and the event of its end ends its execution: `previous` names it all the same to',
+    'a function that stopped after it notified the task, and before it deleted the ticket: the event of its end ends its execution, and `previous` names the task to',
     'test/leases/undelivered.test.ts',
   ),
   shown(
     'the end of an execution remembers the request of a grant that is over and that nobody heard of',
     [change('|| endsAt <= dependencies.clock.now()) return true;', '|| endsAt <= 0) return true;')],
-    'after the schedule told its task LeaseHeld, and its execution ended before the schedule ended the grant, a minute later',
+    'a request may ask again after the schedule sent its task LeaseHeld, and the execution ended before the schedule ended the grant, a minute later',
     'test/leases/undelivered.test.ts',
   ),
   shown(
@@ -234,7 +240,7 @@ export const QUEUE_LINE: Mutation[] = [
       ),
       change('import { all, type Condition }', 'import { all, any, type Condition }', 'shared/leases/transfer.ts'),
     ],
-    'a made-up lease id with the ticket of another waiter proves nothing',
+    'a made-up lease id with the ticket of another waiter proves no grant, and changes no record',
     QUICK,
   ),
   shown(
@@ -285,25 +291,25 @@ export const QUEUE_LINE: Mutation[] = [
         '(isTask(waiter) && isOverdue(waiter, 0))) return undefined',
       ),
     ],
-    'a task that is overdue: it is told so, and the next one has the lease',
+    'the plain release ends an overdue task with LeaseHeld, and the next waiter has the lease',
     QUICK,
   ),
   shown(
     'a quick release whose answer was lost is told as a lease that was taken',
     [{ search: "inLine === 'unanswered'", replace: "inLine === 'handedOn'" }],
-    'whose answer is lost, and whose next holder has gone on since: not said to have been taken',
+    'a quick release whose answer is lost is not reported as taken if its next holder has gone on since',
     QUICK,
   ),
   shown(
     'a quick release does not know its own first try',
     [change('{ key, version, ...update, values, condition }', '{ key, ...update, values, condition }')],
-    'whose answer is lost knows its own transfer',
+    'a quick release whose answer is lost recognises its own transfer',
     QUICK,
   ),
   shown(
     'the average turn follows a single long one',
     [change('(Math.min(turnMs, 2 * paceMs) - paceMs) / 8', 'turnMs - paceMs')],
-    'falls at once, and rises slowly',
+    'the average hold falls at once, and rises slowly',
     PACE,
   ),
   shown(
@@ -319,7 +325,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'the row of a task counts as one that was withdrawn',
-    [change('cancelled: !won && old?.task_token === undefined', 'cancelled: !won')],
+    [change('cancelled: !won && (old?.task_token ?? old?.callback_id) === undefined', 'cancelled: !won')],
     'a call shares the grant of the task, which the schedule notifies',
     REQUESTS,
   ),

@@ -23,7 +23,7 @@ export const QUEUE_WAITS: Mutation[] = [
     [change("shared === undefined ? '' : ' OR request_id = :shared'", "shared ? '' : ''")],
     ...[
       'test/leases/line.test.ts',
-      'is notified by the schedule if both tries were in line and the grant went to the older try',
+      'a retried task is notified by the schedule if both tries were in line and the grant went to the older try, which has ended',
     ],
   ),
   shown(
@@ -31,7 +31,7 @@ export const QUEUE_WAITS: Mutation[] = [
     [change('ttlSeconds: this.#request.ttlSeconds }', 'ttlSeconds: (record.claimTtlMs ?? 0) / 1000 }')],
     ...[
       'test/leases/compat.test.ts',
-      'a grant on which version 0.1.0 left the ttl of the waiter before: its request gets the ttl that it asks for',
+      'a grant on which version 0.1.0 left the ttl of the waiter before gives its request the ttl that the request asks for',
     ],
   ),
   shown(
@@ -74,7 +74,7 @@ export const QUEUE_WAITS: Mutation[] = [
       },
     ],
     'test/leases/crowd.test.ts',
-    'is not passed by a plain caller that comes between its mark and its hand-off',
+    'a call that joins is not passed by a plain caller that comes between its mark and its hand-off',
   ),
   shown(
     'a call takes the lease that it has taken over itself for one that another call of its request has claimed',
@@ -97,7 +97,7 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     QUICK,
-    'leaves nothing of the grant before',
+    'a quick release keeps no attribute of the grant before',
   ),
   shown(
     'a quick release leaves its task to the schedule',
@@ -108,19 +108,19 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     QUICK,
-    'looks at the line at once, and writes no release that is bound to lose',
+    'a quick release looks at the line at once, and writes no release that is bound to lose',
   ),
   shown(
     'a quick release names its successor as the holder before',
     [change("prev_holder: '#holder'", "prev_holder: ':holder'")],
     QUICK,
-    'looks at the line at once, and writes no release that is bound to lose',
+    'a quick release looks at the line at once, and writes no release that is bound to lose',
   ),
   shown(
     'a quick release tells a wrong number of arrivals that are in line no more',
     [change("'waiters - :others'", "'waiters + :others'")],
     QUICK,
-    'says how many of the arrivals are in line no more',
+    'a quick release says how many of the arrivals have left the line',
   ),
   shown(
     'a call in line takes itself for one place further ahead',
@@ -220,7 +220,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a grant that its task was not told of is remembered once the task was told LeaseHeld',
     [change("if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;", '')],
     'test/leases/undelivered.test.ts',
-    'after its task was told, in place of the grant, that its patience is over',
+    'a request may ask again after its task received, in place of the grant, that its deadline has passed',
   ),
   shown(
     'a quick release grants the lease to a caller that may be leaving in front of a task',
@@ -233,7 +233,7 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     QUICK,
-    'passes over a caller in front of a task that may be leaving, by a clock that is ahead',
+    'a quick release passes over a caller in front of a task that may be leaving, by a clock that is ahead',
   ),
   shown(
     'a quick release hands on whatever time is left',
@@ -245,7 +245,7 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     QUICK,
-    'an invocation whose time is nearly up: the lease is given to nobody, and the queue grants it',
+    'the plain release serves no waiter if the invocation is nearly over: the line grants the lease',
   ),
   shown(
     'a withdrawal gives up where its hand-off is overtaken',
@@ -263,7 +263,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a withdrawal takes a lease that another gave back for its own',
     [change('&& current.leaseId === leaseId) return', "&& leaseId !== '') return")],
     REQUESTS,
-    'a withdrawal does nothing if the grant is released, and another has come and gone since',
+    'a withdrawal has no effect if the grant is released, and another grant has come and gone since',
   ),
   shown(
     'a line is counted at every 32nd arrival of a quota alone',
@@ -316,13 +316,13 @@ export const QUEUE_WAITS: Mutation[] = [
     'a task that took LeaseHeld is named as the holder before',
     [change("endedBefore(from, expiredUnnotified ? 'undelivered' : how,", 'endedBefore(from, how,')],
     UNDELIVERED,
-    'never held: the next in line learns of the holder before it',
+    'a task that took LeaseHeld in place of a grant that had expired never held: the next in line receives the holder before it',
   ),
   shown(
     'a hand-off that begins again forgets that the task was never told',
     [change('expiredUnnotified ||= line.expiredUnnotified;', 'expiredUnnotified = line.expiredUnnotified;')],
     UNDELIVERED,
-    'never held, also where a caller joins while the lease is handed on',
+    'a task that took LeaseHeld in place of an expired grant never held, also if a caller joins during the hand-off',
   ),
   shown(
     'a call of the request that was answered with the grant of its task does not count',
@@ -333,7 +333,7 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     UNDELIVERED,
-    'may stand beside a call of its request that was answered with the grant: that one is named',
+    'a task that took LeaseHeld may stand beside a call of its request that was answered with the grant: that call is named',
   ),
   shown(
     'a call leaves a free lease to those who stay',
@@ -355,7 +355,7 @@ export const QUEUE_WAITS: Mutation[] = [
       ),
     ],
     REQUESTS,
-    'a call receives nothing of the next holder if its look shows an old record',
+    'a call receives no grant of the next holder if its look shows an old record',
   ),
   shown(
     'a claim that is over by the time it is told is left to itself',
@@ -372,7 +372,7 @@ export const QUEUE_WAITS: Mutation[] = [
     'a call that leaves goes by what it saw before its claim was lost',
     [change('      record = await lock.read();\n    }', '    }')],
     REQUESTS,
-    'a call that leaves while the lease moves on names the next holder',
+    'a call that leaves while the lease is transferred names the next holder',
   ),
   shown(
     'a call that leaves takes the end of its own grant for the lease of another',

@@ -58,17 +58,17 @@ afterAll(async () => {
 });
 
 describe('The Dockerfile of the command', () => {
-  it('only copies files, so that it builds for every platform and this test builds all of it', () => {
+  it('the Dockerfile of the command only copies files, so that it builds for every platform and this test builds all of it', () => {
     const names = instructions.map(([name]) => name);
     expect([...new Set(names)].sort()).toEqual(['COPY', 'ENTRYPOINT', 'FROM', 'USER']);
     expect(wordsOf('USER')).toEqual([['node']]);
   });
 
-  it('starts from the Node with which the tests run', () => {
+  it('the Dockerfile of the command starts from the Node with which the tests run', () => {
     expect(wordsOf('FROM')).toEqual([[`node:${manifest.devDependencies.node}-alpine`]]);
   });
 
-  it('puts the command on the path of the image, executable, with the licences', async () => {
+  it('the Dockerfile of the command puts the command on the path of the image, executable, with the licences', async () => {
     await access(join(root, 'usr/local/bin', program), constants.X_OK);
     for (const file of ['LICENSE', 'LICENSES.txt'])
       expect(await readFile(join(root, 'usr/local/share/doc/holdfast', file), 'utf8')).toContain('Apache License');
@@ -93,13 +93,13 @@ describe('The entry point of the image', () => {
   const started = (...args: string[]) =>
     run(join(root, 'usr/local/bin', program), [...programArgs, ...args], { cwd: root, env: env(root) });
 
-  it('runs a job under a lease, with nothing of this machine on its path', async () => {
+  it('the image runs a job under a lease, with nothing of this machine on its path', async () => {
     const ran = await started('run', 'image', '--', 'node', '-p', 'process.env.HOLDFAST_KEY');
     expect(ran).toEqual({ exitCode: 0, stdout: 'image\n', output: 'image\n' });
   });
 
   it.runIf(canChangeRoot)(
-    'says its version and that of the deployment, with nothing but the files of the image',
+    'the image prints its version and that of the deployment, with nothing but the files of the image',
     async () => {
       const { version } = manifest;
       const said = await inRoot('version');
@@ -109,11 +109,14 @@ describe('The entry point of the image', () => {
     },
   );
 
-  it.runIf(canChangeRoot)('acquires and releases a lease, with nothing but the files of the image', async () => {
-    const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
-    expect(acquired.exitCode, acquired.output).toBe(0);
-    const listed = await inRoot('status', 'from-image', '--json');
-    expect(JSON.parse(listed.stdout)).toMatchObject({ key: 'from-image', holder: 'container' });
-    expect(await inRoot('release', acquired.stdout.trim())).toMatchObject({ exitCode: 0 });
-  });
+  it.runIf(canChangeRoot)(
+    'the image acquires and releases a lease, with nothing but the files of the image',
+    async () => {
+      const acquired = await inRoot('acquire', 'from-image', '--holder', 'container');
+      expect(acquired.exitCode, acquired.output).toBe(0);
+      const listed = await inRoot('status', 'from-image', '--json');
+      expect(JSON.parse(listed.stdout)).toMatchObject({ key: 'from-image', holder: 'container' });
+      expect(await inRoot('release', acquired.stdout.trim())).toMatchObject({ exitCode: 0 });
+    },
+  );
 });

@@ -51,7 +51,7 @@ describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBy
   const own = () => packed.find((one) => one.name === name);
   const folder = name === 'holdfast' ? 'cli' : 'client';
 
-  it('has its code, its README and the licences, and no source map', () => {
+  it('the package has its code, its README and the licences, and no source map', () => {
     const files = own()?.files.map(({ path }) => path) ?? [];
     const code =
       name === 'holdfast' ? ['dist/holdfast.mjs'] : ['dist/index.js', 'dist/node/index.js', 'dist/index.d.ts'];
@@ -59,25 +59,25 @@ describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBy
     expect(files.filter((file) => file.endsWith('.map'))).toEqual([]);
   });
 
-  it(`is packed in less than ${mostBytes / 1000} kB`, () => {
+  it(`the package is packed in less than ${mostBytes / 1000} kB`, () => {
     expect(own()?.size).toBeGreaterThan(10_000);
     expect(own()?.size).toBeLessThan(mostBytes);
   });
 
-  it('has a README without a link that npm could not follow', async () => {
+  it('the package has a README without a link that npm could not follow', async () => {
     const text = await readFile(join(folder, 'README.md'), 'utf8');
     const targets = [...text.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target);
     expect(targets.filter((target) => !target?.startsWith('https://'))).toEqual([]);
   });
 
-  it('has nothing that publint complains of', async () => {
+  it('the package has no fault that publint finds', async () => {
     const { exitCode, output } = await run('npx', ['publint', '--strict'], { cwd: folder });
     expect(exitCode, output).toBe(0);
   });
 });
 
 it.each(['client/README.md', 'docs/client.md'])(
-  '%s names the sizes that the build of the client allows',
+  'the page %s names the sizes that the build of the client allows',
   async (file) => {
     const text = await readFile(file, 'utf8');
     for (const bytes of [MAX_BYTES.index, MAX_BYTES.all]) expect(text).toContain(`${bytes / 1000} kB`);
@@ -143,14 +143,17 @@ describe('A new TypeScript project that installs the client', () => {
   });
   afterAll(() => project.remove());
 
-  it.each(Object.entries(COMPILERS))('compiles under strict with TypeScript %s', async (prefix, folder) => {
-    const tsc = resolve(folder, 'bin/tsc');
-    const { exitCode, output } = await project.run(process.execPath, [tsc, '--version']);
-    expect([exitCode, output]).toEqual([0, expect.stringContaining(`Version ${prefix}.`)]);
-    expect(await project.run(process.execPath, [tsc])).toMatchObject({ exitCode: 0, output: '' });
-  });
+  it.each(Object.entries(COMPILERS))(
+    'a new TypeScript project compiles under strict with TypeScript %s',
+    async (prefix, folder) => {
+      const tsc = resolve(folder, 'bin/tsc');
+      const { exitCode, output } = await project.run(process.execPath, [tsc, '--version']);
+      expect([exitCode, output]).toEqual([0, expect.stringContaining(`Version ${prefix}.`)]);
+      expect(await project.run(process.execPath, [tsc])).toMatchObject({ exitCode: 0, output: '' });
+    },
+  );
 
-  it('takes a lease by the example of the README, on which npx follows', async () => {
+  it('a new TypeScript project takes a lease by the example of the README, on which npx follows', async () => {
     const ran = await project.run('node', ['built/first.js']);
     const [, fence] = /^my turn, with the fence (\d+)\n$/.exec(ran.output) ?? [];
     expect(Number(fence), ran.output).toBeGreaterThan(0);
@@ -163,7 +166,7 @@ describe('A new TypeScript project that installs the client', () => {
     expect(Number(next.stdout), next.output).toBeGreaterThan(Number(fence));
   });
 
-  it('reads in the stack of an error which function of the client failed, and which of its own called it', async () => {
+  it('a new TypeScript project reads in the stack of an error which function of the client failed, and which of its own called it', async () => {
     const { output } = await project.run('node', ['built/fails.js']);
     expect(output).toMatch(
       /^HoldfastError: .*\n +at unreachable \(.*holdfast-client\/dist\/node\/index\.js:\d+:\d+\)$/m,
@@ -171,7 +174,7 @@ describe('A new TypeScript project that installs the client', () => {
     expect(output).toMatch(/^ +at async nightlyReport \(.*fails\.js:\d+:\d+\)$/m);
   });
 
-  it('may call require', async () => {
+  it('a new TypeScript project may call require', async () => {
     const { output } = await project.run('node', ['-p', "typeof require('holdfast-client').Holdfast"]);
     expect(output).toBe('function\n');
   });
@@ -179,14 +182,17 @@ describe('A new TypeScript project that installs the client', () => {
   it.each([
     ['browser', 'dist/index.js'],
     ['node', 'dist/node/index.js'],
-  ] as const)('bundles one copy of the client for the platform %s, also beside a transport', async (platform, file) => {
-    const entries = ['holdfast-client', 'holdfast-client/lambda', 'holdfast-client/direct'];
-    const { metafile } = await build({
-      stdin: { contents: entries.map((one) => `export * from '${one}';`).join('\n'), resolveDir: project.folder },
-      ...{ bundle: true, write: false, metafile: true, format: 'esm', platform },
-      ...{ absWorkingDir: project.folder, external: ['@aws-sdk/*', 'node:*'] },
-    });
-    const mains = Object.keys(metafile.inputs).filter((input) => /dist\/(node\/)?index\.js$/.test(input));
-    expect(mains).toEqual([`node_modules/holdfast-client/${file}`]);
-  });
+  ] as const)(
+    'a new TypeScript project bundles one copy of the client for the platform %s, also beside a transport',
+    async (platform, file) => {
+      const entries = ['holdfast-client', 'holdfast-client/lambda', 'holdfast-client/direct'];
+      const { metafile } = await build({
+        stdin: { contents: entries.map((one) => `export * from '${one}';`).join('\n'), resolveDir: project.folder },
+        ...{ bundle: true, write: false, metafile: true, format: 'esm', platform },
+        ...{ absWorkingDir: project.folder, external: ['@aws-sdk/*', 'node:*'] },
+      });
+      const mains = Object.keys(metafile.inputs).filter((input) => /dist\/(node\/)?index\.js$/.test(input));
+      expect(mains).toEqual([`node_modules/holdfast-client/${file}`]);
+    },
+  );
 });

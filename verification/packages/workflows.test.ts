@@ -11,11 +11,11 @@ const hasActionlint = hasGo && (await run('go', ['mod', 'download'], { cwd: impo
 if (!hasActionlint) console.log('skipped: no Go, or no module for it: actionlint does not check the workflows');
 
 describe('The workflows of GitHub', () => {
-  it('are those that test a change and publish a release', () => {
+  it('the workflows of GitHub are those that test a change and publish a release', () => {
     expect(workflows.sort()).toEqual([`${FOLDER}/ci.yml`, `${FOLDER}/release.yml`]);
   });
 
-  it.runIf(hasActionlint)('have nothing that actionlint complains of', async () => {
+  it.runIf(hasActionlint)('the workflows of GitHub have no fault that actionlint finds', async () => {
     const files = workflows.map((file) => join('../..', file));
     const { exitCode, output } = await run('go', ['tool', 'actionlint', ...files], { cwd: import.meta.dirname });
     expect(exitCode, output).toBe(0);
@@ -27,7 +27,7 @@ describe('The workflows of GitHub', () => {
         if (!action?.startsWith('./')) expect(line, file).toMatch(/@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   });
 
-  it('have no rights but those that a job names', async () => {
+  it('the workflows of GitHub have no rights but those that a job names', async () => {
     const texts = await Promise.all(workflows.map((file) => readFile(file, 'utf8')));
     const rights = texts.map((text) => text.match(/^permissions:(.*(?:\n {2}.*)*)/m)?.[1]);
     expect(rights).toEqual(['\n  contents: read', ' {}']);

@@ -26,6 +26,8 @@ export interface EndedExecution {
   settled: boolean;
   /** The status that the event has, if it has one. */
   status?: string | undefined;
+  /** When it ended, in epoch milliseconds, if the event says so. */
+  stoppedAt?: number | undefined;
   /**
    * Grants and tickets from after this instant (epoch milliseconds) are left alone. They belong to a redriven execution, or to a call that was under way
    * at the end: the second pass finds those of the latter.

@@ -13,9 +13,37 @@ const ASKED_AFTER_MS = 60_000;
 /** What one run of the repair may still ask about executions that hold what others wait for. */
 export interface Questions {
   left: number;
+  /** About the executions of bound grants: no event has to be awaited, and no other call asks for a while. */
+  looks: number;
 }
 
-export const newQuestions = (): Questions => ({ left: MOST_ASKED });
+export const newQuestions = (): Questions => ({ left: MOST_ASKED, looks: MOST_ASKED });
+
+/** For a message about one key, which has many messages. */
+export const questionsOfMessage = (): Questions => ({ left: 0, looks: MOST_LOOKS });
+
+/** One look asks about the executions of no more grants. */
+export const MOST_LOOKS = 5;
+
+/**
+ * Looks at bound grants, if the run may still ask. Once Step Functions throttles, the run looks no more.
+ * @param wanted how many grants the key has
+ * @param look given how many questions the run may ask, and answers how many in line were given a lease or a permit
+ */
+export async function lookWithin(
+  questions: Questions,
+  wanted: number,
+  look: (most: number) => Promise<number>,
+): Promise<number> {
+  const most = Math.min(questions.looks, wanted, MOST_LOOKS);
+  if (most <= 0) return 0;
+  questions.looks -= most;
+  return look(most).catch((error) => {
+    if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
+    questions.looks = 0;
+    return 0;
+  });
+}
 
 interface Wanted {
   grants: readonly { execution?: string | undefined; acquiredAt?: number | undefined }[];

@@ -46,7 +46,7 @@ export const executionState = async (...asked: Parameters<typeof describeExecuti
 /** How an execution ended. `failed`: with any status but SUCCEEDED, or with one that is not known. Functions that it started may still work. */
 export type End = 'succeeded' | 'failed';
 
-const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
+export const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
 
 /** An execution whose end was reported. */
 export interface Reported {
@@ -55,6 +55,8 @@ export interface Reported {
   settled: boolean;
   /** The status of the end. Undefined if neither an event nor Step Functions has said that the execution ended. */
   status?: string | undefined;
+  /** When the execution ended, in epoch milliseconds, if an event says so. */
+  stoppedAt?: number | undefined;
 }
 
 /**
@@ -95,7 +97,7 @@ export async function workOf(
 }
 
 /** After this time every call of an ended execution has ended, and a target that does not exist will never start. SQS delays the second pass by as much. */
-const SETTLED_MS = 90_000;
+export const SETTLED_MS = 90_000;
 
 /** An end that no event has reported to this call. */
 export interface Found extends Reported {

@@ -217,7 +217,7 @@ describe('a checker of what is free finds', () => {
     ...{ what: 'pool', ms, state: { used: entries.length, entries, ring: [], isMarked: true } },
   });
 
-  it('a plain caller that is refused beside room and a line in which nobody waits', () => {
+  it('a checker of what is free finds a plain caller that is refused beside room and a line in which no caller waits', () => {
     const check = (...history: Entry[]) => verdict(roomBesideLine(history, KEY, facts));
     const two = { limit: 2 };
     const plain = refused(5000, {}, {}, two);

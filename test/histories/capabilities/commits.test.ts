@@ -38,7 +38,7 @@ describe('commits', () => {
     promises(commits.check(entries, { ...facts, ...more }));
   const lossless = 'no acknowledged commit is lost, none lands twice, and every refusal is true';
 
-  it('one after the other pass', () => {
+  it('commits one after the other pass the checker', () => {
     const history = [
       put('a', null, [0, 10], 'ok'),
       put('b', null, [20, 30], 'PreconditionFailed', { etag: etagOf('a') }),
@@ -49,14 +49,14 @@ describe('commits', () => {
     expect(check(history)).toEqual([]);
   });
 
-  it('with two winners for one precondition are refused', () => {
+  it('commits with two winners for one precondition are refused', () => {
     const history = [put('a', null, [0, 10], 'ok'), put('b', null, [5, 15], 'ok')];
     expect(promises(oneWinner(history))).toEqual(['one winner for each precondition']);
     expect(check(history)).toContain('one winner for each precondition');
     expect(oneWinner([put('a', null, [0, 10], 'ok'), put('a', null, [20, 30], 'ok', { repeated: true })])).toEqual([]);
   });
 
-  it('a repeat that is told as new', () => {
+  it('commits may have a repeat that is answered as new', () => {
     const first = put('a', null, [0, 10], 'ok');
     expect(promises(repeatsSaySo([first, put('a', null, [20, 30], 'ok')]))).toEqual([
       'a repeat of a commit says that it is one',
@@ -66,14 +66,14 @@ describe('commits', () => {
     expect(repeatsSaySo([first, put('a', null, [5, 30], 'ok')])).toEqual([]);
   });
 
-  it('that were acknowledged and are gone are refused', () => {
+  it('commits that were acknowledged and are gone are refused', () => {
     expect(check([put('a', null, [0, 10], 'ok'), seen(null, [20, 30])])).toEqual([lossless]);
     expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), seen('a', [40, 50])])).toEqual([
       lossless,
     ]);
   });
 
-  it('that were refused and landed all the same are refused', () => {
+  it('commits that were refused and landed all the same are refused', () => {
     const refused = [
       put('a', null, [0, 10], 'PreconditionFailed', { etag: etagOf('b') }),
       put('b', null, [0, 10], 'ok'),
@@ -84,7 +84,7 @@ describe('commits', () => {
     expect(check([put('a', null, [0, 10], 'ok'), put('b', etagOf('a'), [20, 30], 'ok'), landed])).toEqual([lossless]);
   });
 
-  it('that landed so long ago that their object has forgotten them may be refused, where there is no record', () => {
+  it('commits that landed so long ago that their object has forgotten them may be refused, if there is no record', () => {
     const chain = (length: number) =>
       Array.from({ length }, (_, nth) =>
         put(`c${nth}`, nth === 0 ? null : etagOf(`c${nth - 1}`), [nth * 10, nth * 10 + 5], 'ok', {}, nth + 1),
@@ -102,7 +102,7 @@ describe('commits', () => {
     }
   });
 
-  it('of unknown outcome may land once, at any time, and must be decided afterwards', () => {
+  it('commits of unknown outcome may land once, at any time, and must be decided afterwards', () => {
     const lost = put('a', null, [0, 10], 'OutcomeUnknown', { retryWith: { commitId: 'a' } });
     expect(check([lost, seen(null, [20, 30]), seen('a', [40, 50])])).toEqual([]);
     expect(check([lost, seen('a', [20, 30]), seen(null, [40, 50])])).toEqual([lossless]);
@@ -112,7 +112,7 @@ describe('commits', () => {
     expect(check([lost, seen('a', [20, 30]), resolved])).toEqual([]);
   });
 
-  it('with a stale fence after a newer one are refused', () => {
+  it('commits with a stale fence after a newer fence are refused', () => {
     const newer = put('a', null, [0, 10], 'ok', {}, 9);
     const older = put('b', etagOf('a'), [20, 30], 'ok', {}, 8);
     expect(promises(staleFences([newer, older]))).toEqual(['no commit with a stale fence lands after a newer one']);
@@ -122,7 +122,7 @@ describe('commits', () => {
     expect(check([newer, seen('a', [20, 30])])).toEqual([lossless]);
   });
 
-  it('whose fence an administrator replaces: once, and only where it is as it was seen', () => {
+  it('commits whose fence an administrator replaces pass once, and only if the fence is as it was seen', () => {
     const reset = (
       from: [number, number?],
       outcome: string,
@@ -176,19 +176,19 @@ describe('commits', () => {
     expect(check([newer, lost, seen('a', [30, 40], 9), read([50, 60], undefined, 'r20')])).toEqual([]);
   });
 
-  it('that wait for nobody, or are stuck afterwards, are refused', () => {
+  it('commits that wait without a reason, or are stuck afterwards, are refused', () => {
     const blocked = put(AFTERWARDS, null, [0, 10], 'CommitInProgress');
     expect(check([blocked])).toEqual([lossless]);
     expect(check([blocked], { foreignCommits: true })).toEqual([]);
     expect(check([{ ...blocked, actor: AFTERWARDS }], { foreignCommits: true })).toEqual(['no path is stuck']);
   });
 
-  it('take the bytes of an upload like others', () => {
+  it('commits take the bytes of an upload as other bytes', () => {
     const staged = put('a', null, [0, 10], 'ok');
     expect(check([{ ...staged, input: { ...staged.input, source: 'u' } }, seen('a', [20, 30])])).toEqual([]);
   });
 
-  it('share a path with a foreign writer, whose write is one of them', () => {
+  it('commits share a path with a foreign writer, whose write is one of them', () => {
     const rust = (id: string, expected: string | null, from: [number, number]) =>
       entry(
         'rustPut',

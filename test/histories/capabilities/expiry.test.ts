@@ -20,7 +20,7 @@ describe('the clean-up', () => {
     });
   const check = (...entries: Entry[]) => promises(expiry.check(entries, { ...facts, sweeps: true }));
 
-  it('of what is long over passes, of what has just expired or is held does not', () => {
+  it('a clean-up of what expired long ago passes, and of what has just expired or is held does not', () => {
     const live = 'the clean-up removes no live record';
     expect(check(held(0, 5000), cleaned(80_000, 5000))).toEqual([]);
     expect(check(held(0, 5000), cleaned(60_000, 5000))).toEqual([live]);
@@ -29,7 +29,7 @@ describe('the clean-up', () => {
     expect(check(held(70_000, 90_000), back, cleaned(80_000, 5000))).toEqual([]);
   });
 
-  it('that does not work afterwards is refused', () => {
+  it('a clean-up that does not work afterwards is refused', () => {
     expect(check({ ...entry('report', {}, [0, 10], 'Unavailable'), actor: AFTERWARDS })).toEqual([
       'reports and clean-ups work again',
     ]);

@@ -49,7 +49,7 @@ const pool = (...fences: number[]) => ({
 });
 
 describe('a key that callers of both kinds use', () => {
-  it('is never held as a lease beside a permit', () => {
+  it('a key of both kinds is never held as a lease beside a permit', () => {
     const both = ['never a lease beside a permit'];
     expect(check(grant('a', 100), grant('b', 200, POOL))).toEqual(both);
     expect(check(grant('b', 100, POOL), grant('a', 200))).toEqual(both);
@@ -59,7 +59,7 @@ describe('a key that callers of both kinds use', () => {
     expect(check(grant('a', 100), grant('b', 200))).toEqual(['at most one holder at a time']);
   });
 
-  it('has fences that rise over a change of kind, in its answers and in the order of its writes', () => {
+  it('a key of both kinds has fences that rise over a change of kind, in its answers and in the order of its writes', () => {
     const [before, given] = [grant('a', 100, {}, { fence: 500 }), release('a', 'a', 150)];
     expect(check(before, given, grant('b', 200, POOL, { fence: 501 }))).toEqual([]);
     expect(check(before, given, grant('b', 200, POOL, { fence: 499 }))).toEqual([RISE]);
@@ -67,14 +67,14 @@ describe('a key that callers of both kinds use', () => {
     expect(check(before, given, grant('b', 200, POOL, { fence: 501, written: 400 }))).toEqual([RISE]);
   });
 
-  it('is not stuck when all is over', () => {
+  it('a key of both kinds is not stuck in the end', () => {
     const stuck = entry('acquire', request('x'), [9000, 9010], 'WrongKind', lease(100), { actor: 'afterwards' });
     expect(check(grant('a', 8000), stuck)).toContain('no key is stuck');
   });
 });
 
 describe('a caller that is refused because of its kind', () => {
-  it('met a holder of the other kind', () => {
+  it('a caller that is refused because of its kind met a holder of the other kind', () => {
     expect(check(grant('a', 100), refused(200, POOL, lease(100)))).toEqual([]);
     expect(check(grant('a', 100, POOL), refused(200, {}, pool(100)))).toEqual([]);
     expect(check(refused(200, POOL, lease(100)))).toEqual([UNTRUE]);
@@ -82,7 +82,7 @@ describe('a caller that is refused because of its kind', () => {
     expect(check(grant('a', 100), refused(200, {}, pool(100)))).toEqual([UNTRUE]);
   });
 
-  it('met one whose grant was not over before the call', () => {
+  it('a caller that is refused because of its kind met a holder whose grant had not ended before the call', () => {
     expect(check(grant('a', 100), release('a', 'a', 150), refused(200, POOL, lease(100)))).toEqual([UNTRUE]);
     expect(check(grant('a', 100), release('a', 'a', 205), refused(200, POOL, lease(100)))).toEqual([]);
     expect(check(grant('a', 100), refused(7000, POOL, lease(100)))).toEqual([UNTRUE]);
@@ -91,7 +91,7 @@ describe('a caller that is refused because of its kind', () => {
     expect(check(one, other, refused(9500, {}, pool(100, 3000)))).toEqual([UNTRUE]);
   });
 
-  it('or a line', () => {
+  it('a caller that is refused because of its kind may have met a line', () => {
     const [holder, request] = ['w', 'w of w'];
     const row: Landed = { key: KEY, sent: 90, moment: 90, ms: 90, what: 'row', ticket: 't', deadline: BEGIN, request };
     const gone = (ms: number): Landed => ({ key: KEY, sent: ms, moment: ms, ms, what: 'deletion', ticket: 't' });

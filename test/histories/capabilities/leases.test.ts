@@ -47,7 +47,7 @@ describe('leases', () => {
     expect(check(waiting({ fair: false }), ...after)).toEqual(['a lease answers as one lock with fences would']);
   });
 
-  it('may be held no more where a wait ends, and only where a wait does', () => {
+  it('leases are not required where a wait ends, and only there', () => {
     const nobody = (more: object) =>
       entry('acquire', { key: 'w-k0', holder: 'b', requestId: 'b', ...more }, [20, 1500], 'LeaseHeld', {
         ...{ holder: null, fence: 3, expiresAt: null, retryAfterMs: 1000 },
@@ -63,7 +63,7 @@ describe('leases', () => {
     );
   });
 
-  it('of one holder after the other pass', () => {
+  it('leases of one holder after the other pass', () => {
     const history = [
       granted('a', [0, 10], 1),
       held([20, 30], 'a', 1, 5000),
@@ -76,7 +76,7 @@ describe('leases', () => {
     expect(check(...history)).toEqual([]);
   });
 
-  it('of two holders at a time are refused, but not where the first has given back or was broken', () => {
+  it('leases of two holders at a time are refused, but not if the first was released or broken', () => {
     const two = [granted('a', [0, 10], 1), granted('b', [20, 30], 2)];
     expect(promises(exclusive(two))).toEqual(['at most one holder at a time']);
     expect(check(...two)).toContain('at most one holder at a time');
@@ -86,7 +86,7 @@ describe('leases', () => {
     expect(promises(leases.check(two, { ...facts, withinBound: false }))).not.toContain('at most one holder at a time');
   });
 
-  it('whose fence does not rise are refused', () => {
+  it('leases whose fence does not rise are refused', () => {
     const ends = release('a', [20, 30]);
     expect(promises(fencesRise([granted('a', [0, 10], 7), ends, granted('b', [40, 50], 7)], facts))).toEqual([
       'fences rise with each grant',
@@ -95,7 +95,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 7), ends, granted('b', [40, 50], 8))).toEqual([]);
   });
 
-  it('whose fences fall in the order of the record are refused, whichever was asked for first', () => {
+  it('leases whose fences fall in the order of the record are refused, whichever was asked for first', () => {
     const written = (lease: string, ...moments: number[]): Partial<Entry> => ({
       landed: moments.map((moment) => ({
         ...{ what: 'grant', key: 'w-k0', leaseId: lease, request: lease, fence: 0, ticket: undefined },
@@ -120,7 +120,7 @@ describe('leases', () => {
     expect(promises(fencesRise(late(written('b', 4000)), { ...clocks, spreadMs: 0 }))).toEqual(falls);
   });
 
-  it('that show a lower fence than before are refused, also where it was asked for earlier', () => {
+  it('leases that show a lower fence than before are refused, also if the fence was asked for earlier', () => {
     const late = granted('b', [5, 5000], 6);
     const shown = [granted('a', [0, 10], 7), release('a', [20, 30]), late, held([6000, 6010], 'b', 6, 10_000)];
     expect(check(...shown)).toContain('no fence is lower than one before');
@@ -133,7 +133,7 @@ describe('leases', () => {
     expect(check(...fine)).toEqual([]);
   });
 
-  it('with an acquisition that nobody was told of: it may hold the key, and may not', () => {
+  it('leases with an acquisition without an answer may hold the key, or may not', () => {
     const lost = entry('acquire', { key: 'w-k0', holder: 'lost', requestId: 'lost' }, [0]);
     expect(check(lost, granted('b', [20, 30], 2))).toEqual([]);
     expect(check(lost, held([20, 30], 'lost', 1, 5000), granted('b', [9000, 9010], 2))).toEqual([]);
@@ -141,7 +141,7 @@ describe('leases', () => {
     expect(check(held([20, 30], 'nobody', 1, 5000))).not.toEqual([]);
   });
 
-  it('with an acquisition whose first try was granted, and broken before the second', () => {
+  it('leases pass with an acquisition whose first try was granted, and broken before the second', () => {
     const struck = { faults: ['PutItem lostReply'] };
     const lost = (more: object) =>
       entry('acquire', { key: 'w-k0', holder: 'a' }, [0, 50], 'LeaseLost', { reason: 'broken' }, more);
@@ -153,7 +153,7 @@ describe('leases', () => {
     expect(check(lost({}), ...others)).not.toEqual([]);
   });
 
-  it('with an acquisition whose first try was granted, broken and forgotten, and whose second try is granted again', () => {
+  it('leases pass with an acquisition whose first try was granted, broken and forgotten, and whose second try is granted again', () => {
     const again = { ...granted('a', [0, 90], 3), faults: ['PutItem slow'] };
     const broken = [
       held([10, 20], 'a', 1, 5000),
@@ -169,7 +169,7 @@ describe('leases', () => {
     );
   });
 
-  it('with a late grant that others saw before its fence was raised, which does not fall and is not raised beside another', () => {
+  it('leases pass with a late grant that others saw before its fence was raised, which does not fall and is not raised beside another', () => {
     const late = granted('a', [0, 90], 3);
     const seen = held([10, 20], 'a', 1, 5000);
     const lock = ['a lease answers as one lock with fences would'];
@@ -185,7 +185,7 @@ describe('leases', () => {
     expect(check(late, seen, conflict(3, 1))).toEqual(lock);
   });
 
-  it('with a heartbeat whose first try extended the lease, which was broken before the second', () => {
+  it('leases pass with a heartbeat whose first try extended the lease, which was broken before the second', () => {
     const lost = (more: object) =>
       entry('heartbeat', { key: 'w-k0', leaseId: 'a' }, [20, 90], 'LeaseLost', { reason: 'broken' }, more);
     const others = [
@@ -197,7 +197,7 @@ describe('leases', () => {
     expect(check(lost({}), ...others)).not.toEqual([]);
   });
 
-  it('that are refused as released without having been granted are refused', () => {
+  it('leases that are refused as released without having been granted are refused', () => {
     const lost = entry('acquire', { key: 'w-k0', holder: 'a', requestId: 'a' }, [50, 60], 'LeaseLost', {
       reason: 'released',
     });
@@ -205,7 +205,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), lost)).toEqual([]);
   });
 
-  it('whose late try is granted once more are refused, unless another client took the record away', () => {
+  it('leases whose late try is granted once more are refused, unless another client removed the record', () => {
     const late = granted('a', [0, 10], 1, 5000, {});
     const history = [
       { ...late, strays: 1, faults: ['PutItem delayed'] },
@@ -227,7 +227,7 @@ describe('leases', () => {
     expect(promises(leases.check([...history, ...dropped], { ...facts, foreignLeases: true }))).toEqual([]);
   });
 
-  it('shared with a third-party client whose SDK tried again pass', () => {
+  it('leases shared with a third-party client whose SDK tried again pass', () => {
     const lost = (more: object) =>
       entry('rustAcquire', { key: 'w-k0', lease: 'r' }, [0, 10], 'ok', {}, { foreign: true, ...more });
     const others = [
@@ -247,7 +247,7 @@ describe('leases', () => {
     ]);
   });
 
-  it('shared with a third-party client that comes back when its lease is over pass', () => {
+  it('leases shared with a third-party client that comes back when its lease has expired pass', () => {
     const rust = (call: string, at: [number, number], body: object) =>
       entry(call, { key: 'w-k0', lease: 'r', version: 'v' }, at, 'ok', { ...body }, { foreign: true });
     const history = (isOver: boolean) => [
@@ -265,7 +265,7 @@ describe('leases', () => {
     expect(promises(leases.check(history(false), foreign))).toEqual(['a lease answers as one lock with fences would']);
   });
 
-  it('with answers that no lock gives are refused', () => {
+  it('leases with answers that no lock gives are refused', () => {
     const lock = ['a lease answers as one lock with fences would'];
     // revived
     expect(check(granted('a', [0, 10], 1), release('a', [20, 30]), beat('a', [40, 50], 1, 6000))).toEqual(lock);
@@ -294,7 +294,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 1), release('z', [20, 30], false))).toEqual([]);
   });
 
-  it('that are stuck afterwards are refused', () => {
+  it('leases that are stuck afterwards are refused', () => {
     const late = entry(
       'acquire',
       { key: 'w-k0', holder: 'z' },
@@ -306,7 +306,7 @@ describe('leases', () => {
     expect(check(granted('a', [0, 10], 1), late)).toEqual(['no key is stuck']);
   });
 
-  it('whose record is cleaned up, are free, and forget the request that had them', () => {
+  it('leases whose record is cleaned up are free, and forget the request that had them', () => {
     const cleaned = (from: [number, number], kind: string) =>
       entry('clean', { dryRun: false }, from, 'ok', {
         deleted: { records: [{ kind, key: { key: 'w-k0' }, expiredAt: at(5000) }] },

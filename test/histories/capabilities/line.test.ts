@@ -40,7 +40,7 @@ const joins = (who: string, ms: number, leavesMs?: number) =>
   did(who, row(ms, who, leavesMs), mark(ms + 5, `${ms} ${who}`));
 
 describe('nobody in line is overtaken:', () => {
-  it('one after the other passes, and the second before the first does not', () => {
+  it('a line passes if its waiters are served one after the other, and not if the second comes before the first', () => {
     const line = [joins('a', 1000), joins('b', 1100)];
     const first = did('p', query(2000), grant(2010, 'a', '1000 a'), { what: 'deletion', ms: 2100, ticket: '1000 a' });
     expect(check(...line, first, did('a', query(2200), grant(2210, 'b', '1100 b')))).toEqual([]);
@@ -58,7 +58,7 @@ describe('nobody in line is overtaken:', () => {
     expect(promises(leases.check(ofLeases as Entry[], facts))).toContain(promise);
   });
 
-  it('who has left, is about to, was withdrawn, came after the look, or is of the request whose lease ends, is passed over', () => {
+  it('a waiter that has left, is about to, was withdrawn, came after the look, or is of the request whose lease ends, may be passed over', () => {
     const b = did('b', row(1100, 'b'));
     const toB = did('p', query(2000), grant(2010, 'b', '1100 b'));
     expect(check(joins('a', 1000, 1900), b, toB)).toEqual([]);
@@ -76,7 +76,7 @@ describe('nobody in line is overtaken:', () => {
     expect(check(did('b', row(1100, 'b')), late, slow)).toEqual([]);
   });
 
-  it('a plain caller comes in past nobody whom the mark tells of, but where it may have got lost', () => {
+  it('a plain caller overtakes no waiter that the mark shows, unless the mark may have been lost', () => {
     const plain = did('p', grant(2000, 'p'));
     expect(check(joins('a', 1000), plain)).toEqual([promise]);
     expect(check(did('a', row(1000, 'a')), plain)).toEqual([]);
@@ -119,11 +119,11 @@ describe('what a request does to a line is read from the request', () => {
       },
       { what: 'grant', ticket: undefined, request: 'r of h', fence: 5, leaseId: 'l' },
     ],
-  ])('%s %#', (command, input, effect) => {
+  ])('the effect of a request on a line is read from the request: %s %#', (command, input, effect) => {
     expect(effectOf(command, input)).toEqual({ key: 'k', ...effect });
   });
 
-  it('and all others do nothing', () => {
+  it('other requests have no effect on a line', () => {
     const query = { TableName: 'faults-waiters-1', ExpressionAttributeValues: { ':key': { S: 'k' } } };
     for (const part of [{ Select: 'COUNT' }, { FilterExpression: 'f' }, { ScanIndexForward: false }])
       expect(effectOf('Query', { ...query, ...part })).toBeUndefined();

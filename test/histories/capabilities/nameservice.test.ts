@@ -28,7 +28,7 @@ describe('the nameservice', () => {
   const check = (...entries: Entry[]) => promises(nameservice.check(entries, facts));
   const linear = 'refs, status and config are linearizable, and stale publishes change nothing';
 
-  it('that publishes one after the other passes', () => {
+  it('a nameservice that publishes one after the other passes', () => {
     const history = [
       created,
       commitTo(2, [20, 30], 'ok'),
@@ -44,14 +44,14 @@ describe('the nameservice', () => {
     expect(check(...history)).toEqual([]);
   });
 
-  it('whose t goes down is refused', () => {
+  it('a nameservice whose t goes down is refused', () => {
     expect(check(created, commitTo(2, [20, 30], 'ok'), look(2, [40, 50]), look(0, [60, 70]))).toEqual([
       'commit_t and index_t never go down',
       linear,
     ]);
   });
 
-  it('that loses, or does not refuse, is refused', () => {
+  it('a nameservice that loses, or does not refuse, is refused', () => {
     expect(check(created, commitTo(2, [20, 30], 'ok'), look(0, [40, 50]))).toEqual([linear]);
     expect(check(created, commitTo(2, [20, 30], 'ok'), commitTo(1, [40, 50], 'ok'))).toEqual([linear]);
     const status = (v: number, from: [number, number], outcome: string, body = {}) =>
@@ -78,13 +78,13 @@ describe('the nameservice', () => {
     expect(check(created, publish({ op: 'initLedger' }, [20, 30], 'ok', { created: true }))).toEqual([linear]);
   });
 
-  it('with a publish that nobody was told of: it may land at any later time, and once', () => {
+  it('a nameservice passes with a publish without an answer, which may land at any later time, and once', () => {
     const lost = commitTo(5, [20]);
     expect(check(created, lost, look(0, [30, 40]), look(5, [50, 60]))).toEqual([]);
     expect(check(created, lost, commitTo(7, [30, 40], 'ok'), look(5, [50, 60]))).toEqual([linear]);
   });
 
-  it('whose late first try sets an index again is refused', () => {
+  it('a nameservice whose late first try sets an index again is refused', () => {
     const index = (address: string, from: [number, number], more: Partial<Entry> = {}) => ({
       ...publish({ op: 'publishIndex', address, t: 5, allowEqual: true }, from, 'ok'),
       ...more,
@@ -98,7 +98,7 @@ describe('the nameservice', () => {
     expect(check(created, unknown, other, seen('x'))).toEqual([]);
   });
 
-  it('whose ref an administrator sets back may go down, and then only from what was expected', () => {
+  it('a nameservice whose ref an administrator sets back may go down, and then only from what was expected', () => {
     const reset = (from: [number, number], outcome: string, body: Record<string, unknown> = {}) =>
       entry(
         'repairNames',
@@ -122,7 +122,7 @@ describe('the nameservice', () => {
     );
   });
 
-  it('whose status, config or retraction an administrator takes back agrees with that', () => {
+  it('a nameservice whose status, config or retraction an administrator reverts agrees with that', () => {
     const repair = (input: object, from: [number, number], outcome = 'ok', body: object = { repeated: false }) =>
       entry('repairNames', { alias: 'a', ...input }, from, outcome, body as Record<string, unknown>);
     const status = { op: 'resetStatus', expected: { state: 'ready', v: 1 }, next: { state: 'back', v: 1 } };
@@ -145,7 +145,7 @@ describe('the nameservice', () => {
     expect(check(repair(unretract, [40, 50], 'NotFound'))).toEqual([]);
   });
 
-  it('of which an administrator purges an alias has nothing left of it, and only if it was as expected', () => {
+  it('a nameservice of which an administrator purges an alias has no item left of it, and only if it was as expected', () => {
     const unborn = { address: null, t: 0 };
     const expected = {
       ...{ kind: 'ledger', commit: { address: 'c2', t: 2 }, index: unborn },
@@ -169,7 +169,7 @@ describe('the nameservice', () => {
     expect(check(...before, purge([60, 70]), again, look(2, [100, 110]))).toContain(linear);
   });
 
-  it('that is stuck afterwards is refused', () => {
+  it('a nameservice that is stuck afterwards is refused', () => {
     expect(check({ ...commitTo(1, [0, 10], 'Throttled'), actor: AFTERWARDS })).toEqual(['no alias is stuck']);
   });
 });

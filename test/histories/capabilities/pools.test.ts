@@ -44,7 +44,7 @@ describe('what holders count on:', () => {
     expect(check(grant('c', 50, { limit: 1 }), one)).toEqual([]);
   });
 
-  it('a heartbeat makes it last, where its answer tells so', () => {
+  it('a heartbeat makes a permit last, if its answer says so', () => {
     const beat = entry('heartbeat', { key: KEY, leaseId: leaseOf('a', 100) }, [4000, 4010], 'ok', {
       leaseId: leaseOf('a', 100),
       fence: 100,
@@ -55,7 +55,7 @@ describe('what holders count on:', () => {
     expect(check(grant('a', 100), beat, late)).toEqual([HEAVY]);
   });
 
-  it('nobody beside a writer, whichever came first', () => {
+  it('a writer holds alone, whichever holder came first', () => {
     const writer = (ms: number) => grant('w', ms, { mode: 'exclusive', limit: undefined });
     const reader = (ms: number) => grant('r', ms, { mode: 'shared', limit: undefined });
     const promise = 'never a reader beside a writer';
@@ -77,7 +77,7 @@ describe('what holders count on:', () => {
 describe('a repeat of a request', () => {
   const repeat = (outcome: string, body: Record<string, unknown>) => refused('a', 1000, outcome, {}, body);
 
-  it('finds the permit of the request', () => {
+  it('a repeat of a request finds the permit of the request', () => {
     const again = { leaseId: leaseOf('a', 100), fence: 100, remainingMs: 4000, repeated: true };
     expect(check(grant('a', 100), repeat('ok', again))).toEqual([]);
     const other = { leaseId: leaseOf('a', 300), fence: 300, remainingMs: 5000 };
@@ -85,7 +85,7 @@ describe('a repeat of a request', () => {
     expect(check(grant('a', 100), release('a', 100, 500), repeat('LeaseLost', { reason: 'released' }))).toEqual([]);
   });
 
-  it('is not refused, and its heartbeat does not find it lost', () => {
+  it('a repeat of a request is not refused, and its heartbeat does not find the permit lost', () => {
     const promise = 'nobody loses a permit before its time';
     expect(check(grant('a', 100), repeat('LeaseHeld', {}))).toContain(promise);
     expect(check(grant('a', 100), repeat('LeaseLost', { reason: 'broken' }))).toEqual([promise]);
@@ -98,7 +98,7 @@ describe('a repeat of a request', () => {
     expect(check(grant('a', 100), broken, beat(1000))).toEqual([]);
   });
 
-  it('is not told of a release that it never could ask for', () => {
+  it('a repeat of a request is not answered with a release that it never could ask for', () => {
     expect(check(refused('a', 100, 'LeaseLost', {}, { reason: 'released' }))).toEqual([
       'nobody loses what they never had',
     ]);
@@ -147,13 +147,13 @@ const comesIn = (who: string, ms: number, others: PoolEntry[] = [], more: object
 describe('the record of a pool', () => {
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
-  it('counts the weight of all who are in it', () => {
+  it('the record of a pool counts the weight of all holders', () => {
     expect(check(comesIn('a', 100), comesIn('b', 200, [a]))).toEqual([]);
     const miscounted = did('b', unheard('b', 200), left(200, [a, b], { used: 1 }));
     expect(check(comesIn('a', 100), miscounted)).toEqual(['the record counts the weight of all who are in it']);
   });
 
-  it('lets nobody in past its limit, but lets those be who came in by a higher one', () => {
+  it('the record of a pool lets no caller exceed its limit, but keeps holders that came in by a higher limit', () => {
     const promise = 'nobody is granted a permit past its limit';
     expect(check(comesIn('a', 100), comesIn('b', 200, [a], { limit: 1 }))).toEqual([promise]);
     expect(check(comesIn('a', 100, [], { limit: 1 }), comesIn('b', 200, [a]))).toEqual([]);
@@ -161,12 +161,12 @@ describe('the record of a pool', () => {
     expect(check(comesIn('a', 100), stranger)).toEqual([promise]);
   });
 
-  it('has fences that rise', () => {
+  it('the record of a pool has fences that rise', () => {
     const low = did('b', unheard('b', 200), left(200, [a, standing('b', 90)]));
     expect(check(comesIn('a', 100), low)).toEqual(['fences rise with each grant']);
   });
 
-  it('has a permit for each request, and no second one after the first was given back', () => {
+  it('the record of a pool has a permit for each request, and no second permit after the first was released', () => {
     const promise = 'a request has one permit';
     const back = did('a', unheard('a', 150), left(150, [], { ring: { 4: nameOf('a') } }));
     const again = did('a', unheard('a', 300), left(300, [standing('a', 300)]));
@@ -191,7 +191,7 @@ describe('the record of a pool', () => {
     expect(check(comesIn('a', 100), back, ...others.slice(2), again)).toEqual([promise]);
   });
 
-  it('loses no permit that its holder counts on, and shortens none', () => {
+  it('the record of a pool loses no permit that its holder counts on, and shortens none', () => {
     const took = (ms: number) => did('b', unheard('b', ms), left(ms, [standing('b', ms)]));
     const told = { ...comesIn('a', 100), ...grant('a', 100), landed: comesIn('a', 100).landed ?? [] };
     expect(check(told, took(5200))).toEqual([]);
@@ -205,7 +205,7 @@ describe('the record of a pool', () => {
     expect(check(window, beat(150, { expiresAt: a.expiresAt - 1 }))).toEqual([]);
   });
 
-  it('loses no permit to a withdrawal that says that it found none', () => {
+  it('the record of a pool loses no permit to a withdrawal that says that it found none', () => {
     const withdraws = (who: string, cancelled: boolean) =>
       did(
         who,
@@ -218,7 +218,7 @@ describe('the record of a pool', () => {
     expect(check(comesIn('a', 100), withdraws('b', false))).not.toContain(promise);
   });
 
-  it('has room for the first caller after those who expired', () => {
+  it('the record of a pool has room for the first caller after expired holders', () => {
     const promise = 'an expired permit is had by the first caller';
     const full = [comesIn('a', 100), comesIn('b', 200, [a])];
     expect(check(...full, refused('c', 5500, 'LeaseHeld'))).toEqual([]);
@@ -250,7 +250,7 @@ describe('the line of a pool', () => {
     did('z', unheard('z', ms), ...tickets.map((ticket) => gone(ms, ticket)));
   const [a, b] = [standing('a', 100), standing('b', 200)];
 
-  it('is passed by nobody: neither by one from it, nor by a plain caller', () => {
+  it('the line of a pool is overtaken neither by a waiter from it, nor by a plain caller', () => {
     const promise = 'nobody in line is overtaken';
     const line = [joins('a', 100), joins('b', 200)];
     const over = leaves(9000, '0100 a', '0200 b');
@@ -265,7 +265,7 @@ describe('the line of a pool', () => {
     expect(check(...line, both, did('c', unheard('c', 400), granted('c', 400)), over)).toEqual([]);
   });
 
-  it('has nobody first who waits beside free room', () => {
+  it('the line of a pool has no first waiter that waits beside free room', () => {
     const promise = 'nobody waits beside free room';
     const waits = (more: Partial<Entry> = {}) =>
       did(
@@ -288,7 +288,7 @@ describe('the line of a pool', () => {
     expect(check(comesIn('a', 100), full, joins('b', 900), waits(), half(4000), over)).toEqual([]);
   });
 
-  it('is empty in the end', () => {
+  it('the line of a pool is empty in the end', () => {
     expect(check(joins('a', 100), leaves(500, '0100 a'))).toEqual([]);
     expect(check(joins('a', 100))).toEqual(['no ticket remains']);
   });
@@ -305,7 +305,7 @@ describe('the line of a pool', () => {
       },
     );
 
-  it('tells each task in the end, with its whole ttl, of its own permit, and of its cancellation', () => {
+  it('the line of a pool notifies each task in the end, with its whole ttl, of its own permit, and of its cancellation', () => {
     const body = { leaseId: leaseOf('t', 150), fence: 150, remainingMs: 4600, waitedMs: 60, acquiredAt: at(150) };
     expect(check(task(body, 200))).toEqual([]);
     expect(check(task({}, undefined))).toEqual(['no parked task is forgotten']);
@@ -320,7 +320,7 @@ describe('the line of a pool', () => {
     expect(check(task({ reason: 'cancelled' }, 125, 'LeaseLost'), cancelled)).toEqual([]);
   });
 
-  it('keeps no key from the caller that comes when all is over', () => {
+  it('the line of a pool keeps no key from the caller that comes in the end', () => {
     const last = (outcome: string) => ({ ...refused('z', 99_000, outcome), actor: 'afterwards' });
     expect(check(last('LeaseHeld'))).toContain('no key is stuck');
   });

@@ -76,7 +76,7 @@ describe('parked tasks', () => {
   const check = (...entries: Entry[]) => promises(queue.check(entries, facts));
   const order = 'parked tasks are granted in the order of their tickets';
 
-  it('one after the other pass, those who have gone among them', () => {
+  it('parked tasks one after the other pass, also with tasks that have gone among them', () => {
     const gone = task('b', [2100], undefined, {}, { closedMs: 4000 });
     const calls = [bring('a', 2000), bring('b', 2100), bring('c', 2200)];
     const history = [plain('p', 1000), task('a', [2000, 5000]), gone, task('c', [2200, 8000])];
@@ -97,7 +97,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 20_000]), plain('p', 9000), bring('a', 2000), release('p', 15_000))).toEqual([order]);
   });
 
-  it('have had their turn where another call of their request had the grant, before it went to the next one', () => {
+  it('parked tasks have been served if another call of their request had the grant, before it went to the next', () => {
     const untold = task('a', [2000, 20_000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
     const calls = [bring('a', 2000), bring('b', 4000), release('a', 6000), release('b', 15_000)];
     expect(check(untold, ...calls, asks('a', [5100, 5200]), task('b', [4000, 9000]))).toEqual([]);
@@ -105,7 +105,7 @@ describe('parked tasks', () => {
     expect(check(untold, ...calls, later, task('b', [4000, 9000]))).toContain(order);
   });
 
-  it('come before those that parked first where another call of their request had a place before them all', () => {
+  it('parked tasks come before those that parked first if another call of their request had a position before them all', () => {
     const first = task('a', [2000, 20_000]);
     const second = task('b', [4000, 9000], 'ok', {}, { requestId: 'b' });
     const calls = [bring('a', 2000), bring('b', 4000), release('b', 15_000)];
@@ -118,7 +118,7 @@ describe('parked tasks', () => {
     ]);
   });
 
-  it('of which two hold at a time, or have one grant, are refused', () => {
+  it('parked tasks of which two hold at a time, or have one grant, are refused', () => {
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000]))).toContain('at most one holder at a time');
     expect(check(task('a', [2000, 5000]), task('b', [2100, 6000], 'ok', { leaseId: 'a' }))).toContain(
       'each grant is told once',
@@ -127,18 +127,18 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000]), ended, task('b', [2100, 6000]))).toEqual([]);
   });
 
-  it('whose fence is below that of an earlier grant are refused', () => {
+  it('parked tasks whose fence is below that of an earlier grant are refused', () => {
     const late = task('b', [2100, 60_000], 'ok', { fence: 4000 });
     expect(check(task('a', [2000, 5000]), late)).toContain('fences rise with each grant');
   });
 
-  it('of which one gets less than its ttl are refused', () => {
+  it('parked tasks of which one receives less than its ttl are refused', () => {
     const short = task('a', [2000, 5000], 'ok', { remainingMs: 4499 });
     expect(check(short)).toEqual(['a task gets its whole ttl']);
     expect(check(task('a', [2000, 5000], 'ok', { remainingMs: 4500 }))).toEqual([]);
   });
 
-  it('that are refused as released are told of their grant before', () => {
+  it('parked tasks that are refused as released were notified of their grant before', () => {
     const never = 'nobody loses what they never had';
     const requestId = { requestId: 'r' };
     const refused = task('a', [9000, 9010], 'LeaseLost', { reason: 'released' }, requestId);
@@ -149,7 +149,7 @@ describe('parked tasks', () => {
     expect(check(broken)).toEqual([]);
   });
 
-  it('share their grants with a client that asks in their name, and that alone was told of them', () => {
+  it('parked tasks share their grants with a client that asks in their name, and that alone was answered', () => {
     const refused = task('a', [2000, 9000], 'LeaseLost', { reason: 'released' }, { requestId: 'a' });
     expect(check(refused, asks('a', [5100, 5200]), release('a', 6000), task('b', [2100, 8000]))).toEqual([]);
     expect(check(refused, ends('a', 6000))).toEqual([]);
@@ -168,7 +168,7 @@ describe('parked tasks', () => {
     expect(check(...asNew)).toContain('each grant is told once');
   });
 
-  it('and whose client meets them as a holder, were perhaps granted the lease in its name', () => {
+  it('parked tasks whose client meets them as a holder may have been granted the lease in its name', () => {
     const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', {
       state: 'held',
       holder: 'a',
@@ -181,7 +181,7 @@ describe('parked tasks', () => {
     );
   });
 
-  it('have nothing by a client that asks in their name after the end of their execution, until it is redriven', () => {
+  it('parked tasks receive no grant by a client that asks in their name after the end of their execution, until it is redriven', () => {
     const late = asks('a', [6000, 6010], 'ok', { leaseId: 'a2', fence: 6005, acquiredAt: at(6005), remainingMs: 5000 });
     const history = [task('a', [2000, 5000]), ends('a', 5500), late, task('b', [2100, 9000])];
     expect(check(...history)).toEqual([]);
@@ -190,7 +190,7 @@ describe('parked tasks', () => {
     expect(check(...history.map((one) => (one === late ? own : one)))).toContain('at most one holder at a time');
   });
 
-  it('whose executions end, and are redriven, hold what they are granted again', () => {
+  it('parked tasks whose executions end, and are redriven, hold what they are granted again', () => {
     const ended = ends('a', 5500);
     const again = task('a', [6000, 7000], 'ok', { leaseId: 'a2' });
     expect(check(task('a', [2000, 5000]), ended, again, task('b', [2100, 9000]))).toContain(
@@ -198,7 +198,7 @@ describe('parked tasks', () => {
     );
   });
 
-  it('are the holder before, also where their execution has ended', () => {
+  it('parked tasks are the holder before, also if their execution has ended', () => {
     const ended = ends('a', 5500);
     const naming = (fence: number) => task('b', [2100, 9000], 'ok', { previous: { fence } });
     const history = [plain('p', 1000), release('p', 4000), task('a', [2000, 5000]), ended];
@@ -206,7 +206,7 @@ describe('parked tasks', () => {
     expect(check(...history, naming(1000))).toEqual(['`previous` is the last holder that was told']);
   });
 
-  it('with two targets at once are refused, but not where the first was to be stopped, or others ended its lease', () => {
+  it('parked tasks with two targets at once are refused, but not if the first was to be stopped, or others ended its lease', () => {
     const target = (wrapper: string, from: [number, number?], stopsMs: number) =>
       entry('target', { key: 'w-q0', wrapper, stopsMs }, from, 'ok', { status: 'SUCCEEDED' }, { actor: wrapper });
     const two = [target('a', [5100, 12_000], 9000), target('b', [8000, 8500], 12_000)];
@@ -232,7 +232,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000]), long, ...two)).toContain(alone);
   });
 
-  it('that still wait in the end are refused, and so are those who were refused and hold', () => {
+  it('parked tasks that still wait in the end are refused, and so are tasks that were refused and hold', () => {
     expect(check(task('a', [2000]))).toEqual(['no parked task is forgotten']);
     const met = entry('readLeases', { key: 'w-q0' }, [60_000, 60_005], 'ok', { state: 'held', holder: 'a' });
     const meets = (...entries: Entry[]) => check(task('a', [2000, 5000], 'LeaseHeld'), bring('a', 2000), ...entries);
@@ -249,7 +249,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
   });
 
-  it('that were cancelled and granted are refused', () => {
+  it('parked tasks that were cancelled and granted are refused', () => {
     const granted = task('a', [2000, 5000]);
     const cancelled = entry('cancelWaiter', { key: 'w-q0', ticket: granted.input.ticket }, [4000, 4010], 'ok', {
       cancelled: true,

@@ -16,7 +16,7 @@ it('each known failure names courses that are played', () => {
   for (const { courses } of KNOWN_FAILURES) expect(names).toEqual(expect.arrayContaining(courses));
 });
 
-it('docs/histories.md tells its readers of each known failure', async () => {
+it('docs/histories.md names each known failure', async () => {
   const [, section = ''] = (await readFile('docs/histories.md', 'utf8')).split('## Known failures\n');
   const listed = section.split('\n## ')[0]?.match(/^- .*(\n {2}.*)*/gm) ?? [];
   expect(listed.map((one) => one.slice(2).replaceAll(/\s+/g, ' '))).toEqual(

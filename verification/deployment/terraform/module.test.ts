@@ -76,14 +76,14 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const TEAM = 'parameters = { namespaces = "team-a" }';
 
 describe('the module for Terraform', () => {
-  it('is valid, and formatted', async () => {
+  it('the module for Terraform is valid, and formatted', async () => {
     expect(await terraform('validate')).toMatchObject({ exitCode: 0 });
     expect(await terraform('fmt', '-check', '-recursive', resolve('deployment/terraform'))).toMatchObject({
       exitCode: 0,
     });
   });
 
-  it('deploys, and its policy lets a worker acquire in its namespace alone', async () => {
+  it('the module for Terraform deploys, and its policy lets a worker acquire in its namespace alone', async () => {
     const { endpoint, worker_resources: resources } = await applied(TEAM);
     const Resource = resources.value['team-a'].map((one: string) => one.replace(/:\d{12}:/, `:${ACCOUNT}:`));
     const credentials = await user('terraform-worker', [{ Effect: 'Allow', Action: 'execute-api:Invoke', Resource }]);
@@ -94,13 +94,13 @@ describe('the module for Terraform', () => {
     expect((await planned(TEAM)).output).toContain('No changes');
   });
 
-  it('refuses a plan that would move callers to another table', async () => {
+  it('the module for Terraform refuses a plan that would move callers to another table', async () => {
     const { exitCode, output } = await planned('parameters = { namespaces = "team-a", leasesTable = "other" }');
     expect(output).toContain('Instance cannot be destroyed');
     expect(exitCode).toBe(1);
   });
 
-  it('refuses a parameter that the release does not have', async () => {
+  it('the module for Terraform refuses a parameter that the release does not have', async () => {
     const unknown = await planned('parameters = { maxWaitSecond = "10" }');
     expect(unknown.output).toContain('The release has no such parameters: maxWaitSecond.');
     expect(unknown).toMatchObject({ exitCode: 1 });
@@ -108,7 +108,7 @@ describe('the module for Terraform', () => {
     expect(stage.output).toContain('Set stage and code_bucket as variables of the module.');
   });
 
-  it('sees a new release by the content of its template', async () => {
+  it('the module for Terraform sees a new release by the content of its template', async () => {
     const next = join(folder, 'next');
     await cp(release, next, { recursive: true });
     const template = await readFile(join(next, 'template.json'), 'utf8');

@@ -1,0 +1,216 @@
+import type { PermitOptions } from './acquire.ts';
+import { isTransient } from './attempt.ts';
+import { invalidRequest } from './errors.ts';
+import { type Holdfast, HoldfastError, isHoldfastError, unreachable } from './index.ts';
+import { inOrder } from './several.ts';
+
+/** The part of the context of `@aws/durable-execution-sdk-js` that the helpers use. */
+export interface DurableContext {
+  executionContext: { readonly durableExecutionArn: string };
+  lambdaContext: { getRemainingTimeInMillis(): number };
+  logger: { warn(...message: unknown[]): void };
+  createCallback(name: string, config: CallbackConfig): PromiseLike<[result: PromiseLike<string>, callbackId: string]>;
+  step<T>(name: string, run: () => Promise<T>): PromiseLike<T>;
+  wait(name: string, duration: { seconds: number }): PromiseLike<void>;
+}
+
+interface CallbackConfig {
+  timeout: { seconds: number };
+  serdes: { deserialize(text: string | undefined): Promise<string | undefined> };
+}
+
+/** How a durable function waits for a lease or a permit, and for how long it holds it. */
+export type DurableLeaseOptions = PermitOptions & {
+  /** How long to wait in line, in seconds; the default is 3600, and the most is a week. The execution is suspended for that time. */
+  parkSeconds?: number | undefined;
+  /** Who holds the lease, shown to others. The default is the holder of the client. */
+  holder?: string | undefined;
+  /** Any JSON up to 4 KiB, shown to others. */
+  data?: unknown;
+  /**
+   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because its code may still run. Set it to the
+   * timeout of your function. The default is the time that the invocation has left when it begins to wait.
+   */
+  graceSeconds?: number | undefined;
+  /** The lease lasts until it is released or the execution ends. The default is true, unless `ttlSeconds` is given. */
+  bound?: boolean | undefined;
+  /** An expiry instead: the whole body must fit into it, with all of its suspensions, because nothing extends the lease. Not with `bound: true`. */
+  ttlSeconds?: number | undefined;
+};
+
+/** One of several leases or permits, with the options that override the common options. */
+export type DurableLeaseEntry = DurableLeaseOptions & { key: string };
+
+/** A lease or a permit of a durable execution. */
+export interface DurableLease {
+  readonly key: string;
+  /** The fencing token. It is the same in every replay. */
+  readonly fence: number;
+}
+
+/** Several leases or permits of a durable execution. */
+export interface DurableLeases {
+  /** The leases, in the order of the entries. */
+  readonly leases: readonly DurableLease[];
+  /** The fencing token of each key. */
+  readonly fences: Readonly<Record<string, number>>;
+}
+
+/** The service ends a wait within two minutes after `parkSeconds`. Retries of the first request need the rest. In seconds. */
+const MARGIN_SECONDS = 240;
+
+/** How often an unanswered request is sent again, after a suspension. */
+const RETRIES = 3;
+
+/** How long one step repeats its request, in milliseconds. */
+const STEP_MS = 10_000;
+
+/** As the JSON of a step, which keeps all fields over a replay. The SDK keeps only the message of an error. */
+type Problem = ConstructorParameters<typeof HoldfastError>[0];
+
+/**
+ * Runs the rest of a durable function under a lease or a permit. The execution waits in line while it is suspended, and holds the lease over its own
+ * suspensions. The lease is released after the body, and at the end of the execution at the latest.
+ *
+ * The body runs again in each replay, as all code of a durable function does. Put its effects into steps.
+ * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
+ * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, QueueFull, WrongKind, and the other errors of `acquire`; Unreachable if
+ * the service sent no answer
+ * @example
+ * export const handler = withDurableExecution(async (event, ctx) =>
+ *   withLease(ctx, holdfast, `tenant/${event.tenant}`, { limit: 5 }, async ({ fence }) => {
+ *     await ctx.step('charge', () => charge(event, { fence }));
+ *     await ctx.wait({ hours: 2 });
+ *     return ctx.step('report', () => report(event));
+ *   }),
+ * );
+ */
+export async function withLease<T>(
+  ctx: DurableContext,
+  holdfast: Holdfast,
+  key: string,
+  ...[options, body]: [options: DurableLeaseOptions, body: (lease: DurableLease) => T | PromiseLike<T>]
+): Promise<T> {
+  const { leaseId, fence } = await acquired(ctx, holdfast, { key, ...options });
+  const release = () => released(ctx, holdfast, { key, leaseId });
+  let result: T;
+  // No `finally`: other SDKs throw at a suspension, and a lease must not be released there.
+  try {
+    result = await body({ key, fence });
+  } catch (error) {
+    await release();
+    throw error;
+  }
+  await release();
+  return result;
+}
+
+/**
+ * Runs the rest of a durable function under several leases or permits, for example at most five of a tenant and twenty in total. They are acquired in
+ * the order of `holdfast.withLeases`, and released in the reverse order. `parkSeconds` is for each key.
+ * @throws HoldfastError InvalidRequest if two entries have one key; as `withLease`
+ * @example
+ * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
+ * await withLeases(ctx, holdfast, entries, { parkSeconds: 600 }, ({ fences }) => ctx.step('ask', () => ask(prompt, fences)));
+ */
+export async function withLeases<T>(
+  ctx: DurableContext,
+  holdfast: Holdfast,
+  entries: readonly DurableLeaseEntry[],
+  ...[options, body]: [options: DurableLeaseOptions, body: (held: DurableLeases) => T | PromiseLike<T>]
+): Promise<T> {
+  for (const [at, { key }] of entries.entries())
+    if (entries.findIndex((one) => one.key === key) < at) throw invalidRequest('key', `${key} is in two entries`);
+  const held: Record<string, DurableLease> = {};
+  const under = async ([first, ...rest]: DurableLeaseEntry[]): Promise<T> => {
+    if (first === undefined)
+      return body({
+        leases: entries.map(({ key }) => held[key] as DurableLease),
+        fences: Object.fromEntries(entries.map(({ key }) => [key, (held[key] as DurableLease).fence])),
+      });
+    return withLease(ctx, holdfast, first.key, { ...options, ...first } as DurableLeaseOptions, (lease) => {
+      held[lease.key] = lease;
+      return under(rest);
+    });
+  };
+  return under(inOrder(entries));
+}
+
+/** Waits in line, suspended. @throws HoldfastError as `withLease` */
+async function acquired(
+  ctx: DurableContext,
+  holdfast: Holdfast,
+  entry: DurableLeaseEntry,
+): Promise<{ leaseId: string; fence: number }> {
+  const {
+    key,
+    holder,
+    parkSeconds = 3600,
+    ttlSeconds,
+    graceSeconds,
+    bound = ttlSeconds === undefined,
+    ...asked
+  } = entry;
+  if (!bound) ctx.logger.warn(`the lease of ${key} has an expiry, and no heartbeats: its body must end before`);
+  const leftSeconds = Math.ceil(ctx.lambdaContext.getRemainingTimeInMillis() / 1000);
+  const [grant, callbackId] = await ctx.createCallback(`lease ${key}`, {
+    timeout: { seconds: parkSeconds + MARGIN_SECONDS },
+    serdes: { deserialize: async (text) => text },
+  });
+  const request = {
+    ...{ key, callbackId, parkSeconds, execution: ctx.executionContext.durableExecutionArn },
+    ...(bound && { bound }),
+    ...{ ttlSeconds, graceSeconds: graceSeconds ?? Math.max(0, Math.min(900, leftSeconds)), ...asked },
+    ...(holder !== undefined && { holder }),
+  } as Parameters<Holdfast['park']>[0];
+  const park = async (): Promise<Problem | null> => {
+    try {
+      await holdfast.park(request, { timeoutMs: STEP_MS });
+      return null;
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      return { ...error, detail: error.message };
+    }
+  };
+  for (let failures = 0; ; ) {
+    const problem = await ctx.step(`park ${key}`, park);
+    if (problem === null) break;
+    const error = new HoldfastError(problem);
+    if (failures === RETRIES || !isTransient(error)) throw error;
+    await ctx.wait(`try again for ${key}`, { seconds: 5 * 2 ** failures++ });
+  }
+  return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error)));
+}
+
+/** Fails with the problem of the service, which the SDK passes on as text. @throws HoldfastError; an error that is not from Holdfast as it is */
+function refused(key: string, error: unknown): never {
+  const { errorType, errorData } = Object(error) as { errorType?: unknown; errorData?: unknown };
+  if (errorType === 'CallbackTimeoutError')
+    throw unreachable(`Holdfast has not answered the callback for ${key}`, error);
+  let problem: unknown;
+  try {
+    problem = JSON.parse(String(errorData));
+  } catch {
+    throw error;
+  }
+  const { code, detail } = Object(problem) as Record<string, unknown>;
+  if (typeof code !== 'string' || typeof detail !== 'string') throw error;
+  throw new HoldfastError({ ...(problem as object), code, detail }, error);
+}
+
+/** Never fails: if no release lands, the end of the execution frees the lease. */
+async function released(
+  ctx: DurableContext,
+  holdfast: Holdfast,
+  { key, leaseId }: { key: string; leaseId: string },
+): Promise<void> {
+  const release = async (): Promise<boolean> => {
+    try {
+      return (await holdfast.release({ key, leaseId }, { timeoutMs: STEP_MS })).released;
+    } catch (error) {
+      if (isTransient(error)) throw error; // the SDK runs the step again, after a suspension
+      return false;
+    }
+  };
+  await Promise.resolve(ctx.step(`release ${key}`, release)).catch(() => {});
+}

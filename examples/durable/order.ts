@@ -1,0 +1,25 @@
+/** A durable function that handles one order of a tenant at a time: npm start -- --durable examples/durable/order.ts */
+import { type DurableContext, withDurableExecution } from '@aws/durable-execution-sdk-js';
+import { Holdfast } from 'holdfast-client';
+import { withLease } from 'holdfast-client/durable';
+
+/** In AWS, add `credentials: fromNodeProviderChain()` of `@aws-sdk/credential-providers`. */
+const holdfast = new Holdfast({
+  endpoint: process.env.HOLDFAST_ENDPOINT ?? 'http://127.0.0.1:3000',
+  holder: 'orders',
+});
+
+interface Order {
+  tenant: string;
+  /** How long the settlement takes, in seconds. */
+  settles: number;
+}
+
+export const handler = withDurableExecution(({ tenant, settles }: Order, ctx: DurableContext) =>
+  // The default grace is the rest of the invocation's time. This code ends with its execution, because it has no long steps.
+  withLease(ctx, holdfast, `tenant/${tenant}`, { parkSeconds: 3600, graceSeconds: 0 }, async ({ fence }) => {
+    const charged = await ctx.step('charge', async () => ({ tenant, isFenced: fence > 0 }));
+    await ctx.wait('settle', { seconds: settles });
+    return ctx.step('report', async () => charged);
+  }),
+);

@@ -1,0 +1,65 @@
+import { basename, extname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Events } from '../events.ts';
+import { invoke, type LambdaHandler } from '../lambda.ts';
+import { startApi } from './api.ts';
+import { DurableFunctions, type DurableOptions } from './service.ts';
+import { statusChange } from './status-change.ts';
+
+export interface LocalDurableFunctions {
+  /** Named by AWS_ENDPOINT_URL_LAMBDA for the SDKs and the command line. */
+  endpoint: string;
+  service: DurableFunctions;
+  /** Stops all executions. */
+  stop(): Promise<void>;
+}
+
+/** The timeout of each durable function, in seconds. */
+const TIMEOUT_SECONDS = 60;
+
+interface LocalOptions extends Pick<DurableOptions, 'secondMs'> {
+  /** The handlers of `withDurableExecution`, by the names of the functions. */
+  handlers: Record<string, () => Promise<LambdaHandler>>;
+  port: number;
+}
+
+/** Durable functions in this process; each change of status goes to the event bus. */
+export async function startDurableFunctions(
+  events: Pick<Events, 'dispatch'>,
+  { handlers, port, ...options }: LocalOptions,
+): Promise<LocalDurableFunctions> {
+  const service = new DurableFunctions({
+    functions: Object.keys(handlers),
+    invoke: async (name, event) => {
+      const handler = (await handlers[name]?.()) as LambdaHandler;
+      return invoke({ name, handler, timeoutSeconds: TIMEOUT_SECONDS }, event);
+    },
+    statusChanged: (execution) => events.dispatch(statusChange(execution)),
+    ...options,
+  });
+  const { url, stop } = await startApi(service, port);
+  return {
+    endpoint: url,
+    service,
+    stop: async () => {
+      service.stop();
+      await stop();
+    },
+  };
+}
+
+/**
+ * The handlers in modules of the user, which are loaded at their first invocation. A function has the name of its file.
+ * @throws Error at the invocation, if the module has no export `handler`
+ */
+export const handlersIn = (files: readonly string[]): LocalOptions['handlers'] =>
+  Object.fromEntries(
+    files.map((file) => [
+      basename(file, extname(file)),
+      async () => {
+        const { handler } = (await import(pathToFileURL(resolve(file)).href)) as { handler?: LambdaHandler };
+        if (!handler) throw new Error(`${file} does not export handler`);
+        return handler;
+      },
+    ]),
+  );

@@ -1,0 +1,74 @@
+import type { Call } from '../../aws/call.ts';
+import { HoldfastError } from '../../errors.ts';
+import { logLine } from '../../surroundings/log.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { ASK_EVERY_MS } from '../times.ts';
+import { describeExecution, type End, endBy, type Reported, SETTLED_MS } from './state.ts';
+
+// When a grant ends that lasts as long as its execution (docs/protocols/bound.md). No call extends such a grant. A look ends it: a question about the
+// execution, and a write that requires the version that was read before the question.
+
+/** Calls in line that are not next leave the question to the next waiter for up to this long, or a crowd would ask at one moment. */
+export const LOOK_PATIENCE_MS = 15_000;
+
+/** No answer about an execution is older than this. */
+const MAX_LAG_MS = 60_000;
+
+/** A grant of a lease or a permit that lasts as long as its execution. Instants are epoch milliseconds. */
+export interface BoundGrant {
+  boundAt: number;
+  /** Functions of an earlier version write these two, and not `boundAt`. */
+  acquiredAt?: number | undefined;
+  answeredAt?: number | undefined;
+}
+
+/** When a call or a task was last answered with the grant: its execution was running then, or the answer reached nothing that runs. */
+const answeredAtOf = ({ boundAt, acquiredAt = 0, answeredAt = 0 }: BoundGrant): number =>
+  Math.max(boundAt, acquiredAt, answeredAt);
+
+/** How the execution of a grant ended. */
+export interface EndOfHolder {
+  end: End;
+  /** Whether every call of the execution has ended, so that a target that does not exist never starts. */
+  settled: boolean;
+}
+
+/** @returns undefined if the grant goes on */
+type Judge = (grant: BoundGrant) => EndOfHolder | undefined;
+
+/**
+ * Asks whether the execution of bound grants has ended. The event in the first pass says when the execution ended, so that pass asks nothing.
+ * The grants must be as they were read before this question. A grant goes on if the execution runs, if Step Functions says nothing about it, and if the
+ * end may be one that was followed by a redrive.
+ * @throws HoldfastError as `describeExecution`
+ */
+export async function judgeOfBound(
+  dependencies: LeaseDependencies,
+  { execution, settled, status, stoppedAt }: Reported,
+  call: Call,
+): Promise<Judge> {
+  const { clock, clockSkewMs } = dependencies;
+  const isAfter = (endedAt: number, grant: BoundGrant) => answeredAtOf(grant) < endedAt - clockSkewMs;
+  if (!settled && status !== undefined && stoppedAt !== undefined)
+    return (grant) => (isAfter(stoppedAt, grant) ? { end: endBy(status), settled } : undefined);
+  const askedAt = clock.now();
+  const described = await describeExecution(dependencies, execution, call);
+  if (described.state === 'running' || described.state === 'foreign') return () => undefined;
+  return (grant) => {
+    const answeredAt = answeredAtOf(grant);
+    const { stoppedAt: endedAt = Number.NEGATIVE_INFINITY } = described;
+    if (!isAfter(endedAt, grant) && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
+    const since = Math.max(endedAt, answeredAt);
+    return { end: endBy(described.status), settled: settled || since + SETTLED_MS <= askedAt };
+  };
+}
+
+/** Whether no call has asked for a while, as far as the record shows. Instants are epoch milliseconds. */
+export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>
+  lookedAt < now - ASK_EVERY_MS;
+
+/** For the look of a call that the holder keeps waiting. The call goes on, and the next look decides. @throws what is no HoldfastError */
+export function leftToNextLook(error: unknown): void {
+  if (!(error instanceof HoldfastError)) throw error;
+  logLine('WARN', { message: 'the execution of a bound holder could not be judged', cause: error.message });
+}

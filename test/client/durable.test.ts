@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { type DurableContext, type DurableLeaseOptions, withLease, withLeases } from '../../client/src/durable.ts';
+import { Holdfast, HoldfastError } from '../../client/src/index.ts';
+
+const ARN = 'arn:aws:lambda:eu-west-1:123456789012:function:billing:7/durable-execution/order-9/2f0c';
+const GRANT = JSON.stringify({ key: 'k', leaseId: 'secret', fence: 7, bound: true });
+
+type Call = [operation: string, request: Record<string, unknown>];
+
+interface Script {
+  /** The result of the callback, or its failure. */
+  answer?: string | Error;
+  /** The answer to each try of a call, or its failure; without it, success. */
+  tries?: (operation: string) => unknown;
+  leftMs?: number;
+}
+
+/** A context without an SDK: each operation runs once. */
+function world({ answer = GRANT, tries = () => undefined, leftMs = 59_400 }: Script = {}) {
+  const operations: string[] = [];
+  const calls: Call[] = [];
+  const warnings: unknown[] = [];
+  const holdfast = new Holdfast({
+    holder: 'billing',
+    transport: async (operation, request) => {
+      calls.push([operation, { ...request }]);
+      const failure = tries(operation);
+      if (failure instanceof Error) throw failure;
+      return { parked: true, released: true };
+    },
+  });
+  const ctx: DurableContext = {
+    executionContext: { durableExecutionArn: ARN },
+    lambdaContext: { getRemainingTimeInMillis: () => leftMs },
+    logger: { warn: (message) => warnings.push(message) },
+    createCallback: async (name, { timeout: { seconds } }) => {
+      operations.push(`${name} for ${seconds} s`);
+      const result = answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+      result.catch(() => {});
+      return [result, 'Ab3=='];
+    },
+    step: async (name, run) => {
+      operations.push(name);
+      return JSON.parse(JSON.stringify(await run()));
+    },
+    wait: async (name, { seconds }) => void operations.push(`${name} in ${seconds} s`),
+  };
+  const hold = (options: DurableLeaseOptions = {}) => withLease(ctx, holdfast, 'k', options, (lease) => ({ ...lease }));
+  return { ctx, holdfast, operations, calls, warnings, hold };
+}
+
+const failed = (fields: object) => Object.assign(new Error('failed'), fields);
+
+describe('withLease of a durable function', () => {
+  it('parks the callback, and releases the grant after the body', async () => {
+    const { hold, operations, calls, warnings } = world();
+    expect(await hold({ data: { run: 1 } })).toEqual({ key: 'k', fence: 7 });
+    expect(operations).toEqual(['lease k for 3840 s', 'park k', 'release k']);
+    const request = { key: 'k', holder: 'billing', callbackId: 'Ab3==', execution: ARN, parkSeconds: 3600 };
+    expect(calls).toEqual([
+      ['acquire', { ...request, data: { run: 1 }, bound: true, graceSeconds: 60, requestId: undefined }],
+      ['release', { key: 'k', leaseId: 'secret' }],
+    ]);
+    expect(warnings).toEqual([]);
+  });
+
+  it('sends the options of the caller in place of its own, and warns of an expiry', async () => {
+    const { hold, calls, warnings } = world({ leftMs: 901_000 });
+    await hold({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
+    expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 900 });
+    expect(calls[0]?.[1]).not.toHaveProperty('bound');
+    expect(warnings).toEqual(['the lease of k has an expiry, and no heartbeats: its body must end before']);
+  });
+
+  it('names no request, so that each run of the submitter is one request', async () => {
+    const { holdfast, calls } = world();
+    const request = { key: 'k', callbackId: 'Ab3==', parkSeconds: 60 };
+    await Promise.all([holdfast.park(request), holdfast.park(request)]);
+    const task = { key: 'k', taskToken: 'token', parkSeconds: 60 };
+    await Promise.all([holdfast.park(task), holdfast.park(task)]);
+    const ids = calls.map(([, { requestId }]) => requestId);
+    expect(ids.slice(0, 2)).toEqual([undefined, undefined]);
+    expect(new Set(ids).size).toBe(3);
+  });
+
+  it('fails with the problem of the service, with all of its fields', async () => {
+    const problem = { code: 'LeaseHeld', detail: 'held by the other', key: 'k', holder: 'other', retryAfterMs: 5 };
+    const { hold, operations } = world({
+      answer: failed({ errorType: 'CallbackExternalError', errorData: JSON.stringify(problem) }),
+    });
+    const error = await hold().catch((reason) => reason);
+    expect(error).toBeInstanceOf(HoldfastError);
+    expect(error).toMatchObject({ ...problem, message: problem.detail });
+    expect(operations).not.toContain('release k');
+  });
+
+  it('fails with Unreachable if the callback times out', async () => {
+    const { hold } = world({ answer: failed({ errorType: 'CallbackTimeoutError' }) });
+    await expect(hold()).rejects.toMatchObject({ code: 'Unreachable' });
+  });
+
+  it.each([undefined, 'no JSON', '7', '{"code": 7}'])(
+    'passes on a failure that is not from Holdfast: error data %s',
+    async (errorData) => {
+      const other = failed({ errorType: 'CallbackExternalError', errorData });
+      await expect(world({ answer: other }).hold()).rejects.toBe(other);
+    },
+  );
+
+  it('fails at once with a refusal, without another try', async () => {
+    const refused = new HoldfastError({ code: 'InvalidRequest', detail: 'limit: must be at most 200' });
+    const { hold, operations, calls } = world({ tries: () => refused });
+    await expect(hold({ limit: 500 })).rejects.toMatchObject({ code: 'InvalidRequest', message: refused.message });
+    expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
+  });
+
+  it('tries again after suspensions while the service is full, and then fails with its code', async () => {
+    const full = () => new HoldfastError({ code: 'QueueFull', detail: 'full', ...{ retryAfterMs: 60_000 } });
+    const { hold, operations } = world({ tries: full });
+    await expect(hold()).rejects.toMatchObject({ code: 'QueueFull', retryAfterMs: 60_000 });
+    const again = [5, 10, 20].flatMap((seconds) => [`try again for k in ${seconds} s`, 'park k']);
+    expect(operations.slice(1)).toEqual(['park k', ...again]);
+  });
+
+  it('passes on the error of the body, even if the release fails', async () => {
+    const { ctx, holdfast, operations } = world({
+      tries: (operation) => operation === 'release' && new HoldfastError({ code: 'Refused', detail: 'no' }),
+    });
+    const own = new RangeError('no such order');
+    const work = async () => {
+      throw own;
+    };
+    await expect(withLease(ctx, holdfast, 'k', {}, work)).rejects.toBe(own);
+    expect(operations.at(-1)).toBe('release k');
+  });
+
+  it('returns the result of the body, even if every release is unanswered', async () => {
+    const { hold } = world({
+      tries: (operation) =>
+        operation === 'release' && new HoldfastError({ code: 'Throttled', detail: '', ...{ retryAfterMs: 60_000 } }),
+    });
+    expect(await hold()).toEqual({ key: 'k', fence: 7 });
+  });
+});
+
+describe('withLeases of a durable function', () => {
+  it('acquires deeper paths first, releases in the reverse order, and lets an entry override the common options', async () => {
+    const { ctx, holdfast, operations, calls } = world();
+    const entries = [
+      { key: 'openai', limit: 20 },
+      { key: 'openai/a', parkSeconds: 60 },
+    ];
+    const held = await withLeases(ctx, holdfast, entries, { parkSeconds: 600 }, (leases) => leases);
+    expect(held).toEqual({
+      leases: [
+        { key: 'openai', fence: 7 },
+        { key: 'openai/a', fence: 7 },
+      ],
+      fences: { openai: 7, 'openai/a': 7 },
+    });
+    expect(operations).toEqual([
+      ...['lease openai/a for 300 s', 'park openai/a', 'lease openai for 840 s', 'park openai'],
+      ...['release openai', 'release openai/a'],
+    ]);
+    expect(calls.map(([, { limit }]) => limit)).toEqual([undefined, 20, undefined, undefined]);
+  });
+
+  it('refuses two entries of one key before it acquires any', async () => {
+    const { ctx, holdfast, operations } = world();
+    const twice = withLeases(ctx, holdfast, [{ key: 'a' }, { key: 'a' }], {}, () => {});
+    await expect(twice).rejects.toMatchObject({ code: 'InvalidRequest' });
+    expect(operations).toEqual([]);
+  });
+});

@@ -1,0 +1,209 @@
+import { type DurableContext, type DurableOperationError, withDurableExecution } from '@aws/durable-execution-sdk-js';
+import {
+  GetDurableExecutionCommand,
+  InvokeCommand,
+  LambdaClient,
+  ListDurableExecutionsByFunctionCommand,
+  SendDurableExecutionCallbackFailureCommand,
+  SendDurableExecutionCallbackSuccessCommand,
+  StopDurableExecutionCommand,
+} from '@aws-sdk/client-lambda';
+import { afterAll, expect, it } from 'vitest';
+import { startDurableFunctions } from '../../local/durable/start.ts';
+import type { BusEvent } from '../../local/events.ts';
+import type { LambdaHandler } from '../../local/lambda.ts';
+
+type Work = (event: { [field: string]: unknown }, ctx: DurableContext) => Promise<unknown>;
+
+const events: BusEvent[] = [];
+const works: Record<string, Work> = {};
+/** The double, with the handler of the real SDK. A second of a wait takes 20 ms. */
+const double = await startDurableFunctions(
+  { dispatch: (event) => void events.push(event) },
+  {
+    handlers: Object.fromEntries(
+      ['order', 'other'].map((name) => [
+        name,
+        async () =>
+          withDurableExecution((event, ctx) => (works[name] as Work)(event, ctx), { client: lambda }) as LambdaHandler,
+      ]),
+    ),
+    port: 0,
+    secondMs: 20,
+  },
+);
+const lambda = new LambdaClient({
+  endpoint: double.endpoint,
+  region: 'us-east-1',
+  credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
+  maxAttempts: 1,
+});
+afterAll(async () => {
+  lambda.destroy();
+  await double.stop();
+});
+
+const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+
+async function start(work: Work, input: object = {}, name?: string): Promise<string> {
+  works.order = work;
+  const { DurableExecutionArn } = await lambda.send(
+    new InvokeCommand({
+      ...{ FunctionName: 'order:$LATEST', InvocationType: 'Event', Payload: bytes(input) },
+      ...(name && { DurableExecutionName: name }),
+    }),
+  );
+  return DurableExecutionArn as string;
+}
+
+const get = (arn: string) => lambda.send(new GetDurableExecutionCommand({ DurableExecutionArn: arn }));
+
+/** The description of an execution after its end. */
+async function ended(arn: string) {
+  await double.service.execution(arn).ended;
+  return get(arn);
+}
+
+it('The double runs each step once, over suspensions', async () => {
+  const [ran, replays]: [string[], number[]] = [[], []];
+  const arn = await start(
+    async ({ amount }, ctx) => {
+      replays.push(ran.length);
+      const first = await ctx.step('first', async () => ran.push('first'));
+      await ctx.wait('a while', { seconds: 5 });
+      const second = await ctx.step('second', async () => ran.push('second'));
+      return { amount, first, second };
+    },
+    { amount: 7 },
+  );
+  expect(arn).toMatch(/^arn:aws:lambda:us-east-1:\d{12}:function:order:\$LATEST\/durable-execution\/[\w-]+\/[\w-]+$/);
+  expect(await ended(arn)).toMatchObject({ Status: 'SUCCEEDED', Result: '{"amount":7,"first":1,"second":2}' });
+  expect([ran, replays]).toEqual([
+    ['first', 'second'],
+    [0, 1],
+  ]);
+});
+
+it('The double runs a failed step again, after the delay that the handler asks for', async () => {
+  let runs = 0;
+  const arn = await start(async (_event, ctx) =>
+    ctx.step(
+      'flaky',
+      async () => {
+        if (++runs < 3) throw new Error('not yet');
+        return runs;
+      },
+      { retryStrategy: () => ({ shouldRetry: true, delay: { seconds: 1 } }) },
+    ),
+  );
+  expect(await ended(arn)).toMatchObject({ Status: 'SUCCEEDED', Result: '3' });
+});
+
+it('A callback resumes the execution with its result as text, and takes one answer', async () => {
+  const ids: string[] = [];
+  const arn = await start(async (_event, ctx) => ctx.waitForCallback('approval', async (id) => void ids.push(id)));
+  await expect.poll(() => ids.length).toBe(1);
+  const [CallbackId = ''] = ids;
+  expect(CallbackId).toMatch(/^[A-Za-z0-9+/]{1,1022}={0,2}$/);
+  const success = () =>
+    lambda.send(new SendDurableExecutionCallbackSuccessCommand({ CallbackId, Result: bytes({ yes: 1 }) }));
+  await success();
+  await expect(success()).rejects.toMatchObject({
+    name: 'CallbackTimeoutException',
+    $metadata: { httpStatusCode: 400 },
+  });
+  expect(await ended(arn)).toMatchObject({ Status: 'SUCCEEDED', Result: JSON.stringify('{"yes":1}') });
+  await expect(success()).rejects.toMatchObject({ name: 'CallbackTimeoutException' });
+  const unknown = new SendDurableExecutionCallbackSuccessCommand({ CallbackId: 'QUJD', Result: bytes(1) });
+  await expect(lambda.send(unknown)).rejects.toMatchObject({ name: 'ResourceNotFoundException' });
+});
+
+it('A callback that fails keeps its message and its data, and loses its type', async () => {
+  const arn = await start(async (_event, ctx) => {
+    const [result, id] = await ctx.createCallback('approval');
+    await ctx.step(
+      'ask',
+      async () =>
+        void (await lambda.send(
+          new SendDurableExecutionCallbackFailureCommand({
+            CallbackId: id,
+            Error: { ErrorType: 'LeaseHeld', ErrorMessage: 'held', ErrorData: '{"code":"LeaseHeld"}' },
+          }),
+        )),
+    );
+    return result.catch((error) => {
+      const { name, message, errorData } = error as DurableOperationError;
+      return { name, message, errorData };
+    });
+  });
+  expect(JSON.parse((await ended(arn)).Result ?? '')).toEqual({
+    ...{ name: 'CallbackExternalError', message: 'held', errorData: '{"code":"LeaseHeld"}' },
+  });
+});
+
+it('A callback without an answer times out', async () => {
+  const arn = await start(async (_event, ctx) => {
+    const [result] = await ctx.createCallback('approval', { timeout: { seconds: 3 } });
+    return result.catch((error) => (error as DurableOperationError).errorType);
+  });
+  expect(await ended(arn)).toMatchObject({ Result: '"CallbackTimeoutError"' });
+});
+
+it('A stopped execution ends at once, and its handler at its next checkpoint', async () => {
+  const { promise: steps, resolve: step } = Promise.withResolvers<void>();
+  let ran = false;
+  const arn = await start(async (_event, ctx) => {
+    await steps;
+    await ctx.step('after the stop', async () => {});
+    ran = true;
+  });
+  const { StopTimestamp } = await lambda.send(new StopDurableExecutionCommand({ DurableExecutionArn: arn }));
+  const { Status, EndTimestamp } = await get(arn);
+  expect([Status, EndTimestamp]).toEqual(['STOPPED', StopTimestamp]);
+  step();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  expect(ran).toBe(false);
+});
+
+it('Both ends of an execution are events of the bus', async () => {
+  events.length = 0;
+  const arn = await start(async () => {
+    throw new Error('no');
+  });
+  const { EndTimestamp, StartTimestamp } = await ended(arn);
+  const detail = {
+    ...{ durableExecutionArn: arn, durableExecutionName: arn.split('/')[2] },
+    ...{ functionArn: arn.split('/')[0], startTimestamp: StartTimestamp?.toISOString() },
+  };
+  const event = { source: 'aws.lambda', 'detail-type': 'Durable Execution Status Change', resources: [] };
+  expect(events).toEqual([
+    { ...event, detail: { ...detail, status: 'RUNNING' } },
+    { ...event, detail: { ...detail, status: 'FAILED', endTimestamp: EndTimestamp?.toISOString() } },
+  ]);
+});
+
+it('A name starts one execution for one input', async () => {
+  const one = await start(async () => 1, { a: 1 }, 'named');
+  expect(await start(async () => 2, { a: 1 }, 'named')).toBe(one);
+  await expect(start(async () => 2, { a: 2 }, 'named')).rejects.toMatchObject({
+    name: 'DurableExecutionAlreadyStartedException',
+  });
+  const list = await lambda.send(new ListDurableExecutionsByFunctionCommand({ FunctionName: 'order' }));
+  expect(list.DurableExecutions?.[0]).toMatchObject({ DurableExecutionName: 'named', DurableExecutionArn: one });
+});
+
+it('A caller that waits receives the result, or the error of the handler', async () => {
+  const invoke = async (work: Work) => {
+    works.other = work;
+    const { Payload, FunctionError } = await lambda.send(new InvokeCommand({ FunctionName: 'other:$LATEST' }));
+    return [FunctionError, JSON.parse(Payload?.transformToString() ?? '')];
+  };
+  expect(await invoke(async () => ({ done: true }))).toEqual([undefined, { done: true }]);
+  const failing: Work = async () => {
+    throw new TypeError('no');
+  };
+  expect(await invoke(failing)).toEqual(['Unhandled', { errorType: 'TypeError', errorMessage: 'no' }]);
+  await expect(lambda.send(new InvokeCommand({ FunctionName: 'none' }))).rejects.toMatchObject({
+    ...{ name: 'ResourceNotFoundException', message: expect.stringContaining('order, other') },
+  });
+});

@@ -1,0 +1,231 @@
+import type { DurableContext } from '@aws/durable-execution-sdk-js';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type DurableContext as OfHelper, withLease, withLeases } from '../../client/src/durable.ts';
+import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
+import { REGION } from '../../infrastructure/pseudo-parameters.ts';
+import { durableFunctions } from '../../shared/aws/durable-functions.ts';
+import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { durableFunctionsOver, type StartBackend, type Work } from '../support/emulators/durable-functions.ts';
+import { lambdaContext } from '../support/stack/adapters.ts';
+import { startApi } from '../support/stack/api.ts';
+import { leaseWorld } from '../support/worlds/leases.ts';
+
+const CREDENTIALS = { accessKeyId: 'local', secretAccessKey: 'local' };
+
+/** `withLease` in the handler of the real SDK, over a backend of durable functions and the service. */
+export function durableLeases(startBackend: StartBackend): void {
+  let functions: Awaited<ReturnType<typeof durableFunctionsOver>>;
+  let world: Awaited<ReturnType<typeof leaseWorld>>;
+  let api: Awaited<ReturnType<typeof startApi>>;
+  let holdfast: Holdfast;
+  let keys = 0;
+  const newKey = () => `durable/${++keys}`;
+
+  beforeAll(async () => {
+    functions = await durableFunctionsOver(startBackend, ({ execution, status, endedAt }) =>
+      world.handlers.executionEnded({ execution, status, stopDate: endedAt }, lambdaContext()),
+    );
+    world = await leaseWorld({
+      clock: systemClock,
+      durableFunctions: async () =>
+        durableFunctions({ endpoint: functions.endpoint, region: REGION, credentials: CREDENTIALS }),
+      executions: { ...ANY_EXECUTION, durableFunctions: '*' },
+      clockSkewMs: 0,
+      quotas: { waitersPerKey: 2, waitersPerNamespace: 1000 },
+    });
+    api = await startApi(world.handlers);
+    holdfast = new Holdfast({ endpoint: api.url, holder: 'durable' });
+  }, 60_000);
+  afterAll(async () => {
+    await functions?.stop();
+    await api?.stop();
+  });
+
+  const waiting = async (key: string) => (await holdfast.readLease(key)).waiting;
+  const stateOf = async (key: string) => {
+    const read = await holdfast.readLease(key);
+    return read.kind === 'lease' ? read.state : read.used;
+  };
+  const resultOf = async (arn: string) => {
+    const { Status, Result, Error: error } = await functions.end(arn);
+    expect([Status, error]).toEqual(['SUCCEEDED', undefined]);
+    return JSON.parse(Result ?? 'null');
+  };
+  /** Catches the error of a lease as a handler does, so that the test sees its fields. */
+  const caught =
+    (work: Work): Work =>
+    (event, ctx) =>
+      work(event, ctx).catch((error) => {
+        if (!isHoldfastError(error)) throw error;
+        return { ...error };
+      });
+  const pause = (ctx: DurableContext) => ctx.wait('pause', { seconds: 1 });
+
+  it('An execution waits in line while it is suspended, and runs each step once', async () => {
+    const key = newKey();
+    const first = await holdfast.acquire(key);
+    const ran: string[] = [];
+    let replays = 0;
+    const arn = await functions.start((_event, ctx) => {
+      replays++;
+      return withLease(ctx, holdfast, key, {}, async (lease) => {
+        await ctx.step('one', async () => void ran.push(`one ${lease.fence}`));
+        await pause(ctx);
+        await ctx.step('two', async () => void ran.push(`two ${lease.fence}`));
+        return lease;
+      });
+    });
+    await expect.poll(() => waiting(key)).toBe(1);
+    expect(ran).toEqual([]);
+    await first.release();
+    const { fence, ...rest } = await resultOf(arn);
+    expect([rest, fence > first.fence]).toEqual([{ key }, true]);
+    expect(ran).toEqual([`one ${fence}`, `two ${fence}`]);
+    expect(replays).toBeGreaterThan(1);
+    expect(await stateOf(key)).toBe('released');
+  });
+
+  it('A lease is held over the suspensions of its body', async () => {
+    const key = newKey();
+    const states: unknown[] = [];
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, async () => {
+        for (const at of [1, 2]) {
+          await pause(ctx);
+          await ctx.step(`look ${at}`, async () => void states.push(await stateOf(key)));
+        }
+      }),
+    );
+    await resultOf(arn);
+    expect(states).toEqual(['held', 'held']);
+    expect(await stateOf(key)).toBe('released');
+  });
+
+  it('A submitter that runs twice gets one grant, and leaves no waiter behind', async () => {
+    const key = newKey();
+    const first = await holdfast.acquire(key);
+    let runs = 0;
+    const twice = Object.assign(Object.create(holdfast) as Holdfast, {
+      park: async (...asked: Parameters<Holdfast['park']>) => {
+        const answer = await holdfast.park(...asked);
+        if (++runs === 1) throw new Error('the invocation ends before the checkpoint of the step');
+        return answer;
+      },
+      release: (...asked: Parameters<Holdfast['release']>) => holdfast.release(...asked),
+    });
+    const fences: number[] = [];
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, twice, key, {}, ({ fence }) => ctx.step('work', async () => void fences.push(fence))),
+    );
+    await expect.poll(() => runs, { timeout: 30_000 }).toBe(2);
+    await first.release();
+    await resultOf(arn);
+    expect(fences).toHaveLength(1);
+    await expect.poll(() => stateOf(key)).toBe('released');
+    await expect.poll(() => waiting(key)).toBe(0);
+  });
+
+  it('A body that fails releases its lease, and its error reaches the caller', async () => {
+    const key = newKey();
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, async () => {
+        await pause(ctx);
+        throw new RangeError('no such order');
+      }),
+    );
+    const { Status, Error: error } = await functions.end(arn);
+    expect([Status, error?.ErrorType, error?.ErrorMessage]).toEqual(['FAILED', 'RangeError', 'no such order']);
+    expect(await stateOf(key)).toBe('released');
+  });
+
+  it('An execution that is killed while it holds frees its lease for the next execution in line', async () => {
+    const key = newKey();
+    const hold: Work = (_event, ctx) =>
+      withLease(ctx, holdfast, key, { graceSeconds: 0 }, async ({ fence }) => {
+        await ctx.wait('work', { hours: 1 });
+        return fence;
+      });
+    const first = await functions.start(hold);
+    await expect.poll(() => stateOf(key)).toBe('held');
+    const second = await functions.start((_event, ctx) => withLease(ctx, holdfast, key, {}, async () => 'next'));
+    await expect.poll(() => waiting(key)).toBe(1);
+    await functions.kill(first);
+    expect(await resultOf(second)).toBe('next');
+  });
+
+  it('An execution that is killed while it waits leaves the line', async () => {
+    const key = newKey();
+    const first = await holdfast.acquire(key);
+    const arn = await functions.start((_event, ctx) => withLease(ctx, holdfast, key, {}, async () => {}));
+    await expect.poll(() => waiting(key)).toBe(1);
+    await functions.kill(arn);
+    await expect.poll(() => waiting(key)).toBe(0);
+    await first.release();
+    expect(await stateOf(key)).toBe('released');
+  });
+
+  it('QueueFull reaches the handler as HoldfastError with its code', async () => {
+    const key = newKey();
+    const first = await holdfast.acquire(key);
+    const work: Work = (_event, ctx) => withLease(ctx, holdfast, key, {}, async () => {});
+    const others = [await functions.start(work), await functions.start(work)];
+    await expect.poll(() => waiting(key)).toBe(2);
+    const quick = Object.assign(Object.create(holdfast) as Holdfast, {
+      park: (request: Parameters<Holdfast['park']>[0]) => holdfast.park(request, { timeoutMs: 0 }),
+    });
+    const impatient = (ctx: DurableContext) => {
+      const { executionContext, lambdaContext, logger } = ctx;
+      return {
+        ...{ executionContext, lambdaContext, logger },
+        createCallback: ctx.createCallback.bind(ctx) as OfHelper['createCallback'],
+        step: ctx.step.bind(ctx) as OfHelper['step'],
+        wait: (name: string) => ctx.wait(name, { seconds: 1 }),
+      };
+    };
+    const full = await functions.start(
+      caught((_event, ctx) => withLease(impatient(ctx), quick, key, {}, async () => {})),
+    );
+    expect(await resultOf(full)).toMatchObject({ code: 'QueueFull' });
+    await first.release();
+    for (const arn of others) await resultOf(arn);
+  });
+
+  it('LeaseHeld reaches the handler as HoldfastError with its fields, after parkSeconds', async () => {
+    const key = newKey();
+    const first = await holdfast.acquire(key);
+    const work = caught((_event, ctx) => withLease(ctx, holdfast, key, { parkSeconds: 1 }, async () => {}));
+    const arn = await functions.start(work);
+    await expect.poll(() => waiting(key)).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    await world.handlers.repairQueues({ key }, lambdaContext());
+    expect(await resultOf(arn)).toMatchObject({ code: 'LeaseHeld', key, holder: 'durable', name: 'HoldfastError' });
+    await first.release();
+  });
+
+  it('A refused request fails once, with the fault of its field', async () => {
+    const work = caught((_event, ctx) => withLease(ctx, holdfast, newKey(), { limit: 1, weight: 2 }, async () => {}));
+    expect(await resultOf(await functions.start(work))).toMatchObject({
+      ...{ code: 'InvalidRequest', issues: [{ path: 'weight', message: 'must be at most the limit' }] },
+    });
+  });
+
+  it('Several keys are acquired in the order of all callers, and released', async () => {
+    const [narrow, wide] = [`${newKey()}/tenant`, newKey()];
+    const states: unknown[] = [];
+    const entries = [{ key: wide, limit: 2 }, { key: narrow }];
+    const arn = await functions.start((_event, ctx) =>
+      withLeases(ctx, holdfast, entries, {}, async ({ leases, fences }) => {
+        await pause(ctx);
+        await ctx.step('look', async () => states.push(await stateOf(narrow), await stateOf(wide)));
+        return [leases.map(({ key }) => key), Object.keys(fences)];
+      }),
+    );
+    expect(await resultOf(arn)).toEqual([
+      [wide, narrow],
+      [wide, narrow],
+    ]);
+    expect(states).toEqual(['held', 1]);
+    expect([await stateOf(narrow), await stateOf(wide)]).toEqual(['released', 0]);
+  });
+}

@@ -1,0 +1,305 @@
+import { describe, expect, it } from 'vitest';
+import { failure } from '../support/worlds/leases.ts';
+import type { LineWorld } from './world.ts';
+
+const MARGIN_MS = 500;
+const LAG_MS = 60_000;
+const LOOK_MS = 30_000;
+const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
+const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
+
+/** A grant that lasts as long as its execution. */
+export async function boundGrants(lineWorld: LineWorld) {
+  const world = await lineWorld();
+  const { acquire, heartbeat, release, breakGrant, park, cancel, grantOf, executionEnded, see, repair } = world;
+  const { precededBy, requests, steps, newKey, timeline } = world;
+  const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
+
+  /** A bound lock of an execution that runs. */
+  async function hold(more: object = {}) {
+    const execution = steps.newExecution('RUNNING');
+    const request = { key: newKey(), holder: 'wf', requestId: 'r', execution, bound: true, ...more };
+    const grant = await acquire(request);
+    timeline.advance(1000);
+    return { execution, request, grant, key: request.key };
+  }
+  /** The execution ends now. @returns the event of that end */
+  const end = (execution: string, status: 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'TIMED_OUT' = 'SUCCEEDED') => {
+    const stopDate = timeline.now();
+    steps.executions.set(execution, status);
+    steps.stopped.set(execution, stopDate);
+    return { status, stopDate };
+  };
+  const redrive = (execution: string) => {
+    steps.redriven.add(execution);
+    steps.executions.set(execution, 'RUNNING');
+    steps.stopped.delete(execution);
+  };
+  const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
+  const held = (key: string, more: object = {}) => failure(other(key, more));
+
+  describe('a bound grant', () => {
+    it('a bound grant says so, and stays with an execution that runs, without heartbeats', async () => {
+      const { key, grant } = await hold();
+      expect(grant).toMatchObject({ bound: true });
+      timeline.advance(366 * 86_400_000);
+      expect(await held(key)).toMatchObject({ code: 'LeaseHeld', context: { retryAfterMs: LOOK_MS } });
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+    });
+
+    it('a heartbeat of a bound grant changes nothing, and says whether the grant is still held', async () => {
+      const { key, grant } = await hold();
+      requests.sent.length = 0;
+      expect(await heartbeat({ ...grant, ttlSeconds: 60 })).toMatchObject({ expiresAt: grant.expiresAt, bound: true });
+      expect(requests.sent).toEqual(['GetItem']);
+      await breakGrant(grant);
+      expect(await failure(heartbeat(grant))).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
+      expect(await other(key)).toMatchObject({ holder: 'other' });
+    });
+
+    it('a release gives a bound grant to a bound task in line, whose execution then holds it', async () => {
+      const { key, grant } = await hold();
+      const execution = steps.newExecution('RUNNING');
+      const { task } = await park({ key, execution, bound: true });
+      await release(grant);
+      expect(grantOf(task)).toMatchObject({ bound: true });
+      timeline.advance(1000);
+      expect(await executionEnded(execution, false, end(execution))).toEqual({ execution, ...none, freed: 1 });
+      expect(await other(key)).not.toHaveProperty('bound');
+    });
+
+    it('a call in line claims a bound grant, and its successor without bound has its own ttl', async () => {
+      const { key, grant } = await hold();
+      const execution = steps.newExecution('RUNNING');
+      const waits = () => acquire({ key, holder: 'caller', waitSeconds: 10, execution, bound: true });
+      const [claimed] = await timeline.play(waits, () => timeline.later(1000, () => release(grant)));
+      expect(claimed).toMatchObject({ bound: true, holder: 'caller' });
+      timeline.advance(3600_000);
+      const { task } = await park({ key, ttlSeconds: 60 });
+      await release(claimed as typeof grant);
+      expect(grantOf(task)).toMatchObject({ remainingMs: 60_000 });
+      expect(grantOf(task)).not.toHaveProperty('bound');
+    });
+
+    it('a repeat of a bound grant always writes, so that no end before it frees the grant', async () => {
+      const { execution, request, key } = await hold();
+      const event = end(execution, 'FAILED');
+      redrive(execution);
+      timeline.advance(1000);
+      expect(await acquire(request)).toMatchObject({ repeated: true, bound: true });
+      expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+    });
+  });
+
+  describe('the end of the execution of a bound grant', () => {
+    it('the event frees the grant at once, and asks nothing', async () => {
+      const { key, execution } = await hold();
+      const { task } = await park({ key });
+      steps.requests.length = 0;
+      expect(await executionEnded(execution, false, end(execution))).toEqual({ execution, ...none, freed: 1 });
+      expect(asked()).toBe(0);
+      expect(grantOf(task)).toMatchObject({ previous: { holder: 'wf', ended: 'executionEnded' } });
+    });
+
+    it('the first pass leaves an end close to the last answer to the second pass', async () => {
+      const { key, execution, request } = await hold();
+      await acquire(request);
+      const event = end(execution);
+      expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
+      timeline.advance(90_000);
+      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none, freed: 1 });
+      expect(await see(key)).toMatchObject({ holder: undefined });
+    });
+
+    it('the second pass leaves the grant to a redriven execution, also while its status still shows the end', async () => {
+      const { key, execution, request } = await hold();
+      const event = end(execution, 'FAILED');
+      timeline.advance(LAG_MS);
+      steps.redriven.add(execution);
+      await acquire(request);
+      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
+      redrive(execution);
+      timeline.advance(90_000);
+      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+    });
+
+    it('a redriven execution that is answered between the question and the write keeps the grant', async () => {
+      const { execution, request, key } = await hold();
+      timeline.advance(LAG_MS);
+      requests.faultsOf.UpdateItem = [
+        precededBy(async () => {
+          redrive(execution);
+          await acquire(request);
+        }),
+      ];
+      expect(await executionEnded(execution, true, end(execution, 'FAILED'))).toMatchObject({ freed: 0 });
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+    });
+
+    it('an execution that Step Functions does not find, or may not be asked about, holds the grant until it is sure', async () => {
+      const { key, execution } = await hold();
+      steps.executions.delete(execution);
+      await held(key);
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+      timeline.advance(LAG_MS);
+      await held(key);
+      expect(await see(key)).toMatchObject({ holder: undefined });
+      const denied = await hold();
+      end(denied.execution);
+      steps.foreign.add(denied.execution);
+      timeline.advance(2 * LAG_MS);
+      await held(denied.key);
+      expect(await see(denied.key)).toMatchObject({ holder: 'wf' });
+    });
+
+    it('the grant passes to a target that runs, and ends with the target', async () => {
+      const target = steps.newExecution('RUNNING');
+      const { key, execution } = await hold({ target });
+      timeline.advance(1000);
+      expect(await executionEnded(execution, false, end(execution, 'ABORTED'))).toMatchObject({ kept: 1 });
+      expect(await see(key)).toMatchObject({ execution: target });
+      timeline.advance(1000);
+      expect(await executionEnded(target, false, end(target))).toMatchObject({ freed: 1 });
+    });
+
+    it('a target that may be about to start keeps the grant until the second pass', async () => {
+      const { key, execution } = await hold({ target: NEVER_STARTED });
+      const event = end(execution, 'ABORTED');
+      expect(await executionEnded(execution, false, event)).toMatchObject({ kept: 1 });
+      timeline.advance(90_000);
+      expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1 });
+      expect(await other(key)).toMatchObject({ holder: 'other' });
+    });
+  });
+
+  describe('a look at the execution of a bound grant', () => {
+    it('a refused caller frees the grant of an ended execution for the next caller, if the event is lost', async () => {
+      const { key, execution } = await hold();
+      end(execution);
+      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
+      expect(await other(key)).toMatchObject({ holder: 'other' });
+    });
+
+    it('a refused caller asks about an execution that runs once in thirty seconds', async () => {
+      const { key } = await hold();
+      steps.requests.length = 0;
+      for (let tries = 0; tries < 10; tries++) await held(key);
+      expect(asked()).toBe(1);
+      timeline.advance(LOOK_MS + 1);
+      await held(key);
+      expect(asked()).toBe(2);
+    });
+
+    it('a call in line receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
+      const { key, execution } = await hold();
+      await held(key);
+      timeline.advance(LOOK_MS - 5000);
+      const [granted] = await timeline.play(
+        () => other(key, { waitSeconds: 20 }),
+        () => timeline.later(1000, async () => end(execution)),
+      );
+      expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
+    });
+
+    it('a racing call receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
+      const { key, execution } = await hold();
+      await held(key);
+      timeline.advance(LOOK_MS - 5000);
+      const [granted] = await timeline.play(
+        () => other(key, { waitSeconds: 20, fair: false }),
+        () => timeline.later(1000, async () => end(execution)),
+      );
+      expect(granted).toMatchObject({ holder: 'other' });
+    });
+
+    it('the schedule frees the grant for a parked task within 75 seconds, if the event is lost', async () => {
+      const { key, execution } = await hold();
+      const { task } = await park({ key });
+      await repair(key); // a run of the schedule just before the end
+      end(execution);
+      const endedAt = timeline.now();
+      timeline.advance(60_000);
+      await repair(key);
+      expect(grantOf(task)).toMatchObject({ previous: { ended: 'executionEnded' } });
+      expect(timeline.now() - endedAt).toBeLessThan(75_000);
+    });
+
+    it.each([['throttled'], ['refused']] as const)(
+      'a look at which Step Functions is %s leaves the grant',
+      async (fault) => {
+        const { key, execution } = await hold();
+        end(execution);
+        steps.faults.DescribeExecution = [fault, fault, fault];
+        expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
+        expect(await see(key)).toMatchObject({ holder: 'wf' });
+        timeline.advance(LOOK_MS + 1);
+        await held(key);
+        expect(await see(key)).toMatchObject({ holder: undefined });
+      },
+    );
+
+    it('a look leaves a grant whose execution is answered again before the write', async () => {
+      const { key, execution, request } = await hold();
+      end(execution, 'FAILED');
+      const again = precededBy(async () => {
+        redrive(execution);
+        await acquire(request);
+      });
+      const before = key.startsWith('a lease') ? ['none' as const] : ['none' as const, 'none' as const];
+      requests.faultsOf.UpdateItem = [...before, again];
+      await held(key);
+      expect(requests.faultsOf.UpdateItem).toEqual([]);
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+    });
+  });
+
+  describe('a bound grant with graceSeconds', () => {
+    it.each(['FAILED', 'TIMED_OUT', 'ABORTED'] as const)(
+      'a bound grant goes on for its grace after %s, and neither a heartbeat nor the second pass changes its end',
+      async (status) => {
+        const { key, execution, grant } = await hold({ graceSeconds: 60 });
+        const event = end(execution, status);
+        expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none, graced: 1 });
+        timeline.advance(30_000);
+        expect(await heartbeat(grant)).toMatchObject({ remainingMs: 30_000 });
+        expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
+        expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: true, remainingMs: 30_000 });
+        timeline.advance(30_000 + MARGIN_MS + 1);
+        expect(await other(key)).toMatchObject({ previous: { ended: 'expired' } });
+      },
+    );
+
+    it('a redriven execution that asks again in the grace is bound again', async () => {
+      const { key, execution, request } = await hold({ graceSeconds: 60 });
+      const event = end(execution, 'FAILED');
+      await executionEnded(execution, false, event);
+      redrive(execution);
+      timeline.advance(30_000);
+      expect(await acquire(request)).toMatchObject({ repeated: true, bound: true });
+      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
+      timeline.advance(3600_000);
+      expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: false });
+      expect(await executionEnded(execution, false, end(execution))).toMatchObject({ freed: 1 });
+    });
+
+    it('a redriven task that asks again in the grace is bound again', async () => {
+      const { key, execution, request } = await hold({ graceSeconds: 60 });
+      await executionEnded(execution, false, end(execution, 'FAILED'));
+      redrive(execution);
+      const { task } = await park(request);
+      expect(grantOf(task)).toMatchObject({ bound: true });
+      timeline.advance(3600_000);
+      expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: false });
+    });
+  });
+
+  describe('a bound grant from the line', () => {
+    it('a bound task that leaves the line leaves nothing', async () => {
+      const { key } = await hold();
+      const { ticket } = await park({ key, execution: steps.newExecution('RUNNING'), bound: true });
+      expect(await cancel(key, ticket)).toMatchObject({ cancelled: true });
+    });
+  });
+}
