@@ -28,7 +28,7 @@ const outcomeOf = async (arn: string) => {
 };
 
 describe('The durable function of docs/once.md, run by the SDK over the local stack', { timeout: 60_000 }, () => {
-  it('charges once, and a later execution returns the receipt', async () => {
+  it('the durable example of once charges once, and a later execution returns the receipt', async () => {
     let charges = 0;
     const work = await workOf(async () => ({ receipt: ++charges }));
     for (let delivery = 0; delivery < 2; delivery++)
@@ -37,7 +37,7 @@ describe('The durable function of docs/once.md, run by the SDK over the local st
     expect(await holdfast.readOnce({ key: 'order/a' })).toMatchObject({ state: 'released', done: { by: 'orders' } });
   });
 
-  it('frees the slot if the charge fails, and the next execution charges', async () => {
+  it('the durable example of once frees the slot if the charge fails, and the next execution charges', async () => {
     const failing = await workOf(() => Promise.reject(new Error('no money')));
     expect(await outcomeOf(await functions.start(failing, { id: 'b' }))).toEqual(['FAILED', undefined]);
     expect(await holdfast.readOnce({ key: 'order/b' })).toMatchObject({ state: 'released', done: null });
