@@ -1809,7 +1809,7 @@ export interface components {
         OnceBeginRequest: {
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep. */
             data?: unknown;
-            /** @description The ARN of the execution of a Standard workflow that will work, in the account and region of the deployment. The end of the execution ends the grant. */
+            /** @description The ARN of the execution that will work, of a Standard workflow or of a durable function, in the account and region of the deployment. The end of the execution ends the grant. */
             execution?: string;
             /** @description The name that the holder gives itself. Every reader of the key sees the name, and the name proves nothing. */
             holder: string;

@@ -158,7 +158,7 @@ export async function take<Taken extends object = Lease>(
 const tooLate = (key: string, leftMs: number): HoldfastError =>
   new HoldfastError({
     code: 'LeaseHeld',
-    detail: `too little time for ${key}: ${leftMs} ms`,
+    detail: `${leftMs} ms are too little time for ${key}`,
     ...{ key, holder: null, fence: null, expiresAt: null, retryAfterMs: 0 },
   });
 

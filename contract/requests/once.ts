@@ -44,8 +44,8 @@ export const onceBeginRequest = request(beginInput(), {
     data: json(`${MEANING.data} Up to 4 KiB and 32 levels deep.`),
     execution: {
       description:
-        'The ARN of the execution of a Standard workflow that will work, in the account and region of the deployment. The end of the execution ends the grant.',
-      ...bytes(256),
+        'The ARN of the execution that will work, of a Standard workflow or of a durable function, in the account and region of the deployment. The end of the execution ends the grant.',
+      ...bytes(320),
     },
   },
   rules: { not: { required: ['slot', 'per'] } },

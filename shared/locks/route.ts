@@ -1,5 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import { outcomeUnknown, writing } from '../aws/send.ts';
+import { ONCE_IDS } from '../leases/memory.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Kind, OtherKind, otherKind } from '../line/kind.ts';
 
@@ -61,16 +62,13 @@ export function byRecord<Input extends { key: string }, OfLease, OfPermit>(
 export const hasTerms = ({ limit, mode }: { limit?: number | undefined; mode?: string | undefined }): boolean =>
   limit !== undefined || mode !== undefined;
 
-/** The lease ids of `once` (once/once-grant.ts). */
-const hasOnceId = ({ leaseId }: { leaseId: string }): boolean => leaseId.startsWith('o.');
-
 /** Passes a request with a lease id of `once` to that record, by the code of a lease, and all others to `run`. */
 export function byLeaseId<Input extends { key: string; leaseId: string }, Answer extends { key: string }>(
   ofLease: Run<Input, Answer>,
   run: Run<Input, Answer>,
 ): Run<Input, Answer> {
   return async (input, call) => {
-    if (!hasOnceId(input)) return run(input, call);
+    if (!input.leaseId.startsWith(ONCE_IDS)) return run(input, call);
     const { onRow } = await import('../once/row-key.ts');
     return onRow(ofLease)(input, call);
   };

@@ -56,7 +56,7 @@ export const completeInput = () =>
     leaseId: name(256),
     /** What later callers of the slot receive. */ result: z.optional(json()),
   });
-export type CompleteInput = Omit<z.infer<ReturnType<typeof completeInput>>, never>;
+export type CompleteInput = z.infer<ReturnType<typeof completeInput>>;
 
 export const forgetInput = () => z.strictObject({ key: key(), fence: whole(0, Number.MAX_SAFE_INTEGER) });
 export type ForgetInput = z.infer<ReturnType<typeof forgetInput>>;

@@ -1,6 +1,7 @@
 import { integer, type Json, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { type GrantRequest, grantItem, newGrant } from '../leases/grant.ts';
+import { ONCE_IDS } from '../leases/memory.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { OnceRecord } from './record.ts';
 
@@ -22,9 +23,6 @@ export interface OnceGrant extends OnceRequest {
   /** As long as the caller asked for, or longer, so that what is remembered now is remembered for its time. */
   keepMs: number;
 }
-
-/** The lease ids of `once` begin so, which tells heartbeat and release on which record they are. */
-const ONCE_IDS = 'o.';
 
 /** @param before what is known of the record @throws HoldfastError Unavailable if another client left a fence that none can rise above */
 export function newOnceGrant(dependencies: LeaseDependencies, request: OnceRequest, before: OnceRecord): OnceGrant {

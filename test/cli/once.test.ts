@@ -18,7 +18,7 @@ const call = (...args: string[]) => cli.call(args, { env: { HOLDFAST_ENDPOINT: a
 const read = async (key: string) => (await holdfast.readOnce({ key })) as components['schemas']['OnceKey'];
 
 describe.concurrent('holdfast run --once-per exits', () => {
-  it('with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
+  it('holdfast run exits with 0 after the command, and for a second caller with 0 and a line that says who did the slot and when', async () => {
     const key = freshKey();
     const script = 'echo "$HOLDFAST_KEY $HOLDFAST_SLOT $HOLDFAST_FENCE"';
     const first = await run('--once-per', '1d', key, '--holder', 'host-1', '--', 'sh', '-c', script);
@@ -33,7 +33,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect(await run('--once-per', '24h', '--quiet', key, '--', 'false')).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot', async () => {
+  it('holdfast run exits with 75 while another caller works, with 143 after a SIGTERM, and with 0 after a wait for a caller that does the slot', async () => {
     const key = freshKey();
     const first = start(['--slot', 'b', key, '--holder', 'host-1', '--', 'sh', '-c', 'echo on; sleep 60 & wait']);
     await until(first.stdout).toBe('on\n');
@@ -52,14 +52,14 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect(third.stderr).toContain('is done for b, by host-3');
   });
 
-  it('with the code of a command that fails, after which the slot is free for another machine', async () => {
+  it('holdfast run exits with the code of a command that fails, after which the slot is free for another machine', async () => {
     const key = freshKey();
     expect((await run('--slot', '2026-11-26', key, '--', 'sh', '-c', 'exit 7')).code).toBe(7);
     expect(await read(key)).toMatchObject({ state: 'released', slot: '2026-11-26', done: null });
     expect(await run('--slot', '2026-11-26', key, '--', 'echo', 'ran')).toMatchObject({ code: 0, stdout: 'ran\n' });
   });
 
-  it('with 0 and a line, and runs nothing, for a slot before the slot that is done', async () => {
+  it('holdfast run exits with 0 and a line, and runs nothing, for a slot before the slot that is done', async () => {
     const key = freshKey();
     await holdfast.once(key, { slot: '2026-11-26' }, () => {});
     const { code, stdout, stderr } = await run('--slot', '2026-11-25', key, '--', 'echo', 'never');
@@ -67,7 +67,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect(stderr).toContain(`${key} is done for the later slot 2026-11-26, by the other at `);
   });
 
-  it('with 76 after it has ended a command whose lease was broken, and stores nothing', async () => {
+  it('holdfast run exits with 76 after it has ended a command whose lease was broken, and stores nothing', async () => {
     const key = freshKey();
     const script = 'trap "exit 0" TERM; echo on; sleep 60 & wait';
     const running = start(['--slot', 'a', '--ttl', '6', key, '--', 'sh', '-c', script]);
@@ -79,7 +79,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect((await read(key)).done).toBeNull();
   });
 
-  it('with 76 where the network is cut, after the command has ended before its lease, and a successor does the slot', async () => {
+  it('holdfast run exits with 76 where the network is cut, after the command has ended before its lease, and a successor does the slot', async () => {
     const key = freshKey();
     const proxy = await cuttable(api.url);
     const script = 'trap "" TERM; echo on; while :; do sleep 1; done';
@@ -95,7 +95,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     await proxy.stop();
   });
 
-  it('with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
+  it('holdfast run exits with 69 where no answer says whether the slot is done, and does not free the slot', async () => {
     const key = freshKey();
     const proxy = await cuttable(api.url);
     const args = ['--slot', 'a', '--ttl', '30', '--timeout', '0', key, '--', 'sh', '-c', 'echo on; sleep 1'];
@@ -107,7 +107,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     await proxy.stop();
   });
 
-  it('with SIGKILL, together with its command, and the next caller does the slot when the lease ends', async () => {
+  it('holdfast run ends with SIGKILL, together with its command, and the next caller does the slot when the lease ends', async () => {
     const key = freshKey();
     const script = 'echo $$; sleep 60 & wait';
     const killed = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', script]);
@@ -127,7 +127,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
     [['--once-per', '0.5s'], '--once-per must be a duration from 1 to 31622400 seconds, such as'],
     [['--keep', '1d'], '--keep needs --once-per or --slot'],
     [['--once-per', '1d', '--keep', '1h'], 'keepSeconds: must be at least 172800'],
-  ])('with 64 for %j', async (options, message) => {
+  ])('holdfast run exits with 64 for %j', async (options, message) => {
     const { code, stderr } = await run(...options, freshKey(), '--', 'true');
     expect(code).toBe(64);
     expect(stderr).toContain(message);
@@ -135,7 +135,7 @@ describe.concurrent('holdfast run --once-per exits', () => {
 });
 
 describe('holdfast status --kind once', () => {
-  it('shows who works, the last slot, who did it and when, and never the result', async () => {
+  it('holdfast status --kind once shows who works, the last slot, who did it and when, and never the result', async () => {
     await holdfast.once('list/done', { slot: '2026-11-26' }, () => 'a secret result');
     const lease = await holdfast.onceBegin({ key: 'list/held', holder: 'host-1', slot: '2026-11-26', ttlSeconds: 600 });
     const { code, stdout } = await call('status', 'list/', '--kind', 'once');
@@ -166,7 +166,7 @@ describe('holdfast status --kind once', () => {
 });
 
 describe('holdfast break --once', () => {
-  it('prints who works and the command that ends the run, and leaves the lease of the same key alone', async () => {
+  it('holdfast break --once prints who works and the command that ends the run, and leaves the lease of the same key alone', async () => {
     const key = 'break/a';
     await using lease = await holdfast.acquire(key);
     const run = await holdfast.onceBegin({ key, holder: 'host-1', ttlSeconds: 600 });
@@ -183,7 +183,7 @@ describe('holdfast break --once', () => {
 });
 
 describe('holdfast forget', () => {
-  it('lets the next caller work again, and refuses a key that nothing was done for, and a slot that is worked for', async () => {
+  it('holdfast forget lets the next caller work again, and refuses a key that nothing was done for, and a slot that is worked for', async () => {
     await holdfast.once('forget/a', { slot: '2026-11-26' }, () => 1);
     expect(await call('forget', 'forget/a')).toMatchObject({
       ...{ code: 0, stdout: 'forget/a is forgotten for 2026-11-26: the next caller works again\n' },
@@ -196,7 +196,7 @@ describe('holdfast forget', () => {
     expect((await call('forget', 'forget/held')).code).toBe(75);
   });
 
-  it('refuses a fence that is not the fence of the key any more, and prints the answer of the service with --json', async () => {
+  it('holdfast forget refuses a fence that is not the fence of the key any more, and prints the answer of the service with --json', async () => {
     const { fence } = await holdfast.once('forget/b', { slot: 'a' }, () => 1);
     const wrong = await call('forget', 'forget/b', '--fence', '1');
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('[Conflict')]);
@@ -204,7 +204,7 @@ describe('holdfast forget', () => {
     expect(JSON.parse(stdout)).toEqual({ key: 'forget/b', forgotten: true, fence, slot: 'a' });
   });
 
-  it('has the keys of once in its completion, with the slot that is done', async () => {
+  it('the completion of holdfast forget has the keys of once, with the slot that is done', async () => {
     await holdfast.once('complete/a', { slot: '2026-11-26' }, () => 1);
     await (await holdfast.acquire('complete/lease')).release();
     const { stdout } = await call('completion', 'words', '--', 'forget', 'complete/');

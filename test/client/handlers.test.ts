@@ -287,7 +287,7 @@ describe.each(Object.entries(WAYS))('a handler by %s', (_, way) => {
         code: 'LeaseHeld',
         key: 'nightly',
         holder: null,
-        message: 'too little time for nightly: 2999 ms',
+        message: '2999 ms are too little time for nightly',
       },
     });
     expect(

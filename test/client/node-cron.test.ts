@@ -15,7 +15,7 @@ const api = await startApi(world.handlers);
 afterAll(() => api.stop());
 
 const sourceOf = (file: string) => pathToFileURL(join(import.meta.dirname, '../../client/src', file)).href;
-const TASKS = 10;
+const TASKS = isFull ? 10 : 2;
 const SECONDS = isFull ? 100 : 5;
 
 /** A process whose clock is ahead, with node-cron tasks that fire each second and print what they run for. */
@@ -53,7 +53,7 @@ function startProcess(aheadMs: number) {
 }
 
 describe('nodeCronCoordinator', () => {
-  it('runs each fire of three processes whose clocks are 400 ms apart exactly once', async () => {
+  it('nodeCronCoordinator runs each fire of three processes whose clocks are 400 ms apart exactly once', async () => {
     const processes = [0, 400, 800].map(startProcess);
     const readyAt = (lines: string[]) => Number(lines.find((line) => line.startsWith('ready'))?.slice('ready '.length));
     await expect.poll(() => processes.every(({ lines }) => readyAt(lines()) > 0)).toBe(true);
@@ -67,7 +67,7 @@ describe('nodeCronCoordinator', () => {
     await new Promise((resolve) => setTimeout(resolve, 2000));
     expect(runs().length).toBe(fires.length);
     await Promise.all(processes.map(({ stop }) => stop()));
-    expect(fires.length).toBeGreaterThanOrEqual(isFull ? 1000 : 50);
+    expect(fires.length).toBeGreaterThanOrEqual(isFull ? 1000 : 10);
   });
 
   const holdfast = new Holdfast({ endpoint: api.url, holder: 'test' });
@@ -75,7 +75,7 @@ describe('nodeCronCoordinator', () => {
   const other = nodeCronCoordinator(new Holdfast({ endpoint: api.url, holder: 'other' }));
   const fire = (name: string, second: number) => `${name}:2026-11-26T02:00:0${second}.000Z`;
 
-  it('names the key by the task and the slot by the time of the fire, and keeps no result', async () => {
+  it('nodeCronCoordinator names the key by the task and the slot by the time of the fire, and keeps no result', async () => {
     expect(await coordinator.shouldRun(fire('a:b', 1), 30_000)).toBe(true);
     expect(await holdfast.readOnce({ key: 'a:b' })).toMatchObject({ state: 'held', ttlSeconds: 30 });
     await coordinator.onComplete?.(fire('a:b', 1));
@@ -87,14 +87,14 @@ describe('nodeCronCoordinator', () => {
     expect(await other.shouldRun(fire('a:b', 2), 30_000)).toBe(true);
   });
 
-  it('skips a fire while an earlier run of the task still works', async () => {
+  it('nodeCronCoordinator skips a fire while an earlier run of the task still works', async () => {
     expect(await coordinator.shouldRun(fire('slow', 1), 30_000)).toBe(true);
     expect(await other.shouldRun(fire('slow', 2), 30_000)).toBe(false);
     await coordinator.onComplete?.(fire('slow', 1));
     expect(await other.shouldRun(fire('slow', 3), 30_000)).toBe(true);
   });
 
-  it('lets node-cron skip the fire with an error if the service does not answer', async () => {
+  it('nodeCronCoordinator lets node-cron skip the fire with an error if the service does not answer', async () => {
     const unreachable = new Holdfast({ endpoint: 'http://127.0.0.1:1', holder: 'test' });
     const reasons: unknown[] = [];
     const task = cron.schedule('* * * * * *', () => void reasons.push('ran'), {

@@ -40,7 +40,7 @@ const errorOf = (act: Promise<unknown>) =>
 const operations = ({ sent }: ReturnType<typeof setting>) => sent.map(({ operation }) => operation);
 
 describe('once', () => {
-  it('runs the work for the first caller, and answers a second caller with its result, by two calls and one call', async () => {
+  it('holdfast.once runs the work for the first caller, and answers a second caller with its result, by two calls and one call', async () => {
     const world = setting();
     const first = await world.one.once('backup', { per: '1d' }, ({ slot, fence }) => ({ slot, fence }));
     expect(first).toEqual({
@@ -54,14 +54,14 @@ describe('once', () => {
     expect(world.clock.timers).toEqual([]);
   });
 
-  it('runs the work again in the next period', async () => {
+  it('holdfast.once runs the work again in the next period', async () => {
     const { clock, one, other } = setting();
     await one.once('backup', { per: '1d' }, () => 1);
     await clock.advance(86_400_000);
     expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
   });
 
-  it('answers an earlier slot with superseded, and runs nothing', async () => {
+  it('holdfast.once answers an earlier slot with superseded, and runs nothing', async () => {
     const { one, other } = setting();
     await one.once('backup', { slot: '2026-01-02' }, () => 1);
     const answer = await other.once('backup', { slot: '2026-01-01' }, () => 'never');
@@ -69,7 +69,7 @@ describe('once', () => {
     expect(answer.result).toBeUndefined();
   });
 
-  it('frees the slot if the work throws, and throws the error of the work', async () => {
+  it('holdfast.once frees the slot if the work throws, and throws the error of the work', async () => {
     const world = setting();
     const boom = new Error('boom');
     expect(
@@ -84,7 +84,7 @@ describe('once', () => {
     expect(answer).toMatchObject({ outcome: 'ran', result: { holder: 'one', ended: 'released' }, by: 'other' });
   });
 
-  it('throws LeaseHeld while another caller works, and waits for its result with waitMs', async () => {
+  it('holdfast.once throws LeaseHeld while another caller works, and waits for its result with waitMs', async () => {
     const { clock, one, other } = setting();
     const running = one.once('backup', {}, () => new Promise((resolve) => clock.after(3000, () => resolve('hello'))));
     await clock.advance(0);
@@ -95,7 +95,7 @@ describe('once', () => {
     expect(await waiting).toMatchObject({ outcome: 'done', result: 'hello', by: 'one' });
   });
 
-  it('throws Conflict if the slot is done with another input', async () => {
+  it('holdfast.once throws Conflict if the slot is done with another input', async () => {
     const { one, other } = setting();
     await one.once('payment/7', { inputHash: 'a' }, () => 'paid');
     expect(await other.once('payment/7', { inputHash: 'a' }, () => 'never')).toMatchObject({ result: 'paid' });
@@ -104,7 +104,7 @@ describe('once', () => {
     });
   });
 
-  it('keeps the run by heartbeats while the work goes on', async () => {
+  it('holdfast.once keeps the run by heartbeats while the work goes on', async () => {
     const world = setting();
     const { clock, one } = world;
     const running = one.once('backup', { ttlSeconds: 10 }, async (run) => {
@@ -116,7 +116,7 @@ describe('once', () => {
     expect(operations(world).filter((operation) => operation === 'heartbeat').length).toBeGreaterThan(15);
   });
 
-  it('aborts the signal and stores nothing if the run is lost, and does not overwrite the result of the successor', async () => {
+  it('holdfast.once aborts the signal and stores nothing if the run is lost, and does not overwrite the result of the successor', async () => {
     const world = setting();
     const { clock, one, other, faults } = world;
     faults.of = (operation) => (operation === 'heartbeat' ? 'refused' : undefined);
@@ -141,7 +141,7 @@ describe('once', () => {
     expect(await other.readOnce({ key: 'backup' })).toMatchObject({ result: 'of the successor' });
   });
 
-  it('throws LeaseLost with the reason if the service refuses the result because another caller has taken the slot', async () => {
+  it('holdfast.once throws LeaseLost with the reason if the service refuses the result because another caller has taken the slot', async () => {
     const { clock, service, one, other, faults } = setting();
     // The process is paused between the end of its work and the arrival of its result.
     faults.of = (operation) => {
@@ -154,7 +154,7 @@ describe('once', () => {
     expect(await other.readOnce({ key: 'backup' })).toMatchObject({ state: 'held', holder: 'other', done: null });
   });
 
-  it('stores the result once if the answer of the first try is lost', async () => {
+  it('holdfast.once stores the result once if the answer of the first try is lost', async () => {
     const world = setting();
     world.faults.of = (_operation, at) => (at === 0 ? 'answer lost' : undefined);
     const running = world.one.once('backup', {}, () => 'hello');
@@ -164,7 +164,7 @@ describe('once', () => {
     expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
   });
 
-  it('throws the error of the call if the service never answers whether it stored the result, and does not release', async () => {
+  it('holdfast.once throws the error of the call if the service never answers whether it stored the result, and does not release', async () => {
     const world = setting();
     world.faults.of = (operation) => (operation === 'onceComplete' ? 'answer lost' : undefined);
     const running = errorOf(world.one.once('backup', {}, () => 'hello'));
@@ -175,7 +175,7 @@ describe('once', () => {
     expect(await world.other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: 'hello' });
   });
 
-  it('takes back a run whose answers were all lost', async () => {
+  it('holdfast.once takes back a run whose answers were all lost', async () => {
     const world = setting();
     world.faults.of = (operation, at) => (operation === 'onceBegin' && at < 2 ? 'answer lost' : undefined);
     const failed = errorOf(world.one.once('backup', { timeoutMs: 0 }, () => 'never'));
@@ -186,7 +186,7 @@ describe('once', () => {
     expect(await world.other.once('backup', {}, () => 'ran')).toMatchObject({ outcome: 'ran' });
   });
 
-  it('releases a run that arrives after its caller has aborted', async () => {
+  it('holdfast.once releases a run that arrives after its caller has aborted', async () => {
     const world = setting();
     const { clock, one, other } = world;
     const running = one.once('backup', {}, () => new Promise(() => {})).catch(() => {});
@@ -210,20 +210,20 @@ describe('once', () => {
     ['a cycle', cycle],
     ['a BigInt', 1n],
     ['5,000 bytes', 'x'.repeat(5000)],
-  ])('completes the slot without a result if the result is %s', async (_, result) => {
+  ])('holdfast.once completes the slot without a result if the result is %s', async (_, result) => {
     const { one, other } = setting();
     expect(await one.once('backup', {}, () => result)).toMatchObject({ outcome: 'ran', result, stored: false });
     expect(await other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: null });
   });
 
-  it('works again after an operator has forgotten the slot', async () => {
+  it('holdfast.once works again after an operator has forgotten the slot', async () => {
     const { one, other } = setting();
     const { fence } = (await one.once('backup', { per: '1d' }, () => 1)) as { fence: number };
     expect(await other.forget({ key: 'backup', fence })).toMatchObject({ forgotten: true, slot: '2026-01-01' });
     expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', result: 2 });
   });
 
-  it('is not in the way of a lease of the same key', async () => {
+  it('holdfast.once is not in the way of a lease of the same key', async () => {
     const { one, other } = setting();
     await one.withLease('backup', async () => {
       expect(await other.once('backup', {}, () => 'ran')).toMatchObject({ outcome: 'ran' });

@@ -52,7 +52,7 @@ const today = () => new Date().toISOString().slice(0, 10);
 const context = { getRemainingTimeInMillis: () => 30_000 };
 
 describe('docs/once.md', () => {
-  it('begins with commands whose answers it shows', async () => {
+  it('docs/once.md begins with commands whose answers it shows', async () => {
     const [session = ''] = blocks(undefined, 'console');
     const commands = [...session.matchAll(/^\$ (.*)$/gm)].map(([, command]) => command).join('\n');
     const [first, second] = await shell(commands);
@@ -67,7 +67,7 @@ describe('docs/once.md', () => {
     expect(second).toMatch(new RegExp(`^${pattern}$`));
   });
 
-  it('shows that two deliveries both charge under a lease, and that one charges by once', async () => {
+  it('docs/once.md shows that two deliveries both charge under a lease, and that one charges by once', async () => {
     const [lease = '', once = ''] = blocks('What goes wrong with a lease alone', 'ts');
     let charges = 0;
     const charge = async () => `receipt ${++charges}`;
@@ -79,7 +79,7 @@ describe('docs/once.md', () => {
     expect(answers.map(({ outcome }) => outcome).sort()).toEqual(['done', 'ran']);
   });
 
-  it('runs a backup by the client', async () => {
+  it('docs/once.md runs a backup by the client', async () => {
     const [code = ''] = blocks('In the client', 'ts');
     const printed: unknown[][] = [];
     const console = { log: (...words: unknown[]) => printed.push(words) };
@@ -93,7 +93,7 @@ describe('docs/once.md', () => {
     expect(printed[1]).toEqual(['done', [false, true], 'the other']);
   });
 
-  it('charges once for two deliveries of an event, and of an SQS message', async () => {
+  it('docs/once.md charges once for two deliveries of an event, and of an SQS message', async () => {
     const [event = '', records = ''] = blocks('In a Lambda handler', 'ts');
     let charges = 0;
     const charge = async () => ({ receipt: ++charges });
@@ -109,7 +109,7 @@ describe('docs/once.md', () => {
     expect(charges).toBe(2);
   });
 
-  it('has commands that run a backup once, list it and forget it', async () => {
+  it('docs/once.md has commands that run a backup once, list it and forget it', async () => {
     const { fence } = (await holdfast.readOnce({ key: 'backup' })) as { fence: number | null };
     if (fence !== null) await holdfast.forget({ key: 'backup', fence });
     const [code = ''] = blocks('In a shell', 'sh');
@@ -120,7 +120,7 @@ describe('docs/once.md', () => {
     expect(lines.at(-1)).toBe(`backup is forgotten for ${today()}: the next caller works again`);
   });
 
-  it('runs each step of a durable function once, also if the function is interrupted after each step', async () => {
+  it('docs/once.md runs each step of a durable function once, also if the function is interrupted after each step', async () => {
     const [code = ''] = blocks('In a durable function', 'ts');
     type Step = (name: string, run: () => Promise<unknown>) => Promise<unknown>;
     type Handler = (event: object, ctx: { step: Step }) => Promise<unknown>;
@@ -152,7 +152,7 @@ describe('docs/once.md', () => {
     expect(ran).toEqual(['request id', 'begin']);
   });
 
-  it('has calls of the API that begin, complete and answer with the result', async () => {
+  it('docs/once.md has calls of the API that begin, complete and answer with the result', async () => {
     const [code = ''] = blocks('By the API', 'sh');
     const [run, completed, done] = (await shell(code)).map((line) => JSON.parse(line));
     expect(run).toMatchObject({ outcome: 'run', key: 'report', slot: '2026-11-26', previous: null });

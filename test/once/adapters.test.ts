@@ -58,7 +58,11 @@ describe('once, through both adapters', () => {
     [{ key: 'holdfast:x' }, 'key', "must not begin with holdfast:, which is the service's own"],
     [{ slot: '' }, 'slot', 'must not be empty'],
     [{ inputHash: 'h'.repeat(129) }, 'inputHash', 'must be at most 128 bytes of UTF-8'],
-    [{ execution: 'arn:aws:lambda:x' }, 'execution', 'must be the ARN of an execution of a Standard workflow'],
+    [
+      { execution: 'arn:aws:lambda:x' },
+      'execution',
+      'must be the ARN of an execution of a Standard workflow or of a durable function',
+    ],
     [{ result: 1 }, 'result', 'is not a known field'],
   ])('refuses %j, and names the field', async (wrong, path, message) => {
     const { body } = await post(onceBegin, { key: 'wrong', holder: 'h', ...wrong });

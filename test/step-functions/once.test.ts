@@ -23,7 +23,7 @@ async function ready(limitSecondMs = 1000) {
 }
 
 describe('the example once', () => {
-  it('is valid', async () => {
+  it('the example once is valid', async () => {
     states = await statesWorld();
     const text = await readFile('examples/step-functions/once.asl.json', 'utf8');
     const { isValid, errorsText } = aslValidator(
@@ -32,7 +32,7 @@ describe('the example once', () => {
     expect([isValid, errorsText('\n')]).toEqual([true, '']);
   });
 
-  it('works for a slot in the first execution, and returns its result in each later execution', async () => {
+  it('the example once works for a slot in the first execution, and returns its result in each later execution', async () => {
     const { start, done, atWorkNo, running } = await ready();
     const first = await start('2026-11-26');
     const { input, finish } = await atWorkNo(0);
@@ -45,7 +45,7 @@ describe('the example once', () => {
     expect(running).toHaveLength(1);
   });
 
-  it('waits while another execution works, and then returns its result', async () => {
+  it('the example once waits while another execution works, and then returns its result', async () => {
     const { start, atWorkNo, running } = await ready();
     const first = await start('a');
     const { finish } = await atWorkNo(0);
@@ -57,7 +57,7 @@ describe('the example once', () => {
     expect(running).toHaveLength(1);
   });
 
-  it('frees the slot if the work fails, and fails with its error', async () => {
+  it('the example once frees the slot if the work fails, and fails with its error', async () => {
     const { start, atWorkNo, visited } = await ready();
     const first = await start('a');
     (await atWorkNo(0)).fail(boom());
@@ -68,7 +68,7 @@ describe('the example once', () => {
     expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'second' });
   });
 
-  it('frees the slot if the execution is stopped, and stores nothing', async () => {
+  it('the example once frees the slot if the execution is stopped, and stores nothing', async () => {
     const { start, atWorkNo, done } = await ready();
     const first = await start('a');
     await atWorkNo(0);
@@ -79,7 +79,7 @@ describe('the example once', () => {
     expect(await states.ended(second)).toMatchObject({ status: 'SUCCEEDED', output: 'second' });
   });
 
-  it('keeps the slot until the expiry if the work runs out of time, because its function may still work', async () => {
+  it('the example once keeps the slot until the expiry if the work runs out of time, because its function may still work', async () => {
     const { start, atWorkNo, visited, done } = await ready(1);
     const first = await start('a');
     await atWorkNo(0);
@@ -87,7 +87,7 @@ describe('the example once', () => {
     expect(await done()).toMatchObject({ state: 'held', done: null });
   });
 
-  it('fails with LeaseLost and stores nothing if an operator has broken its grant', async () => {
+  it('the example once fails with LeaseLost and stores nothing if an operator has broken its grant', async () => {
     const { start, atWorkNo, done, breakRun } = await ready();
     const first = await start('a');
     const { finish } = await atWorkNo(0);

@@ -329,21 +329,21 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'a worker that has lost its run stores its result',
     changes: [change('if (!lost)\n      end = async', 'if (lost !== null)\n      end = async')],
-    test: { file: 'test/client/once.test.ts', name: 'aborts the signal and stores nothing if the run is lost' },
+    test: { file: 'test/client/once.test.ts', name: 'holdfast.once aborts the signal and stores nothing if the run is lost' },
   },
   {
     name: 'work that fails keeps its slot',
     changes: [change('await begun.release();\n        throw error;', 'throw error;')],
-    test: { file: 'test/client/once.test.ts', name: 'frees the slot if the work throws' },
+    test: { file: 'test/client/once.test.ts', name: 'holdfast.once frees the slot if the work throws' },
   },
   {
     name: 'the client leaves a doubtful run behind',
     changes: [change('? doubt && once.takeBack({ ...request, requestId })', '? undefined')],
-    test: { file: 'test/client/once.test.ts', name: 'takes back a run whose answers were all lost' },
+    test: { file: 'test/client/once.test.ts', name: 'holdfast.once takes back a run whose answers were all lost' },
   },
   {
     name: 'two fires of a node-cron task have one slot',
     changes: [change('{ ...options, slot, ttlSeconds }', '{ ...options, ttlSeconds }')],
-    test: { file: 'test/client/node-cron.test.ts', name: 'names the key by the task and the slot' },
+    test: { file: 'test/client/node-cron.test.ts', name: 'nodeCronCoordinator names the key by the task and the slot' },
   },
 ];

@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises';
+import { transform } from 'esbuild';
+import { afterAll, describe, expect, it } from 'vitest';
+import { Holdfast } from '../../client/src/index.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
+import { durableFunctionsOver, startDouble, type Work } from '../support/emulators/durable-functions.ts';
+import { startApi } from '../support/stack/api.ts';
+import { onceWorld } from '../support/worlds/once.ts';
+
+const functions = await durableFunctionsOver(startDouble, () => {});
+const world = await onceWorld({ clock: systemClock });
+const api = await startApi(world.handlers);
+const holdfast = new Holdfast({ endpoint: api.url, holder: 'durable' });
+afterAll(() => Promise.all([functions.stop(), api.stop()]));
+
+/** The example of docs/once.md, with a charge of the test. */
+async function workOf(charge: (id: string) => unknown): Promise<Work> {
+  const guide = await readFile('docs/once.md', 'utf8');
+  const [, block = ''] = /^export const handler = (withDurableExecution\(.*?^\}\));?$/ms.exec(guide) ?? [];
+  const { code } = await transform(`(${block})`, { loader: 'ts' });
+  const names = { holdfast, charge, withDurableExecution: (work: Work) => work };
+  return new Function(...Object.keys(names), `return ${code}`)(...Object.values(names));
+}
+
+const outcomeOf = async (arn: string) => {
+  const { Status, Result } = await functions.end(arn);
+  return [Status, Result && JSON.parse(Result)];
+};
+
+describe('The durable function of docs/once.md, run by the SDK over the local stack', { timeout: 60_000 }, () => {
+  it('the durable example of once charges once, and a later execution returns the receipt', async () => {
+    let charges = 0;
+    const work = await workOf(async () => ({ receipt: ++charges }));
+    for (let delivery = 0; delivery < 2; delivery++)
+      expect(await outcomeOf(await functions.start(work, { id: 'a' }))).toEqual(['SUCCEEDED', { receipt: 1 }]);
+    expect(charges).toBe(1);
+    expect(await holdfast.readOnce({ key: 'order/a' })).toMatchObject({ state: 'released', done: { by: 'orders' } });
+  });
+
+  it('the durable example of once frees the slot if the charge fails, and the next execution charges', async () => {
+    const failing = await workOf(() => Promise.reject(new Error('no money')));
+    expect(await outcomeOf(await functions.start(failing, { id: 'b' }))).toEqual(['FAILED', undefined]);
+    expect(await holdfast.readOnce({ key: 'order/b' })).toMatchObject({ state: 'released', done: null });
+    const work = await workOf(async () => 'paid');
+    expect(await outcomeOf(await functions.start(work, { id: 'b' }))).toEqual(['SUCCEEDED', 'paid']);
+  });
+});
