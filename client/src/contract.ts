@@ -1929,8 +1929,6 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string | null;
-            /** @description True if the holder has the key until its execution ends. `expiresAt` is then 400 days after the grant. */
-            bound: boolean;
             /** @description What the holder shows to every reader of the key. Null if there is none. */
             data: unknown;
             /** @description The last slot that was done. */

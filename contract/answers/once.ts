@@ -108,7 +108,7 @@ const done = component<DoneView>()(
   }),
 );
 
-const { inGrace: _, brokenAt: __, brokenBy: ___, ...ofLease } = leaseFields();
+const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...ofLease } = leaseFields();
 
 export const onceKey = component<OnceView>()(
   'OnceKey',

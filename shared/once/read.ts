@@ -14,7 +14,7 @@ import { type Done, type OnceRecord, parseOnce } from './record.ts';
 import { keyOf, rowOf } from './row-key.ts';
 
 /** What every reader may see of a key: who works or worked last, and the last slot that was done. */
-export interface OnceView extends Omit<LeaseView, 'inGrace' | 'brokenAt' | 'brokenBy'> {
+export interface OnceView extends Omit<LeaseView, 'bound' | 'inGrace' | 'brokenAt' | 'brokenBy'> {
   kind: 'once';
   /** The slot of the grant. Null if the key has no record. */
   slot: string | null;
@@ -91,7 +91,7 @@ function viewOf(dependencies: LeaseDependencies, record: OnceRecord): OnceView {
   const { slot = null } = record;
   const done = rememberedBy(record, dependencies);
   const lease = leaseView(keyOf(record.key), record.fence === undefined ? undefined : record, dependencies.clock.now());
-  const { inGrace: _, brokenAt: __, brokenBy: ___, ...shown } = lease;
+  const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...shown } = lease;
   return { ...shown, kind: 'once', slot, done: done ? doneView(done) : null };
 }
 

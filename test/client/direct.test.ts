@@ -133,7 +133,7 @@ describe('a client of a namespace that writes to the tables itself', () => {
 });
 
 describe('once, of a client that writes to the tables itself,', () => {
-  it('runs a slot, stores its result in a namespace, and lists the key as its caller names it', async () => {
+  it('a client that writes to the tables itself runs a slot in a namespace, stores its result, and lists the key as it names it', async () => {
     const transport = transportOf(world);
     const { signal } = new AbortController();
     const key = 'direct once';

@@ -8,7 +8,7 @@ const begin = (from: typeof a, key: string, more: object = {}) =>
   from.post('once/begin', { key, holder: 'worker', slot: '1', ...more });
 
 describe('once in a namespace', () => {
-  it('has slots of its own, and its callers read and write the key as they name it', async () => {
+  it('once in a namespace has slots of its own, and its callers read and write the key as they name it', async () => {
     const runs = [await begin(a, 'nightly'), await begin(b, 'nightly'), await begin(all, 'nightly')];
     expect(runs.map(({ body }) => [body.outcome, body.key])).toEqual(Array(3).fill(['run', 'nightly']));
     expect((await begin(a, 'nightly', { holder: 'other' })).body).toMatchObject({ code: 'LeaseHeld', key: 'nightly' });
@@ -26,7 +26,7 @@ describe('once in a namespace', () => {
     expect((await all.get('once', { key: 'team-a/nightly' })).body).toMatchObject({ result: 1 });
   });
 
-  it('names the key of the caller in Conflict, LeaseLost, NotFound and the answers of operators', async () => {
+  it('once in a namespace names the key of the caller in Conflict, LeaseLost, NotFound and the answers of operators', async () => {
     const { leaseId, fence } = (await begin(a, 'errors', { inputHash: 'x', requestId: 'r' })).body;
     expect((await a.post('leases/break', { key: 'errors', fence: 1, kind: 'once' })).body).toMatchObject({
       ...{ code: 'Conflict', key: 'errors', actual: { key: 'errors' } },
@@ -56,7 +56,7 @@ describe('once in a namespace', () => {
     });
   });
 
-  it('lists its own keys alone, by a prefix of theirs and page by page', async () => {
+  it('once in a namespace lists its own keys alone, by a prefix of theirs and page by page', async () => {
     for (const from of [a, b, all]) for (const key of ['list/1', 'list/2', 'other']) await begin(from, key);
     const first = (await a.get('once', { prefix: 'list/', limit: '1' })).body;
     const keys = [...first.keys];
@@ -71,7 +71,7 @@ describe('once in a namespace', () => {
     expect((await a.get('once')).body.keys.map(({ key }: { key: string }) => key)).toContain('other');
   });
 
-  it('counts with its namespace for the limit of a key, and refuses a key of the service', async () => {
+  it('once in a namespace counts with its namespace for the limit of a key, and refuses a key of the service', async () => {
     const longest = 'k'.repeat(1010 - 'team-a/'.length);
     expect((await begin(a, longest)).status).toBe(200);
     expect((await begin(a, `${longest}k`)).body.issues).toEqual([

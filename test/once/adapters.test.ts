@@ -6,7 +6,7 @@ const { handlers } = await onceWorld();
 const { onceBegin, onceComplete, onceForget, readOnce, heartbeat, release, breakLease } = handlers;
 
 describe('once, through both adapters', () => {
-  it('answers HTTP with 200 for whatever outcome', async () => {
+  it('once answers HTTP with 200 for whatever outcome', async () => {
     const asked = { key: 'http', holder: 'h', slot: '1' };
     const run = await post(onceBegin, asked);
     expect(run).toMatchObject({ status: 200, body: { outcome: 'run' } });
@@ -25,7 +25,7 @@ describe('once, through both adapters', () => {
     expect(await get(readOnce, {})).toMatchObject({ status: 200, body: { keys: [{ key: 'http' }], nextCursor: null } });
   });
 
-  it('answers a task with the result itself, and frees the slot by release or break', async () => {
+  it('once answers a task with the result itself, and frees the slot by release or break', async () => {
     const { body } = await throughTask(onceBegin, { key: 'task', holder: 'h', per: '1d' });
     expect(body).toMatchObject({ outcome: 'run', slot: '2026-01-01' });
     expect((await throughTask(release, { key: 'task', leaseId: body.leaseId })).body).toEqual({
@@ -64,12 +64,12 @@ describe('once, through both adapters', () => {
       'must be the ARN of an execution of a Standard workflow or of a durable function',
     ],
     [{ result: 1 }, 'result', 'is not a known field'],
-  ])('refuses %j, and names the field', async (wrong, path, message) => {
+  ])('once refuses %j, and names the field', async (wrong, path, message) => {
     const { body } = await post(onceBegin, { key: 'wrong', holder: 'h', ...wrong });
     expect(body.issues).toEqual([{ path, message }]);
   });
 
-  it('refuses a key together with a prefix or a cursor', async () => {
+  it('once refuses a key together with a prefix or a cursor', async () => {
     const { body } = await get(readOnce, { key: 'k', prefix: 'p' });
     expect(body.issues).toEqual([{ path: 'prefix', message: 'cannot be combined with key' }]);
   });

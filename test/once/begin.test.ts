@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 
 describe('a call that begins', () => {
-  it('receives a run with its slot, a lease id of once, a fence and the time that is left, by one write', async () => {
+  it('a call that begins receives a run with its slot, a lease id of once, a fence and the time that is left, by one write', async () => {
     const begun = await run({ key: 'first', slot: 's', ttlSeconds: 600, holder: 'host-1', data: { step: 1 } });
     expect(begun).toMatchObject({
       ...{ outcome: 'run', key: 'first', slot: 's', holder: 'host-1', fence: clock.now() },
@@ -36,14 +36,14 @@ describe('a call that begins', () => {
     expect(requests.sent).toEqual(['UpdateItem']);
   });
 
-  it('receives LeaseHeld with the holder and the end of its time while another caller works', async () => {
+  it('a call that begins receives LeaseHeld with the holder and the end of its time while another caller works', async () => {
     await run({ key: 'held', holder: 'host-1', ttlSeconds: 10 });
     const { code, context } = await failure(begin({ key: 'held', holder: 'host-2' }));
     expect(code).toBe('LeaseHeld');
     expect(context).toMatchObject({ key: 'held', holder: 'host-1', retryAfterMs: 10_000 + SKEW_MS + 1 });
   });
 
-  it('receives the same run again if it repeats its request', async () => {
+  it('a call that begins receives the same run again if it repeats its request', async () => {
     const first = await run({ key: 'repeated', slot: 's', requestId: 'r' });
     clock.advance(1000);
     expect(await begin({ key: 'repeated', slot: 's', requestId: 'r' })).toMatchObject({
@@ -51,7 +51,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('receives the run of its first try if only the period has changed before the repeat', async () => {
+  it('a call that begins receives the run of its first try if only the period has changed before the repeat', async () => {
     clock.set(Date.parse('2026-02-01T23:59:59.900Z'));
     const first = await run({ key: 'midnight', per: '1d', requestId: 'r' });
     clock.advance(200);
@@ -60,7 +60,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('receives its run by the second try if the answer to the first was lost', async () => {
+  it('a call that begins receives its run by the second try if the answer to the first was lost', async () => {
     requests.faultsOf.UpdateItem = ['lostReply'];
     const begun = await run({ key: 'lost', slot: 's' });
     expect(begun).toMatchObject({ repeated: true, previous: null });
@@ -68,7 +68,7 @@ describe('a call that begins', () => {
     expect(await complete({ key: 'lost', leaseId: begun.leaseId })).toMatchObject({ completed: true, repeated: false });
   });
 
-  it('is told by OutcomeUnknown which request id to repeat if no try was answered', async () => {
+  it('a call that begins is told by OutcomeUnknown which request id to repeat if no try was answered', async () => {
     requests.faultsOf.UpdateItem = ['lostReply', 'neverSent', 'neverSent'];
     const { code, context } = await failure(begin({ key: 'unanswered', slot: 's' }));
     expect(code).toBe('OutcomeUnknown');
@@ -76,12 +76,12 @@ describe('a call that begins', () => {
     expect(await begin({ key: 'unanswered', slot: 's', ...retry })).toMatchObject({ outcome: 'run', repeated: true });
   });
 
-  it('does not receive the run of another caller that sends the same request id', async () => {
+  it('a call that begins does not receive the run of another caller that sends the same request id', async () => {
     await run({ key: 'forged', requestId: 'r', holder: 'host-1' });
     expect((await failure(begin({ key: 'forged', requestId: 'r', holder: 'host-2' }))).code).toBe('LeaseHeld');
   });
 
-  it('receives LeaseLost if its own run was released, and another request begins the slot', async () => {
+  it('a call that begins receives LeaseLost if its own run was released, and another request begins the slot', async () => {
     const { leaseId } = await run({ key: 'failed', slot: 's', requestId: 'r' });
     await release({ key: 'failed', leaseId });
     const { code, context } = await failure(begin({ key: 'failed', slot: 's', requestId: 'r' }));
@@ -91,7 +91,7 @@ describe('a call that begins', () => {
     });
   });
 
-  it('takes an expired run over only after the margin of the clocks, and learns who left the work', async () => {
+  it('a call that begins takes an expired run over only after the margin of the clocks, and learns who left the work', async () => {
     const first = await run({ key: 'dead', slot: 's', ttlSeconds: 10, holder: 'host-1' });
     clock.advance(10_000 + SKEW_MS);
     expect((await failure(begin({ key: 'dead', slot: 's' }))).code).toBe('LeaseHeld');
@@ -101,14 +101,14 @@ describe('a call that begins', () => {
     });
   });
 
-  it('raises the fence above that on record if the clock has gone back', async () => {
+  it('a call that begins raises the fence above that on record if the clock has gone back', async () => {
     const first = await done('set back');
     clock.advance(-5000);
     expect((await run({ key: 'set back', slot: '2' })).fence).toBe(first.fence + 1);
     clock.advance(5000);
   });
 
-  it('keeps nothing of the run before but what is done', async () => {
+  it('a call that begins keeps nothing of the run before but what is done', async () => {
     const first = await run({ key: 'clean', slot: '1', data: 'old', inputHash: 'old' });
     await world.breakRun({ key: 'clean', fence: first.fence }, { ...callAs('operator') });
     await run({ key: 'clean', slot: '1' });
@@ -119,7 +119,7 @@ describe('a call that begins', () => {
 });
 
 describe('a slot that is done', () => {
-  it('answers every later caller with the result, the holder and the time, and runs no more', async () => {
+  it('a slot that is done answers every later caller with the result, the holder and the time, and runs no more', async () => {
     const first = await done('done', { holder: 'host-1' });
     clock.advance(1000);
     expect(await begin({ key: 'done', slot: '1', holder: 'host-2' })).toEqual({
@@ -128,12 +128,12 @@ describe('a slot that is done', () => {
     });
   });
 
-  it('answers the request that did it with the result too', async () => {
+  it('a slot that is done answers the request that did it with the result too', async () => {
     await done('own', { requestId: 'r' });
     expect(await begin({ key: 'own', slot: '1', requestId: 'r' })).toMatchObject({ outcome: 'done' });
   });
 
-  it('supersedes every earlier slot, whose callers receive no result', async () => {
+  it('a slot that is done supersedes every earlier slot, whose callers receive no result', async () => {
     await done('later', { slot: '2026-02-03' });
     const earlier = await begin({ key: 'later', slot: '2026-02-02' });
     expect(earlier).toMatchObject({ outcome: 'superseded', slot: '2026-02-02', doneSlot: '2026-02-03' });
@@ -141,7 +141,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'later', slot: '2026-02-04' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('is remembered while a later slot runs, and after that run has failed', async () => {
+  it('a slot that is done is remembered while a later slot runs, and after that run has failed', async () => {
     await done('kept');
     const { leaseId } = await run({ key: 'kept', slot: '2' });
     expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: { files: 7 } });
@@ -149,7 +149,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'kept', slot: '1' })).toMatchObject({ outcome: 'done', result: { files: 7 } });
   });
 
-  it('compares slots by their bytes as DynamoDB does, not by UTF-16 units', async () => {
+  it('slots have the order of their bytes as in DynamoDB, not of their UTF-16 units', async () => {
     const [astral, last] = ['\u{1f600}', '\uffff'];
     await done('bytes', { slot: astral });
     expect(await begin({ key: 'bytes', slot: last })).toMatchObject({ outcome: 'superseded' });
@@ -157,7 +157,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'bytes too', slot: astral })).toMatchObject({ outcome: 'run' });
   });
 
-  it('runs again when keepSeconds and the margin of the clocks are over', async () => {
+  it('a slot that is done runs again when keepSeconds and the margin of the clocks are over', async () => {
     await done('forgotten', { keepSeconds: 60 });
     clock.advance(60_000 + SKEW_MS);
     expect(await begin({ key: 'forgotten', slot: '1' })).toMatchObject({ outcome: 'done' });
@@ -165,7 +165,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'forgotten', slot: '1' })).toMatchObject({ outcome: 'run', previous: null });
   });
 
-  it('is kept for its whole time if a later slot is kept for less', async () => {
+  it('a slot that is done is kept for its whole time if a later slot is kept for less', async () => {
     await done('longer', { keepSeconds: 3600 });
     await done('longer', { slot: '2', keepSeconds: 60 });
     clock.advance(120_000);
@@ -174,7 +174,7 @@ describe('a slot that is done', () => {
     expect(await begin({ key: 'longer', slot: '1' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('fails with Conflict for another input, and for an input that the result does not name', async () => {
+  it('a call for a slot that is done fails with Conflict for another input, and for an input that the result does not name', async () => {
     await done('input', { inputHash: 'a' });
     expect(await begin({ key: 'input', slot: '1', inputHash: 'a' })).toMatchObject({ outcome: 'done' });
     expect(await begin({ key: 'input', slot: '1' })).toMatchObject({ outcome: 'done' });
@@ -184,7 +184,7 @@ describe('a slot that is done', () => {
     expect((await failure(begin({ key: 'no input', slot: '1', inputHash: 'b' }))).code).toBe('Conflict');
   });
 
-  it('compares the input with that of its own run while a later slot works on another input', async () => {
+  it('the input of a call is compared with that of the slot that is done, while a later slot works on another input', async () => {
     await done('two inputs', { inputHash: 'a' });
     await run({ key: 'two inputs', slot: '2', inputHash: 'b' });
     expect(await begin({ key: 'two inputs', slot: '1', inputHash: 'a' })).toMatchObject({ outcome: 'done' });
@@ -198,12 +198,12 @@ describe('the slot of a call', () => {
     ['1h', '2026-03-04T05:06:07Z', '2026-03-04T05:00:00Z'],
     ['15m', '2026-03-04T05:46:07Z', '2026-03-04T05:45:00Z'],
     ['10s', '2026-03-04T05:46:07.999Z', '2026-03-04T05:46:00Z'],
-  ])('is the period of %s that the clock of the service is in', async (per, now, slot) => {
+  ])('the slot of a call is the period of %s that the clock of the service is in', async (per, now, slot) => {
     clock.set(Date.parse(now));
     expect(await begin({ key: `per ${per}`, per, ttlSeconds: 2 })).toMatchObject({ outcome: 'run', slot });
   });
 
-  it('is the same for the whole key without slot and per, until keepSeconds are over', async () => {
+  it('the slot of a call is the same for the whole key without slot and per, until keepSeconds are over', async () => {
     const { leaseId, slot } = await run({ key: 'idempotent' });
     expect(slot).toBe('-');
     await complete({ key: 'idempotent', leaseId, result: 'once' });
@@ -213,7 +213,7 @@ describe('the slot of a call', () => {
     expect(await begin({ key: 'idempotent' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('by a clock that is behind is harmless if it is done, and runs once more if it is not', async () => {
+  it('the slot of a call by a clock that is behind is harmless if it is done, and runs once more if it is not', async () => {
     clock.set(Date.parse('2026-03-05T00:00:00.100Z'));
     const today = await run({ key: 'edge', per: '1d' });
     await complete({ key: 'edge', leaseId: today.leaseId });
@@ -222,7 +222,7 @@ describe('the slot of a call', () => {
     expect(await begin({ key: 'edge too', per: '1d' })).toMatchObject({ outcome: 'run', slot: '2026-03-04' });
   });
 
-  it('is kept for two periods at least', async () => {
+  it('the slot of a call is kept for two periods at least', async () => {
     clock.set(Date.parse('2026-03-06T00:00:00Z'));
     const { leaseId } = await run({ key: 'two periods', per: '7d' });
     await complete({ key: 'two periods', leaseId });
@@ -232,7 +232,7 @@ describe('the slot of a call', () => {
 });
 
 describe('a call that waits', () => {
-  it('receives the result as soon as it looks after the work, and writes no second time', async () => {
+  it('a call that waits receives the result as soon as it looks after the work, and writes no second time', async () => {
     const { leaseId } = await run({ key: 'awaited', slot: '1', ttlSeconds: 60 });
     clock.at(clock.now() + 2000, () => complete({ key: 'awaited', leaseId, result: 'ready' }));
     requests.sent.length = 0;
@@ -247,7 +247,7 @@ describe('a call that waits', () => {
     expect(looks).toBeLessThanOrEqual(20);
   });
 
-  it('begins itself when the worker fails or its time is over', async () => {
+  it('a call that waits begins itself when the worker fails or its time is over', async () => {
     const { leaseId } = await run({ key: 'given up', slot: '1' });
     clock.at(clock.now() + 1000, () => release({ key: 'given up', leaseId }));
     expect(await begin({ key: 'given up', slot: '1', waitSeconds: 20 })).toMatchObject({
@@ -259,7 +259,7 @@ describe('a call that waits', () => {
     });
   });
 
-  it('receives that its slot is superseded, and Conflict for another input, while it waits', async () => {
+  it('a call that waits receives that its slot is superseded, and Conflict for another input, while it waits', async () => {
     const late = await run({ key: 'overtaken', slot: '2', inputHash: 'a' });
     clock.at(clock.now() + 500, () => complete({ key: 'overtaken', leaseId: late.leaseId }));
     const [earlier] = await Promise.all([begin({ key: 'overtaken', slot: '1', waitSeconds: 5 })]);
@@ -271,7 +271,7 @@ describe('a call that waits', () => {
     );
   });
 
-  it('receives LeaseHeld after waitSeconds', async () => {
+  it('a call that waits receives LeaseHeld after waitSeconds', async () => {
     await run({ key: 'too long', slot: '1' });
     const startedAt = clock.now();
     expect((await failure(begin({ key: 'too long', slot: '1', waitSeconds: 3 }))).code).toBe('LeaseHeld');
@@ -280,7 +280,7 @@ describe('a call that waits', () => {
 });
 
 describe('a run and other records', () => {
-  it('has the key of a lease beside that lease, and neither knows of the other', async () => {
+  it('a run has the key of a lease beside that lease, and neither knows of the other', async () => {
     const lease = await world.acquire({ key: 'both' });
     const begun = await run({ key: 'both' });
     expect(await heartbeat({ key: 'both', leaseId: begun.leaseId })).toMatchObject({ leaseId: begun.leaseId });
@@ -293,7 +293,7 @@ describe('a run and other records', () => {
     expect(await world.read({ key: 'both' })).toMatchObject({ state: 'held', kind: 'lease' });
   });
 
-  it('has a key of up to 1,010 bytes', async () => {
+  it('a run has a key of up to 1,010 bytes', async () => {
     expect(await begin({ key: 'k'.repeat(1010) })).toMatchObject({ outcome: 'run' });
     expect(() => begin({ key: 'k'.repeat(1011) })).toThrow('must be at most 1,010 bytes of UTF-8');
   });

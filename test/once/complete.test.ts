@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 
 describe('a worker that completes', () => {
-  it('stores its result and ends its run by one write', async () => {
+  it('a worker stores its result and ends its run by one write', async () => {
     const { leaseId, fence } = await run({ key: 'done', holder: 'host-1', data: 'working' });
     requests.sent.length = 0;
     expect(await complete({ key: 'done', leaseId, result: [1, { two: 3 }] })).toEqual({
@@ -46,7 +46,7 @@ describe('a worker that completes', () => {
     });
   });
 
-  it('stores null if it names no result, and a result of 4 KiB, and no longer one', async () => {
+  it('a worker stores null if it names no result, and a result of 4 KiB, and no longer one', async () => {
     const nothing = await run({ key: 'null' });
     await complete({ key: 'null', leaseId: nothing.leaseId });
     expect(await begin({ key: 'null', slot: '1' })).toMatchObject({ outcome: 'done', result: null });
@@ -59,7 +59,7 @@ describe('a worker that completes', () => {
     );
   });
 
-  it('is answered as before if it repeats the call, and its first result stays', async () => {
+  it('a worker is answered as before if it repeats the call, and its first result stays', async () => {
     const { leaseId } = await run({ key: 'twice' });
     const first = await complete({ key: 'twice', leaseId, result: 1 });
     clock.advance(1000);
@@ -67,13 +67,13 @@ describe('a worker that completes', () => {
     expect(await readKey('twice')).toMatchObject({ result: 1 });
   });
 
-  it('is told that it has stored its result if the answer to its first try was lost', async () => {
+  it('a worker is told that it has stored its result if the answer to its first try was lost', async () => {
     const { leaseId } = await run({ key: 'lost' });
     requests.faultsOf.UpdateItem = ['lostReply'];
     expect(await complete({ key: 'lost', leaseId, result: 1 })).toMatchObject({ completed: true, repeated: true });
   });
 
-  it('is told unknown, not taken, if its try may have landed before a later slot was done', async () => {
+  it('a worker is told unknown, not taken, if its try may have landed before a later slot was done', async () => {
     const { leaseId } = await run({ key: 'lost, then later' });
     const after = async (send: () => Promise<unknown>) => {
       await send();
@@ -86,14 +86,14 @@ describe('a worker that completes', () => {
     expect(await complete({ key: 'lost, then later', leaseId })).toMatchObject({ completed: false, reason: 'taken' });
   });
 
-  it('stores its result after its time if no other caller has begun', async () => {
+  it('a worker stores its result after its time if no other caller has begun', async () => {
     const { leaseId } = await run({ key: 'late' });
     expire();
     expect(await complete({ key: 'late', leaseId, result: 'late' })).toMatchObject({ completed: true });
     expect(await begin({ key: 'late', slot: '1' })).toMatchObject({ outcome: 'done', result: 'late' });
   });
 
-  it('stores nothing over the run of its successor, nor over its result', async () => {
+  it('a worker stores nothing over the run of its successor, nor over its result', async () => {
     const zombie = await run({ key: 'zombie' });
     expire();
     const successor = await run({ key: 'zombie' });
@@ -107,7 +107,7 @@ describe('a worker that completes', () => {
     expect(await readKey('zombie')).toMatchObject({ result: 'new', done: { fence: successor.fence } });
   });
 
-  it('stores nothing after it has released its run, or an operator has broken it', async () => {
+  it('a worker stores nothing after it has released its run, or an operator has broken it', async () => {
     const given = await run({ key: 'released' });
     await release({ key: 'released', leaseId: given.leaseId });
     expect(await complete({ key: 'released', leaseId: given.leaseId })).toMatchObject({ reason: 'released' });
@@ -117,7 +117,7 @@ describe('a worker that completes', () => {
     expect(await begin({ key: 'broken', slot: '1' })).toMatchObject({ outcome: 'run', previous: { ended: 'broken' } });
   });
 
-  it('may store its result after an operator has broken its run with wait', async () => {
+  it('a worker may store its result after an operator has broken its run with wait', async () => {
     const { leaseId, fence } = await run({ key: 'ending', requestId: 'r' });
     expect(await breakRun({ key: 'ending', fence, wait: true })).toMatchObject({ key: 'ending', ended: false });
     expect((await failure(heartbeat({ key: 'ending', leaseId }))).context).toMatchObject({
@@ -129,7 +129,7 @@ describe('a worker that completes', () => {
     expect(await readKey('ending')).toMatchObject({ ending: false });
   });
 
-  it('is told unknown for a key that was never begun', async () => {
+  it('a worker is told unknown for a key that was never begun', async () => {
     expect(await complete({ key: 'never', leaseId: 'o.x' })).toEqual({
       key: 'never',
       completed: false,
@@ -139,7 +139,7 @@ describe('a worker that completes', () => {
 });
 
 describe('heartbeat, release and break by a lease id of once', () => {
-  it('work on the record of once and name the key of the caller', async () => {
+  it('heartbeat, release and break work on the record of once and name the key of the caller', async () => {
     const { leaseId, fence } = await run({ key: 'k', ttlSeconds: 10 });
     clock.advance(4000);
     expect(await heartbeat({ key: 'k', leaseId })).toMatchObject({ key: 'k', leaseId, fence, remainingMs: 10_000 });
@@ -150,14 +150,14 @@ describe('heartbeat, release and break by a lease id of once', () => {
     expect((await failure(breakRun({ key: 'k', fence }))).context).toMatchObject({ key: 'k' });
   });
 
-  it('break nothing that has another fence, and a break without the kind does not reach a run', async () => {
+  it('a break ends nothing that has another fence, and a break without the kind does not reach a run', async () => {
     const { fence } = await run({ key: 'unbroken' });
     const wrong = await failure(breakRun({ key: 'unbroken', fence: fence + 1 }));
     expect([wrong.code, wrong.context.actual]).toMatchObject(['Conflict', { key: 'unbroken', fence }]);
     expect((await failure(world.breakLease({ key: 'unbroken', fence }))).code).toBe('NotFound');
   });
 
-  it('never let DynamoDB delete the record before its result is forgotten', async () => {
+  it('heartbeat, release and break never let DynamoDB delete the record before its result is forgotten', async () => {
     const { leaseId: first } = await run({ key: 'ttl', keepSeconds: 600 });
     await complete({ key: 'ttl', leaseId: first });
     const keptUntil = clock.now() + 600_000;
@@ -186,7 +186,7 @@ describe('heartbeat, release and break by a lease id of once', () => {
 });
 
 describe('an operator that forgets', () => {
-  it('lets the slot run again, and a repeat of the call is answered too', async () => {
+  it('an operator that forgets lets the slot run again, and a repeat of the call is answered too', async () => {
     const { leaseId, fence } = await run({ key: 'forget' });
     await complete({ key: 'forget', leaseId, result: 'wrong' });
     expect(await forget({ key: 'forget', fence })).toEqual({ key: 'forget', forgotten: true, fence, slot: '1' });
@@ -195,7 +195,7 @@ describe('an operator that forgets', () => {
     expect(await begin({ key: 'forget', slot: '1' })).toMatchObject({ outcome: 'run' });
   });
 
-  it('forgets nothing while a caller works, under another fence, or of a key without a record', async () => {
+  it('forget does nothing while a caller works, under another fence, or of a key without a record', async () => {
     const { fence } = await run({ key: 'works' });
     expect((await failure(forget({ key: 'works', fence }))).code).toBe('LeaseHeld');
     const { code, context } = await failure(forget({ key: 'works', fence: fence - 1 }));
@@ -205,7 +205,7 @@ describe('an operator that forgets', () => {
 });
 
 describe('a reader', () => {
-  it('sees who works, for which slot, and what is done, without the result in a list', async () => {
+  it('a reader of once sees who works, for which slot, and what is done, without the result in a list', async () => {
     const { leaseId } = await run({ key: 'list/a', holder: 'host-1' });
     await complete({ key: 'list/a', leaseId, result: 'secret' });
     await run({ key: 'list/b', holder: 'host-2', slot: '9', ttlSeconds: 10, data: { at: 3 } });
@@ -220,7 +220,7 @@ describe('a reader', () => {
     expect(JSON.stringify(page)).not.toMatch(/secret|leaseId|o\./);
   });
 
-  it('reads a list page by page', async () => {
+  it('a reader of once reads a list page by page', async () => {
     for (const key of ['page/1', 'page/2', 'page/3']) await run({ key });
     const seen: string[] = [];
     let cursor: string | undefined;
@@ -234,7 +234,7 @@ describe('a reader', () => {
     expect(seen.toSorted()).toEqual(['page/1', 'page/2', 'page/3']);
   });
 
-  it('sees no record of once among the leases', async () => {
+  it('a reader of once sees no record of once among the leases', async () => {
     await run({ key: 'hidden' });
     for (const query of [{}, { sort: 'key' as const }, { kind: 'lease' as const }, { state: 'held' as const }]) {
       const page = await world.read(query);
@@ -242,7 +242,7 @@ describe('a reader', () => {
     }
   });
 
-  it('sees a key without a record as free', async () => {
+  it('a reader of once sees a key without a record as free', async () => {
     expect(await readOnce({ key: 'unused' })).toMatchObject({ state: 'free', slot: null, done: null, result: null });
   });
 });
@@ -251,7 +251,7 @@ describe('the end of an execution', () => {
   const home = 'aws:us-east-1:123456789012';
   const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
 
-  it('is refused in begin if it is of another account', async () => {
+  it('begin refuses an execution of another account', async () => {
     const elsewhere = execution.replace('123456789012', '210987654321');
     const { code } = await failure(begin({ key: 'elsewhere', execution: elsewhere }, call({ home })));
     expect(code).toBe('InvalidRequest');

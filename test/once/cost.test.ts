@@ -20,7 +20,7 @@ async function run(input: object) {
 }
 
 describe('the cost of once', () => {
-  it('is one write unit for begin and for complete, of a record up to 1 KiB, and half a read unit for each look', async () => {
+  it('the cost is one write unit for begin and for complete, of a record up to 1 KiB, and half a read unit for each look', async () => {
     await timeline.play(async () => {
       const names = { key: 'reports/2026/nightly', holder: 'arn:aws:lambda:eu-west-1:123456789012:function:nightly' };
       expect(await unitsOf(() => run({ ...names, slot: '2026-11-25' }))).toEqual([1]);
@@ -35,7 +35,7 @@ describe('the cost of once', () => {
     });
   });
 
-  it('is at most six write units for a complete with the largest result', async () => {
+  it('the cost is at most six write units for a complete with the largest result', async () => {
     await timeline.play(async () => {
       const { leaseId } = await run({ key: 'large' });
       const [units = 0] = await unitsOf(() => complete({ key: 'large', leaseId, result: 'r'.repeat(4094) }));
@@ -44,7 +44,7 @@ describe('the cost of once', () => {
     });
   });
 
-  it(`of ${CALLERS} callers at one moment for a new slot is at most ${MOST_WRITES} write units, and one caller works`, async () => {
+  it(`the cost of ${CALLERS} callers at one moment for a new slot is at most ${MOST_WRITES} write units, and one caller works`, async () => {
     requests.sent.length = 0;
     const outcomes = await timeline.play(
       ...Array.from({ length: CALLERS }, (_, at) => async () => {
@@ -61,7 +61,7 @@ describe('the cost of once', () => {
     expect(requests.sent.filter((name) => name === 'UpdateItem').length).toBeLessThanOrEqual(MOST_WRITES);
   }, 300_000);
 
-  it(`of ${FEWER} callers whose worker dies is at most ${2.1 * FEWER} write units too`, async () => {
+  it(`the cost of ${FEWER} callers whose worker dies is at most ${2.1 * FEWER} write units too`, async () => {
     requests.sent.length = 0;
     let works = 0;
     const outcomes = await timeline.play(

@@ -31,17 +31,17 @@ const told = (fence: number, at: [number, number], slot = '1') =>
 const check = (...entries: Entry[]) => promises(once.check(entries, facts));
 
 describe('the checker of once', () => {
-  it('accepts a worker that is replaced after its time, and a repeat of its successor', () => {
+  it('the checker of once accepts a worker that is replaced after its time, and a repeat of its successor', () => {
     const repeat = completed(2, [1700, 1710]);
     const entries = [run(1, [0, 10]), run(2, [1550, 1560]), completed(2, [1600, 1610]), repeat, told(2, [1800, 1810])];
     expect(check(...entries)).toEqual([]);
   });
 
-  it('finds two workers at once', () => {
+  it('the checker of once finds two workers at once', () => {
     expect(check(run(1, [0, 10]), run(2, [500, 510]))).toContain(ONE_WORKER);
   });
 
-  it('finds two results of a slot, and a result that no worker stored', () => {
+  it('the checker of once finds two results of a slot, and a result that no worker stored', () => {
     const first = [run(1, [0, 10]), completed(1, [20, 30]), told(1, [40, 50])];
     expect(
       check(
@@ -56,7 +56,7 @@ describe('the checker of once', () => {
     expect(check(run(1, [0, 10]), told(1, [40, 50]))).toEqual([ONE_RESULT]);
   });
 
-  it('finds a run of a slot that is done, and of an earlier slot, unless an operator forgot the slot', () => {
+  it('the checker of once finds a run of a slot that is done, and of an earlier slot, unless an operator forgot the slot', () => {
     const done = [run(1, [0, 10], '2'), completed(1, [20, 30], '2')];
     expect(check(...done, run(2, [40, 50], '2'))).toEqual([DONE_ONCE]);
     expect(check(...done, run(2, [40, 50], '1'))).toEqual([DONE_ONCE]);
@@ -65,13 +65,13 @@ describe('the checker of once', () => {
     expect(check(...done, forget, run(2, [40, 50], '2'))).toEqual([]);
   });
 
-  it('finds a worker that stores over its successor, or after it has released its run', () => {
+  it('the checker of once finds a worker that stores over its successor, or after it has released its run', () => {
     expect(check(run(1, [0, 10]), run(2, [1550, 1560]), completed(1, [1600, 1610]))).toContain(NO_ZOMBIE);
     const release = entry('release', { key, leaseId: 'o.1' }, [20, 30], 'ok', { key, released: true });
     expect(check(run(1, [0, 10]), release, completed(1, [40, 50]))).toEqual([NO_ZOMBIE]);
   });
 
-  it('finds a key that is stuck', () => {
+  it('the checker of once finds a key that is stuck', () => {
     const last = {
       ...entry('onceBegin', { key, holder: AFTERWARDS }, [9000, 9010], 'LeaseHeld', {}),
       actor: AFTERWARDS,
