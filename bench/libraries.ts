@@ -16,11 +16,23 @@ const STEPS = [
     cwd: folder('.'),
   },
   {
-    what: 'the Java contestant',
+    what: 'the Java contestants',
     made: folder('java/target/contestant.jar'),
-    from: [folder('java/pom.xml'), folder('java/src/main/java/holdfast/bench/Contestant.java')],
+    from: [
+      folder('java/pom.xml'),
+      ...['Contestant', 'CuratorContestant', 'Scenarios'].map((name) =>
+        folder(`java/src/main/java/holdfast/bench/${name}.java`),
+      ),
+    ],
     command: ['mvn', '-q', '-B', 'package'],
     cwd: folder('java'),
+  },
+  {
+    what: 'the Go contestant',
+    made: folder('etcd/target/etcd-contestant'),
+    from: [folder('etcd/go.sum'), folder('etcd/main.go'), folder('etcd/hold.go')],
+    command: ['go', 'build', '-o', 'target/etcd-contestant', '.'],
+    cwd: folder('etcd'),
   },
   {
     what: 'the Rust contestant',
