@@ -156,7 +156,10 @@ export async function startOnce(
 }
 
 /** Tables and a bucket as serverless.yml has them, and the environment of a function that uses them. */
-export async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Environment) => Promise<T>): Promise<T> {
+export async function withStores<T>(
+  { dynamodbEndpoint }: Options,
+  measure: (env: Environment) => Promise<T>,
+): Promise<T> {
   const { environment, tables, buckets } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
   const objects = await startS3(await freePort());

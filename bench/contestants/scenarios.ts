@@ -71,7 +71,7 @@ export interface Scenarios {
 export const HOLD_AFTER_MS = 200;
 
 /** The work between a look at the lock and the write. */
-const WORK_MS = 10;
+export const WORK_MS = 50;
 
 export type Scenario = keyof Scenarios;
 type Takes<Name extends Scenario> = Scenarios[Name]['takes'];

@@ -12,7 +12,7 @@ import (
 // Time for the bench to break the network or the server, and the work between a look at the lock and the write.
 const (
 	holdAfter = 200 * time.Millisecond
-	work      = 10 * time.Millisecond
+	work      = 50 * time.Millisecond
 )
 
 // Acquires, and writes to the store until the time is over or the session says that it has ended. The fence is the

@@ -69,7 +69,7 @@ final class Scenarios {
   /** Time for the bench to break the network or the server, and the work between a look at the lock and the write. */
   private static final long HOLD_AFTER_MS = 200;
 
-  private static final long WORK_MS = 10;
+  private static final long WORK_MS = 50;
 
   /** What a line asks for; a scenario uses some of it. */
   private record Task(
