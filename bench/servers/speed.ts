@@ -10,7 +10,7 @@ const [HOLD_MS, TTL_SECONDS] = [5, 10];
 /** Keys that are waited for at the same time, each by a caller of its own. */
 const AT_A_TIME = 5;
 /** Of its own for each contestant: a ring, so that what the server keeps stays as large as it is. */
-const KEYS = Array.from({ length: 50 }, (_, at) => `cycle ${at}`);
+const ringOf = (name: string) => Array.from({ length: 50 }, (_, at) => `cycle ${at} ${name}`);
 
 interface Samples {
   blocks: number;
@@ -64,7 +64,7 @@ async function column({ addresses, networkMs }: { addresses: Addresses; networkM
   await withArena(
     { quick: false, dynamodbEndpoint },
     async (arena) => {
-      for (const entry of shuffle([...entries])) {
+      const play = async (entry: ServerEntry) => {
         options.progress(`servers${suffix}: ${entry.name}`);
         const proxy = networkMs > 0 ? await startProxy(addresses(entry.server), networkMs) : undefined;
         try {
@@ -73,7 +73,9 @@ async function column({ addresses, networkMs }: { addresses: Addresses; networkM
         } finally {
           await proxy?.stop();
         }
-      }
+      };
+      if (options.quick) await Promise.all(entries.map(play));
+      else for (const entry of shuffle([...entries])) await play(entry);
     },
     entries,
   );
@@ -97,7 +99,7 @@ async function contest(arena: Arena, { entry, env, suffix }: Contest, samples: S
   const contend = async (once: boolean, repetition: number) => {
     const fresh = await arena.start(entry, env);
     const task = { contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, ms: samples.returningMs, holdMs: HOLD_MS, once };
-    await fresh.ask('cycles', { keys: KEYS, count: samples.block });
+    await fresh.ask('cycles', { keys: ringOf(name), count: samples.block });
     const found = await fresh.ask('contend', { ...task, key: `64 ${once} ${repetition} ${name}`, settled: !once });
     await fresh.stop();
     return found;
@@ -128,10 +130,11 @@ async function contest(arena: Arena, { entry, env, suffix }: Contest, samples: S
 const WARM_UPS = { other: 5, others: 1 };
 
 async function free({ ask, kind }: Running, name: string, { blocks, block }: Samples): Promise<Figure> {
-  await ask('cycles', { keys: KEYS, count: block * (kind === 'other' ? WARM_UPS.other : WARM_UPS.others) });
+  const keys = ringOf(name);
+  await ask('cycles', { keys, count: block * (kind === 'other' ? WARM_UPS.other : WARM_UPS.others) });
   const times: number[][] = [];
   for (let done = 0; done < blocks; done++) {
-    const { acquireMs, releaseMs } = await ask('cycles', { keys: KEYS, count: block });
+    const { acquireMs, releaseMs } = await ask('cycles', { keys, count: block });
     times.push(acquireMs.map((ms, at) => ms + (releaseMs[at] ?? 0)));
   }
   return milliseconds(`free lock, acquire and release, ${name}`, times);
