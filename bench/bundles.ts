@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { bundle } from '../build/bundle.ts';
 import { sizeOf } from '../build/sizes.ts';
@@ -10,7 +12,8 @@ import { createTables } from '../local/dynamodb.ts';
 import { startEventBus } from '../local/event-bus.ts';
 import { freePort } from '../local/ports.ts';
 import { createBuckets, startS3 } from '../local/s3.ts';
-import { coldCases } from './cold.cases.ts';
+import { coldCases, WITHOUT_CLIENTS } from './cold.cases.ts';
+import { limitCpu } from './cpu-limit.ts';
 import { lambdaEnvironment } from './environment.ts';
 import { gatewayEvent } from './functions.ts';
 import {
@@ -25,7 +28,7 @@ import {
   shuffle,
 } from './measurement.ts';
 
-interface Contest {
+export interface Contest {
   name: string;
   built: string;
   /** The folder of the SDK alone. */
@@ -71,8 +74,10 @@ const EXPLAINED: Record<string, Bar['excuse']> = { 'publish import': ELEVEN, 'pu
 interface Start {
   importMs: number;
   answerMs: number;
+  /** Of the process once it has answered: the largest resident set, in KiB. */
+  peakKb: number;
 }
-type Side = 'built' | 'bare';
+export type Side = 'built' | 'bare';
 
 async function coldFigures(contests: Contest[], env: Environment, { quick, progress }: Options): Promise<Figure[]> {
   const rounds = quick ? 2 : 45;
@@ -81,7 +86,7 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
     progress(`cold start: round ${round} of ${rounds}`);
     for (const { contest, pairs } of shuffle([...samples])) {
       const pair: Partial<Record<Side, Start>> = {};
-      for (const side of shuffle<Side>(['built', 'bare'])) pair[side] = await startOnce(contest, side, env);
+      for (const side of shuffle<Side>(['built', 'bare'])) pair[side] = await startOnce(contest, side, { env });
       pairs.push(pair as Record<Side, Start>);
     }
   }
@@ -94,7 +99,7 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
 function compared(
   what: string,
   pairs: Record<Side, Start>[],
-  { of, most }: { of: keyof Start; most: number },
+  { of, most }: { of: 'importMs' | 'answerMs'; most: number },
 ): Figure[] {
   const figure = milliseconds(what, each(pairs.map(({ built }) => built[of])));
   const alone = median(pairs.map(({ bare }) => bare[of]));
@@ -107,8 +112,11 @@ function compared(
   ];
 }
 
-/** Run by --eval. The answer goes to standard error, because functions log to standard output. */
+/** Run by --eval. It begins when standard input ends. The answer goes to standard error, because functions log to standard output. */
 const COLD_START = `
+  import { readSync } from 'node:fs';
+  console.error('ready');
+  readSync(0, Buffer.alloc(1));
   const [bundle, event] = process.argv.slice(1);
   const context = { functionName: 'bench', invokedFunctionArn: 'arn:aws:lambda:us-east-1:000000000000:function:bench:HTTP', awsRequestId: 'bench', getRemainingTimeInMillis: () => 10_000 };
   const given = JSON.parse(event);
@@ -117,26 +125,41 @@ const COLD_START = `
   const importedAt = performance.now();
   await (handler ? handler(given, context) : first());
   const answeredAt = performance.now();
-  console.error(JSON.stringify({ importMs: importedAt - startedAt, answerMs: answeredAt - startedAt }));
+  console.error(JSON.stringify({ importMs: importedAt - startedAt, answerMs: answeredAt - startedAt, peakKb: process.resourceUsage().maxRSS }));
   process.exit(0);
 `;
 
 type Environment = Record<string, string>;
 
-async function startOnce(contest: Contest, side: Side, env: Environment): Promise<Start> {
+/** @param cores the processor time from before the import on; the start of Node itself has a whole core, because it is the same for both sides */
+export async function startOnce(
+  contest: Contest,
+  side: Side,
+  { env, cores }: { env: Environment; cores?: number },
+): Promise<Start> {
   const { payload, method } = coldCases(`cold-${randomUUID()}`)[contest.name] ?? { payload: {} };
   const event = JSON.stringify(gatewayEvent(contest.name, payload, method));
   const bundle = join(contest[side], 'index.mjs');
-  const { stderr } = await promisify(execFile)(
-    process.execPath,
-    ['--input-type=module', '--eval', COLD_START, bundle, event],
-    { env },
-  );
-  return JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+  const args = ['--input-type=module', '--eval', COLD_START, bundle, event];
+  const running = promisify(execFile)(process.execPath, args, { env });
+  const { child } = running;
+  const isReady = once(child.stderr as Readable, 'data');
+  await Promise.race([isReady, running]);
+  const unlimited = cores === undefined ? undefined : limitCpu(child.pid as number, cores);
+  child.stdin?.end();
+  try {
+    const { stderr } = await running;
+    return JSON.parse(stderr.trim().split('\n').at(-1) ?? '');
+  } finally {
+    unlimited?.();
+  }
 }
 
 /** Tables and a bucket as serverless.yml has them, and the environment of a function that uses them. */
-async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Environment) => Promise<T>): Promise<T> {
+export async function withStores<T>(
+  { dynamodbEndpoint }: Options,
+  measure: (env: Environment) => Promise<T>,
+): Promise<T> {
   const { environment, tables, buckets } = await readService('bench');
   await createTables(dynamodbEndpoint, tables);
   const objects = await startS3(await freePort());
@@ -156,12 +179,13 @@ async function withStores<T>({ dynamodbEndpoint }: Options, measure: (env: Envir
 }
 
 /** Builds what the functions are compared with, for as long as `measure` takes. */
-async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>): Promise<Figure[]> {
+export async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>): Promise<Figure[]> {
   const { functions } = await readService();
   const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, where modules are found
   try {
     const cases = coldCases('');
-    const contests = functions.map(async ({ name, bundle: built }): Promise<Contest> => {
+    const compared = functions.filter(({ name }) => !WITHOUT_CLIENTS.includes(name));
+    const contests = compared.map(async ({ name, bundle: built }): Promise<Contest> => {
       const { bare, later } = cases[name] ?? {};
       if (!bare) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);
       return { name, built: resolve(built), bare: await bareBundle(root, name, { source: bare, later }) };

@@ -71,6 +71,9 @@ const reportOfNothing = `
   ${putObject}
   ${updateLeaseOnce}`;
 
+/** Functions that have no client of AWS: there is nothing to compare them with. */
+export const WITHOUT_CLIENTS = ['readContract', 'whoami', 'readHealth'];
+
 /** By the function's name in serverless.yml. @param unique differs at each call */
 export const coldCases = (unique: string): Record<string, ColdCase | undefined> => ({
   acquire: {
@@ -217,6 +220,17 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
        await ofDynamoDBClient.send(new TransactWriteItemsCommand({ TransactItems }));`,
     ),
     payload: { op: 'initLedger', alias: unique },
+  },
+  repairNames: {
+    bare: code(
+      [dynamodb('UpdateItemCommand', 'TransactWriteItemsCommand', 'QueryCommand')],
+      toDynamodb(
+        'UpdateItemCommand',
+        'NAMESERVICE_TABLE',
+        "Key: { pk: { S: 'bare:main' }, sk: { S: 'meta' } }, UpdateExpression: 'SET retracted = :f', ConditionExpression: 'retracted = :t', ExpressionAttributeValues: { ':t': { BOOL: true }, ':f': { BOOL: false } }",
+      ),
+    ),
+    payload: { op: 'unretract', alias: 'unknown', expected: { kind: 'ledger' } },
   },
   report: {
     bare: code(

@@ -67,7 +67,7 @@ const deliveryhero = (name: string, env: Record<string, string>) =>
   npmLibrary(name, env, { script: 'deliveryhero', range: true, module: '@deliveryhero/dynamodb-lock' });
 
 /** In the order of the tables. `{bundled}` stands for the folder that the bundles of our own are put in. */
-const ENTRIES: Entry[] = [
+export const ENTRIES: Entry[] = [
   { ...lease, name: 'floor', kind: 'floor', waits: false, beats: true, command: [node, '{bundled}/floor/index.mjs'] },
   { ...lease, name: 'holdfast domain', kind: 'ours', beats: true, command: [node, '{bundled}/domain/index.mjs'] },
   { ...lease, name: 'holdfast', kind: 'ours', beats: true, command: [node, here('contestants/built.ts')] },
@@ -135,7 +135,8 @@ export function bestLibrary<Found>(found: Map<Entry, Found>, merit: (found: Foun
 }
 
 const isComparable = ({ kind, expires, byDefault }: Entry) => kind === 'npm' && expires && byDefault;
-const isThere = ({ needs }: Entry) => !needs || (existsSync(needs.file) && (!needs.program || isOnPath(needs.program)));
+export const isThere = ({ needs }: Entry) =>
+  !needs || (existsSync(needs.file) && (!needs.program || isOnPath(needs.program)));
 const isOnPath = (program: string) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 
@@ -156,6 +157,8 @@ export interface Running extends Entry {
     task: Scenarios[Name]['takes'],
     settled?: () => void,
   ): Promise<Scenarios[Name]['gives']>;
+  /** For a process that is paused, and goes on. */
+  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
   stop(): Promise<void>;
 }
 
@@ -263,6 +266,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
       if (value.error) throw new Error(`${entry.name}, ${scenario}: ${value.error}`);
       return value.result;
     },
+    signal: (name) => void child.kill(name),
     stop: async () => {
       if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
       const ended = once(child, 'exit');

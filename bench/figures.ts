@@ -205,6 +205,7 @@ function provenance({ measurements }: Results): string[] {
 const WHOLE = [
   ...['overhead', 'throttled', 'namespace', 'heartbeat', 'line', 'fairness'],
   ...['commits', 'nameservice', 'scale', 'parked', 'permitcost', 'report'],
+  ...['init', 'servers', 'faults'],
 ];
 
 function wholeTables({ measurements }: Results): string[] {

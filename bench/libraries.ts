@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { readOptions } from '../local/options.ts';
 import { endsWithUs } from './children.ts';
 
 const folder = (path: string) => join(import.meta.dirname, 'libraries', path);
@@ -16,11 +17,23 @@ const STEPS = [
     cwd: folder('.'),
   },
   {
-    what: 'the Java contestant',
+    what: 'the Java contestants',
     made: folder('java/target/contestant.jar'),
-    from: [folder('java/pom.xml'), folder('java/src/main/java/holdfast/bench/Contestant.java')],
+    from: [
+      folder('java/pom.xml'),
+      ...['Contestant', 'CuratorContestant', 'Scenarios'].map((name) =>
+        folder(`java/src/main/java/holdfast/bench/${name}.java`),
+      ),
+    ],
     command: ['mvn', '-q', '-B', 'package'],
     cwd: folder('java'),
+  },
+  {
+    what: 'the Go contestant',
+    made: folder('etcd/target/etcd-contestant'),
+    from: [folder('etcd/go.sum'), folder('etcd/main.go'), folder('etcd/hold.go')],
+    command: ['go', 'build', '-o', 'target/etcd-contestant', '.'],
+    cwd: folder('etcd'),
   },
   {
     what: 'the Rust contestant',
@@ -31,9 +44,10 @@ const STEPS = [
   },
 ];
 
-/** Installs and builds what is not there yet or older than what it is made from, or with `again` all. */
-export async function installLibraries({ again = false } = {}): Promise<void> {
+/** Installs and builds what is not there yet or older than what it is made from, or with `again` all. @param but words of what is left out */
+export async function installLibraries({ again = false, but = [] as string[] } = {}): Promise<void> {
   for (const { what, made, from, command, cwd } of STEPS) {
+    if (but.some((word) => what.includes(word))) continue;
     if (isNewer(made, from) && !again) continue;
     console.log(`${what}: ${command.join(' ')} in ${cwd}`);
     const why = await failure(command, cwd);
@@ -55,4 +69,7 @@ async function failure([program = '', ...rest]: string[], cwd: string): Promise<
   }
 }
 
-if (import.meta.main) await installLibraries({ again: true });
+if (import.meta.main) {
+  const { but } = readOptions({ but: { type: 'string', multiple: true } }).values;
+  await installLibraries({ again: but === undefined, but });
+}

@@ -40,6 +40,9 @@ export interface Measurement {
   comparesLibraries?: true;
   /** How it is measured, and what the figures therefore do not say. */
   method: string;
+  /** What else takes part than the contestants of the other measurements, and what is missing, each with the reason. */
+  libraries?(): string[];
+  leftOut?(): string[];
   run(options: Options): Promise<Figure[]>;
 }
 

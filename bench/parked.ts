@@ -49,8 +49,14 @@ const parked: Measurement = {
   },
 };
 
+/** More than ever wait for a key here: at the default quota the deepest lines end in QueueFull. */
+const quotaFor = ({ depths, contention }: ParkedTask) => 2 * Math.max(...depths, contention.contenders, 1);
+
 const play = (task: ParkedTask, options: Options) =>
-  inWorker<ParkedTask, ParkedResult>(new URL('parked.worker.ts', import.meta.url), task, options);
+  inWorker<ParkedTask, ParkedResult>(new URL('parked.worker.ts', import.meta.url), task, {
+    ...options,
+    variables: { MAX_WAITERS_PER_KEY: String(quotaFor(task)) },
+  });
 
 /** Requests and units for the grants of tasks that park again. */
 export async function countParked(contention: ParkedTask['contention'], options: Options) {

@@ -11,6 +11,10 @@ interface Caller {
 interface Held {
   /** Epoch milliseconds, where a grant tells: without it the expiry is counted from the answer, which is to its advantage. */
   expiresAt?: number;
+  /** Absent if the library has none. */
+  fence?: number;
+  /** What the library says; without it the lock counts as held. */
+  isHeld?(): boolean;
   release(): Promise<unknown>;
   /** Absent where the library offers no such call. */
   heartbeat?(): Promise<unknown>;
@@ -53,7 +57,21 @@ export interface Scenarios {
     };
     gives: { grants: number[]; tookMs: number };
   };
+  /**
+   * Says `{"settled": true}` and waits `HOLD_AFTER_MS`. Then it acquires, and writes to the store until `ms` have passed or the library
+   * says that the lock is lost, and releases. The work of a write is done between the look at the lock and the write.
+   */
+  hold: {
+    takes: { key: string; ttlSeconds: number; storeUrl: string; writer: string; ms: number };
+    gives: { grantedMs: number; lostMs?: number; releaseError?: string };
+  };
 }
+
+/** Time for the bench to break the network or the server, in milliseconds. */
+export const HOLD_AFTER_MS = 200;
+
+/** The work between a look at the lock and the write. */
+export const WORK_MS = 50;
 
 export type Scenario = keyof Scenarios;
 type Takes<Name extends Scenario> = Scenarios[Name]['takes'];
@@ -73,6 +91,7 @@ export async function serve(contestant: Contestant): Promise<void> {
     handoff: (task) => handoff(contestant, task),
     takeover: (task) => takeover(contestant, task),
     contend: (task) => contend(contestant, task),
+    hold: (task) => hold(contestant, task),
   };
   say({ ready: true });
   for await (const line of createInterface({ input: process.stdin })) {
@@ -185,4 +204,27 @@ async function contend({ caller }: Contestant, task: Takes<'contend'>): Gives<'c
   // A contender that still waits at the end is left waiting: the process is stopped.
   await Promise.race([Promise.all(grants.map(turns)), time()]);
   return { grants: [...grants], tookMs: performance.now() - startedAt };
+}
+
+async function hold({ caller }: Contestant, task: Takes<'hold'>): Gives<'hold'> {
+  const { key, ttlSeconds, storeUrl, writer, ms } = task;
+  const own = caller(ttlSeconds, 1);
+  say({ settled: true });
+  await delay(HOLD_AFTER_MS);
+  const startedAt = performance.now();
+  const held = await own.acquire(key);
+  const grantedAt = performance.now();
+  const isHeld = () => held.isHeld?.() ?? true;
+  const body = JSON.stringify({ writer, fence: held.fence });
+  while (isHeld() && performance.now() - grantedAt < ms) {
+    await delay(WORK_MS);
+    const { ok, status } = await fetch(storeUrl, { method: 'POST', body });
+    if (!ok) throw new Error(`the store answered ${status}`);
+  }
+  const grantedMs = grantedAt - startedAt;
+  if (!isHeld()) return { grantedMs, lostMs: performance.now() - grantedAt };
+  return held.release().then(
+    () => ({ grantedMs }),
+    (error: Error) => ({ grantedMs, releaseError: error.message }),
+  );
 }

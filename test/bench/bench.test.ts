@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { type AttributeValue, DescribeTableCommand, GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
+import { coldCases, WITHOUT_CLIENTS } from '../../bench/cold.cases.ts';
 import { startCounter } from '../../bench/counter.ts';
 import { charts } from '../../bench/figures.ts';
 import { itemBytes } from '../../bench/item-bytes.ts';
@@ -14,6 +15,7 @@ import { documents } from '../../bench/publish.ts';
 import { readResults } from '../../bench/results.ts';
 import { withScaleTables } from '../../bench/scale-doc.ts';
 import { overBudget } from '../../build/budget.ts';
+import { readService } from '../../infrastructure/read.ts';
 import { newTable, testClient } from '../support/emulators/aws.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
 import { isFull } from '../support/time/rounds.ts';
@@ -50,6 +52,13 @@ describe('the figures of bench/results.json', () => {
         expect(libraries).toContain('@deliveryhero/dynamodb-lock 2.0.0');
     }
   });
+});
+
+it('each function has bare clients to compare its cold start with, or has no client of AWS', async () => {
+  const { functions } = await readService();
+  const cases = coldCases('');
+  const unknown = functions.filter(({ name }) => !cases[name] && !WITHOUT_CLIENTS.includes(name));
+  expect(unknown.map(({ name }) => name)).toEqual([]);
 });
 
 it('docs/scale.md quotes what the arithmetic prints', async () => {

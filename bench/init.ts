@@ -1,0 +1,104 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bundle } from '../build/bundle.ts';
+import { sizeOf } from '../build/sizes.ts';
+import { readService } from '../infrastructure/read.ts';
+import { type Contest, type Side, startOnce, withContests, withStores } from './bundles.ts';
+import { type Figure, type Measurement, median, type Options, ratio, shuffle } from './measurement.ts';
+import { largestParts } from './parts.ts';
+
+/** Lambda gives a function a whole processor at 1,769 MB, and of less memory a part in proportion. */
+const WHOLE_MB = 1769;
+const SIZES_MB = [128, 512, WHOLE_MB];
+
+const MAX_INIT_RATIO = 1.1;
+const MAX_BYTES = 1_000_000;
+const LARGEST = 3;
+
+/** Time of the import follows the bytes that it loads, and `size` holds those to 1.45 times the clients alone. */
+const SCHEMAS = {
+  upTo: 1.5,
+  why: 'beside the clients a function loads the schemas and rules of its operation, which are a fifth to a third of its bytes (the measurement size)',
+};
+
+const init: Measurement = {
+  name: 'init',
+  title: 'Init time by the memory of the function, peak memory, and the largest parts of each bundle',
+  method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives at ${SIZES_MB.map((size) => size.toLocaleString('en')).join(', ')} MB; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their minified bytes in the whole zip`,
+  run: async (options) =>
+    withContests((contests) =>
+      withStores(options, async (env) => {
+        const chosen = options.quick ? contests.slice(0, 2) : contests;
+        return [...(await startFigures({ contests: chosen, env }, options)), ...(await bundleFigures())];
+      }),
+    ),
+};
+
+type Pair = Record<Side, { importMs: number; peakKb: number }>;
+
+async function startFigures(
+  { contests, env }: { contests: Contest[]; env: Record<string, string> },
+  { quick, progress }: Options,
+): Promise<Figure[]> {
+  const rounds = quick ? 1 : 15;
+  const samples = contests.flatMap((contest) => SIZES_MB.map((size) => ({ contest, size, pairs: [] as Pair[] })));
+  for (let round = 1; round <= rounds; round++) {
+    progress(`init: round ${round} of ${rounds}`);
+    for (const { contest, size, pairs } of shuffle([...samples])) {
+      const pair: Partial<Pair> = {};
+      for (const side of shuffle<Side>(['built', 'bare']))
+        pair[side] = await startOnce(contest, side, { env, cores: size / WHOLE_MB });
+      pairs.push(pair as Pair);
+    }
+  }
+  return samples.flatMap(({ contest: { name }, size, pairs }) => {
+    const memory = `${name}, ${size.toLocaleString('en')} MB`;
+    const figures = [initFigure(`init, ${memory}`, pairs), ...ratioFigure(`init ratio, ${memory}`, pairs, quick)];
+    return size === WHOLE_MB ? [...figures, peakFigure(`peak memory, ${name}`, pairs)] : figures;
+  });
+}
+
+function initFigure(what: string, pairs: Pair[]): Figure {
+  const [own, alone] = [
+    median(pairs.map(({ built }) => built.importMs)),
+    median(pairs.map(({ bare }) => bare.importMs)),
+  ];
+  const value = `${own.toFixed(0)} ms / ${alone.toFixed(0)} alone`;
+  return { what, value, unit: 'ms', n: pairs.length, median: own };
+}
+
+/** A single pair is no ratio to judge by. */
+function ratioFigure(what: string, pairs: Pair[], quick: boolean): Figure[] {
+  const ratios = pairs.map(({ built, bare }) => built.importMs / bare.importMs);
+  return [ratio(what, ratios, quick ? undefined : { most: MAX_INIT_RATIO, excuse: SCHEMAS })];
+}
+
+function peakFigure(what: string, pairs: Pair[]): Figure {
+  const megabytes = (side: Side) => pairs.map((pair) => pair[side].peakKb / 1024);
+  const [own, alone] = [median(megabytes('built')), median(megabytes('bare'))];
+  const value = `${own.toFixed(0)} MiB / ${alone.toFixed(0)} alone`;
+  return { what, value, unit: 'MiB', n: pairs.length, median: own };
+}
+
+/** A function is bundled again as the build does it, for the list of what is in it. */
+async function bundleFigures(): Promise<Figure[]> {
+  const { functions } = await readService();
+  const root = await mkdtemp(join(tmpdir(), 'holdfast-bench-parts-'));
+  try {
+    const figures = functions.map(async ({ name, source, bundle: built }): Promise<Figure> => {
+      const { all } = await sizeOf(built);
+      const { metafile } = await bundle(source, join(root, name));
+      const parts = largestParts(metafile, LARGEST).map(({ part, bytes }) => `${part} ${(bytes / 1000).toFixed(0)}`);
+      return {
+        ...{ what: `bundle, ${name}`, value: `${(all / 1000).toFixed(0)} kB: ${parts.join(', ')}` },
+        ...{ unit: 'kB', n: 1, median: all / 1000, bar: { measured: all / 1000, most: MAX_BYTES / 1000 } },
+      };
+    });
+    return await Promise.all(figures);
+  } finally {
+    await rm(root, { recursive: true, force: true });
+  }
+}
+
+export const initMeasurements: Measurement[] = [init];

@@ -1,0 +1,153 @@
+import { type Arena, type Running, withArena } from '../contestants.ts';
+import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics, sum } from '../measurement.ts';
+import { absentServers, type ServerEntry, serverLibraries, speedEntries } from './entries.ts';
+import { type LockServer, launch, type ServerName } from './launch.ts';
+import { startProxy } from './proxy.ts';
+
+const NETWORK_MS = 5;
+const CONTENDERS = 64;
+const [HOLD_MS, TTL_SECONDS] = [5, 10];
+/** Keys that are waited for at the same time, each by a caller of its own. */
+const AT_A_TIME = 5;
+/** Of its own for each contestant: a ring, so that what the server keeps stays as large as it is. */
+const ringOf = (name: string) => Array.from({ length: 50 }, (_, at) => `cycle ${at} ${name}`);
+
+interface Samples {
+  blocks: number;
+  block: number;
+  handOffs: number;
+  crowds: number;
+  returningMs: number;
+}
+
+const FULL: Samples = { blocks: 10, block: 100, handOffs: 12, crowds: 5, returningMs: 10_000 };
+const QUICK: Samples = { blocks: 2, block: 10, handOffs: 1, crowds: 1, returningMs: 300 };
+
+const servers: Measurement = {
+  name: 'servers',
+  comparesLibraries: true,
+  title: 'Locks on other servers: a free lock, hand-off, and 64 callers for one key',
+  method: `each contestant's client in a process of its own, in its own language, with the defaults of its documentation; each server on this machine with its own defaults: etcd writes to the disk before it answers, ZooKeeper too, Redis and the emulator of DynamoDB do not. Hand-offs of ${AT_A_TIME} keys at a time, from sending the release to the grant; 64 callers of one process, each with turns of five milliseconds, once as a crowd that wants one turn each, and once as callers that come back, counted from when each has had a turn. Then through a proxy that adds ${NETWORK_MS} ms to each reply of every server`,
+  run: (options) =>
+    withServers(speedEntries(), async (addresses) => {
+      const figures: Figure[] = [];
+      for (const networkMs of [0, NETWORK_MS]) figures.push(...(await column({ addresses, networkMs }, options)));
+      return figures;
+    }),
+  libraries: serverLibraries,
+  leftOut: absentServers,
+};
+
+/** The servers of some contestants, for as long as `work` takes. */
+async function withServers<T>(entries: ServerEntry[], work: (addresses: Addresses) => Promise<T>): Promise<T> {
+  const running = new Map<ServerName, LockServer>();
+  try {
+    for (const { server } of entries) if (!running.has(server)) running.set(server, await launch(server));
+    return await work((server) => running.get(server)?.address ?? '');
+  } finally {
+    for (const server of running.values()) await server.stop();
+  }
+}
+
+type Addresses = (server: ServerName) => string;
+
+/** What tells a contestant's client where its server is. */
+export const addressed = ({ server }: ServerEntry, address: string): Record<string, string> =>
+  server === 'dynamodb' ? { AWS_ENDPOINT_URL_DYNAMODB: `http://${address}` } : { SERVER: address };
+
+async function column({ addresses, networkMs }: { addresses: Addresses; networkMs: number }, options: Options) {
+  const entries = speedEntries();
+  const samples = options.quick ? QUICK : FULL;
+  const suffix = networkMs > 0 ? `, ${networkMs} ms away` : '';
+  const found = new Map<ServerEntry, Figure[]>();
+  const dynamodbEndpoint = `http://${addresses('dynamodb')}`;
+  await withArena(
+    { quick: false, dynamodbEndpoint },
+    async (arena) => {
+      const play = async (entry: ServerEntry) => {
+        options.progress(`servers${suffix}: ${entry.name}`);
+        const proxy = networkMs > 0 ? await startProxy(addresses(entry.server), networkMs) : undefined;
+        try {
+          const env = addressed(entry, proxy?.address ?? addresses(entry.server));
+          found.set(entry, await contest(arena, { entry, env, suffix }, samples));
+        } finally {
+          await proxy?.stop();
+        }
+      };
+      if (options.quick) await Promise.all(entries.map(play));
+      else for (const entry of shuffle([...entries])) await play(entry);
+    },
+    entries,
+  );
+  return entries.flatMap((entry) => found.get(entry) ?? []);
+}
+
+interface Contest {
+  entry: ServerEntry;
+  env: Record<string, string>;
+  /** Of the names of its figures, and of its keys. */
+  suffix: string;
+}
+
+async function contest(arena: Arena, { entry, env, suffix }: Contest, samples: Samples): Promise<Figure[]> {
+  const name = `${entry.name}${suffix}`;
+  const running = await arena.start(entry, env);
+  const figures = [await free(running, name, samples)];
+  if (entry.waits) figures.push(await handOff(running, name, samples));
+  await running.stop();
+  if (!entry.waits) return figures;
+  const contend = async (once: boolean, repetition: number) => {
+    const fresh = await arena.start(entry, env);
+    const task = { contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, ms: samples.returningMs, holdMs: HOLD_MS, once };
+    await fresh.ask('cycles', { keys: ringOf(name), count: samples.block });
+    const found = await fresh.ask('contend', { ...task, key: `64 ${once} ${repetition} ${name}`, settled: !once });
+    await fresh.stop();
+    return found;
+  };
+  const rates: number[][] = [];
+  for (let crowd = 0; crowd < samples.crowds; crowd++) {
+    const { grants, tookMs } = await contend(true, crowd);
+    rates.push([(1000 * sum(grants)) / tookMs]);
+  }
+  const { grants, tookMs } = await contend(false, 0);
+  const [most, least] = [Math.max(...grants), Math.min(...grants)];
+  const { n, median, spread } = statistics(rates);
+  return [
+    ...figures,
+    {
+      ...{ what: `${CONTENDERS} at once, ${name}`, value: `${median.toFixed(0)} grants/s` },
+      ...{ unit: '/s', n, median, spread },
+    },
+    {
+      what: `${CONTENDERS} who come back, luckiest : unluckiest, ${name}`,
+      value: `${most} : ${least}, ${((1000 * sum(grants)) / tookMs).toFixed(0)} grants/s`,
+      ...{ median: most / Math.max(1, least), n: sum(grants) },
+    },
+  ];
+}
+
+/** Java's compiler takes its time. */
+const WARM_UPS = { other: 5, others: 1 };
+
+async function free({ ask, kind }: Running, name: string, { blocks, block }: Samples): Promise<Figure> {
+  const keys = ringOf(name);
+  await ask('cycles', { keys, count: block * (kind === 'other' ? WARM_UPS.other : WARM_UPS.others) });
+  const times: number[][] = [];
+  for (let done = 0; done < blocks; done++) {
+    const { acquireMs, releaseMs } = await ask('cycles', { keys, count: block });
+    times.push(acquireMs.map((ms, at) => ms + (releaseMs[at] ?? 0)));
+  }
+  return milliseconds(`free lock, acquire and release, ${name}`, times);
+}
+
+async function handOff({ ask }: Running, name: string, { handOffs }: Samples): Promise<Figure> {
+  const times: number[][] = [];
+  for (let repetition = 0; repetition <= handOffs; repetition++) {
+    const keys = Array.from({ length: AT_A_TIME }, (_, at) => `hand-off ${repetition} ${at} ${name}`);
+    const delaysMs = keys.map(() => 500 + Math.random() * 250);
+    times.push((await ask('handoff', { keys, ttlSeconds: TTL_SECONDS, delaysMs })).waitedMs);
+  }
+  return milliseconds(`hand-off, ${name}`, times.slice(1)); // the first makes connections, and runs code for the first time
+}
+
+export const serverMeasurements: Measurement[] = [servers];

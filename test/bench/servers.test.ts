@@ -1,0 +1,101 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { largestParts } from '../../bench/parts.ts';
+import { startProxy } from '../../bench/servers/proxy.ts';
+import { doubleWrites, startStore, type Write } from '../../bench/servers/store.ts';
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** A server that answers each line with the same line, behind a proxy. */
+async function echoes(replyMs = 0) {
+  const server = createServer((socket) => socket.on('error', () => {}).pipe(socket)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  stops.push(() => server.close());
+  const proxy = await startProxy(`127.0.0.1:${(server.address() as AddressInfo).port}`, replyMs);
+  stops.push(proxy.stop);
+  const [host, port] = proxy.address.split(':');
+  const socket = connect(Number(port), host).on('error', () => {});
+  await once(socket, 'connect');
+  stops.push(() => socket.destroy());
+  const ask = async (line: string) => {
+    socket.write(line);
+    const [reply] = await once(socket, 'data');
+    return String(reply);
+  };
+  return { proxy, socket, ask };
+}
+
+describe('the proxy in front of a server', () => {
+  it('delays each reply by the time that it is given', async () => {
+    const { ask } = await echoes(100);
+    const startedAt = performance.now();
+    expect(await ask('one')).toBe('one');
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(99);
+  });
+
+  it('breaks the connection instead of the reply that it is told to drop, and none before', async () => {
+    const { proxy, socket, ask } = await echoes();
+    expect(await ask('before')).toBe('before');
+    const dropped = proxy.dropReply(1);
+    expect(await ask('the one before')).toBe('the one before');
+    const closed = once(socket, 'close');
+    const received: Buffer[] = [];
+    socket.on('data', (data: Buffer) => received.push(data));
+    socket.write('the lost one');
+    await Promise.all([dropped, closed]);
+    expect(received).toEqual([]);
+  });
+});
+
+describe('double writes at a store', () => {
+  const write = (writer: string, fence?: number): Write => ({ writer, at: 0, ...(fence !== undefined && { fence }) });
+
+  it('are the writes of the first holder after the second has begun, and a store with fences takes none of them', () => {
+    const writes = [write('first', 1), write('second', 2), write('first', 1), write('first', 1)];
+    expect(doubleWrites(writes, 'first', 'second')).toEqual({ without: 2, withFences: 0 });
+  });
+
+  it('are taken by a store with fences if the fence of the second holder is no higher', () => {
+    const writes = [write('first', 1), write('second', 1), write('first', 1)];
+    expect(doubleWrites(writes, 'first', 'second')).toEqual({ without: 1, withFences: 1 });
+  });
+
+  it('have no count with fences if a lock has no fence', () => {
+    expect(doubleWrites([write('first'), write('second'), write('first')], 'first', 'second')).toEqual({
+      without: 1,
+      withFences: undefined,
+    });
+  });
+
+  it('are none if the second holder never wrote', () => {
+    expect(doubleWrites([write('first', 1)], 'first', 'second').without).toBe(0);
+  });
+
+  it('are recorded by the store in the order of their arrival', async () => {
+    const store = await startStore();
+    stops.push(store.stop);
+    for (const writer of ['first', 'second'])
+      await fetch(store.url, { method: 'POST', body: JSON.stringify({ writer }) });
+    expect(store.writes.map(({ writer }) => writer)).toEqual(['first', 'second']);
+    expect(await store.first('second', 0)).toMatchObject({ writer: 'second' });
+    expect(await store.first('third', 0)).toBeUndefined();
+  });
+});
+
+it('The largest parts of a bundle are counted by package, and own code by folder', () => {
+  const inputs = {
+    'node_modules/@smithy/core/a.js': { bytesInOutput: 50 },
+    'node_modules/@aws-sdk/x/node_modules/@smithy/core/b.js': { bytesInOutput: 30 },
+    'node_modules/zod/mini/c.js': { bytesInOutput: 20 },
+    'shared/locks/d.ts': { bytesInOutput: 70 },
+    'shared/locks/deeper/e.ts': { bytesInOutput: 5 },
+  };
+  expect(largestParts({ outputs: { 'index.mjs': { inputs } } }, 2)).toEqual([
+    { part: '@smithy/core', bytes: 80 },
+    { part: 'shared/locks', bytes: 75 },
+  ]);
+});
