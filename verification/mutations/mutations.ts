@@ -578,7 +578,7 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_STUCK_KEY,
     changes: [change('takeoverAt(record, clockSkewMs) <= clock.now()', 'takeoverAt(record, clockSkewMs) < 0')],
     only: 'queue',
-    seed: 5,
+    seed: 13,
   },
   {
     name: 'tickets are taken from the newest on',
