@@ -790,7 +790,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 2,
+    seed: 21,
   },
   {
     name: 'the wrapper releases its lease after a start that may still land',
