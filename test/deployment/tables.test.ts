@@ -128,7 +128,12 @@ describe('the tables', () => {
     for (const { name, statements } of roles(shared))
       for (const { Resource } of statements.filter((one) => isPermission(one) && !isLogs(one) && !isOfEvents(one)))
         expect(
-          resources(capabilityOf(name), { tables: names, bucket: 'shared-bucket', machines: 'jobs-*' }),
+          resources(capabilityOf(name), {
+            tables: names,
+            bucket: 'shared-bucket',
+            machines: 'jobs-*',
+            durable: 'billing-*',
+          }),
         ).toContainEqual([Resource].flat()[0]);
     expect(shared.Outputs.LeasesTableName?.Value).toBe(names.leases);
     expect(shared.Outputs.NameserviceTableName?.Value).toBe(names.nameservice);

@@ -613,7 +613,7 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_STUCK_KEY,
     changes: [change('takeoverAt(record, clockSkewMs) <= clock.now()', 'takeoverAt(record, clockSkewMs) < 0')],
     only: 'queue',
-    seed: 5,
+    seed: 13,
   },
   {
     name: 'tickets are taken from the newest on',
@@ -840,7 +840,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 2,
+    seed: 21,
   },
   {
     name: 'the wrapper releases its lease after a start that may still land',

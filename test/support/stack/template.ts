@@ -62,13 +62,18 @@ const tableArn = (name: string) => ({
 /**
  * The table and the index of the nameservice's, or the table and what commits need of the bucket.
  * @param machines pattern of the state machines whose executions may be described
+ * @param durable pattern of the durable functions whose callbacks may be completed
  */
-export const resources = (capability: Capability, { tables = TABLES, bucket = BUCKET, machines = '*' } = {}) =>
+export const resources = (
+  capability: Capability,
+  { tables = TABLES, bucket = BUCKET, machines = '*', durable = '' } = {},
+) =>
   ({
     leases: [
       ...[tables.leases, tables.waiters].flatMap((table) => [tableArn(table), tableArn(`${table}/index/by-execution`)]),
       '*',
       { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
+      { 'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:${durable}:*` },
       { 'Fn::GetAtt': ['ExecutionEndedQueue', 'Arn'] },
       { 'Fn::GetAtt': ['RepairQueue', 'Arn'] },
     ],

@@ -178,7 +178,15 @@ export function freedByEvent(
           input.holder === grant?.input.holder &&
           calledAt.ms + STATUS_LAG_MS > end.calledAt.ms,
       );
-    if (!grant?.body?.fence || isRedriven || mayLag) return [];
+    // A request keeps the execution of the call that was granted the lease first.
+    const isOfAnother = history.some(
+      ({ outcome, body, input }) =>
+        outcome === 'ok' &&
+        body?.leaseId === grant?.body?.leaseId &&
+        body?.repeated === false &&
+        input.execution !== end.input.execution,
+    );
+    if (!grant?.body?.fence || isRedriven || mayLag || isOfAnother) return [];
     const seen = history.find(
       ({ call, outcome, body, input, calledAt }) =>
         (call === 'acquire'
