@@ -32,6 +32,8 @@ class Wrapper extends Execution {
   readonly #key: string;
   readonly #id: string;
   readonly #ttlSeconds: number;
+  /** Whether the lease lasts as long as the execution. */
+  readonly #isBound: boolean;
   #lastState = '';
   #target: Target | undefined;
 
@@ -40,6 +42,7 @@ class Wrapper extends Execution {
     this.#key = key;
     this.#id = id;
     this.#ttlSeconds = one.pick(TTLS);
+    this.#isBound = one.random() < 0.5;
   }
 
   async run(): Promise<void> {
@@ -50,7 +53,7 @@ class Wrapper extends Execution {
       input: {
         key: this.#key,
         stateMachineArn: TARGETS,
-        ttlSeconds: this.#ttlSeconds,
+        ...(!this.#isBound && { ttlSeconds: this.#ttlSeconds }),
         holder: one.name,
         parkSeconds: one.pick([20, 60, 120]),
       },
