@@ -2,16 +2,25 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { HELP, type Model, play } from './engine/command.ts';
 
-const MODELS: Record<string, () => Promise<Model>> = {
-  keys: async () => (await import('./keys/model.ts')).KEYS,
-  leases: async () => (await import('./leases/model.ts')).LEASES,
-  permits: async () => (await import('./permits/model.ts')).PERMITS,
+/** Plays a model. @returns whether all of it holds */
+type Player = (args: string[]) => boolean;
+
+const playing =
+  (model: Model): Player =>
+  (args) =>
+    play(model, args);
+
+const MODELS: Record<string, () => Promise<Player>> = {
+  bound: async () => (await import('./bound/play.ts')).playBound,
+  keys: async () => playing((await import('./keys/model.ts')).KEYS),
+  leases: async () => playing((await import('./leases/model.ts')).LEASES),
+  permits: async () => playing((await import('./permits/model.ts')).PERMITS),
 };
 
 const [name = '', ...args] = process.argv.slice(2);
 const load = MODELS[name];
 if ([name, ...args].some((arg) => arg === '--help' || arg === '-h')) console.log(HELP);
-else if (load) process.exitCode = play(await load(), args) ? 0 : 1;
+else if (load) process.exitCode = (await load())(args) ? 0 : 1;
 else {
   // Each of them keeps one core busy.
   const codes = Object.keys(MODELS).map(async (model) => {
