@@ -122,7 +122,7 @@ class Wrapper extends Execution {
     this.#target = target;
     const { simulation } = one.world;
     const ended = await simulation.wait<'done' | 'timed out'>((resume) => {
-      simulation.at(simulation.now + timeoutMs, () => resume('timed out'));
+      if (Number.isFinite(timeoutMs)) simulation.at(simulation.now + timeoutMs, () => resume('timed out'));
       target.start(lastsMs, () => resume('done'));
     });
     if (ended === 'timed out') throw timeoutError();
