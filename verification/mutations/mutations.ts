@@ -1,7 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: source text of the product, searched and replaced
 import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
-import { EXECUTIONS } from './executions.ts';
+import { BOUND_GRANTS, EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
 import { POOLS } from './pools.ts';
@@ -1034,6 +1034,7 @@ export const MUTATIONS: Mutation[] = [
   ...POOLS,
   ...KINDS,
   ...ATTACKS,
+  ...BOUND_GRANTS,
   ...EXECUTIONS,
   ...BREAKS,
   {
