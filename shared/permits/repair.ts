@@ -13,7 +13,7 @@ import { notifyPermit } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
 import { requestName } from './identity.ts';
-import { lookAtPermits } from './look.ts';
+import { lookAtPermits } from './holder-look.ts';
 import { raiseMark } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readPool } from './read.ts';

@@ -92,7 +92,7 @@ export const EXECUTIONS: Mutation[] = [
   ),
 ];
 
-const BOUND = 'shared/line/executions/bound.ts';
+const BOUND = 'shared/line/executions/bound-grant.ts';
 
 /** Ways to break a grant that lasts as long as its execution (docs/protocols/bound.md): the rules of verification/models/bound. */
 export const BOUND_GRANTS: Mutation[] = [
@@ -123,7 +123,7 @@ export const BOUND_GRANTS: Mutation[] = [
   shown(
     'no call looks at the execution of a bound lease',
     [LEASES, 'a refused caller frees the grant of an ended execution for the next caller'],
-    change('if (!won || !isBound(current)) return 0;', 'if (won || !isBound(current)) return 0;', 'shared/leases/look.ts'),
+    change('if (!won || !isBound(current)) return 0;', 'if (won || !isBound(current)) return 0;', 'shared/leases/holder-look.ts'),
   ),
   shown(
     'the second pass asks nothing about a bound lease',
