@@ -11,8 +11,7 @@ afterAll(() => steps.stop());
 const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
 it('1,000 bound leases that no caller wants cost no question in an hour of the schedule', async () => {
-  const hold = (n: number) =>
-    acquire({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
+  const hold = (n: number) => acquire({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
   for (let first = 0; first < 1000; first += 50)
     await Promise.all(Array.from({ length: 50 }, (_, n) => hold(first + n)));
   for (let minute = 0; minute < 60; minute++) {

@@ -123,7 +123,11 @@ export const BOUND_GRANTS: Mutation[] = [
   shown(
     'no call looks at the execution of a bound lease',
     [LEASES, 'a refused caller frees the grant of an ended execution for the next caller'],
-    change('if (!won || !isBound(current)) return 0;', 'if (won || !isBound(current)) return 0;', 'shared/leases/holder-look.ts'),
+    change(
+      'if (!won || !isBound(current)) return 0;',
+      'if (won || !isBound(current)) return 0;',
+      'shared/leases/holder-look.ts',
+    ),
   ),
   shown(
     'the second pass asks nothing about a bound lease',
