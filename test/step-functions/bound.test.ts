@@ -65,7 +65,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     const runNested = (total: object = {}) =>
       world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
     const used = async (key: string) => (await world.pool(key)).used ?? 0;
-    /** All is free within two minutes in which somebody wants both keys. */
+    /** All is free within two minutes in which a caller wants both keys. */
     const expectAllFree = async () => {
       world.fallBehind(-TWO_MINUTES_MS);
       for (const [key, weight] of [
