@@ -774,7 +774,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /**
              * @description Why the record was spared.
              * @enum {string}
@@ -791,7 +791,7 @@ export interface components {
              */
             dryRun?: boolean;
             /** @description Only records of these kinds. */
-            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
+            kinds?: ("abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow")[];
             /**
              * @description If true, also deletes records that the TTL of DynamoDB can never delete.
              * @default false
@@ -1056,6 +1056,16 @@ export interface components {
                  * Format: int64
                  * @description The number of records, by kind.
                  */
+                holderEnded?: number;
+                /**
+                 * Format: int64
+                 * @description The number of records, by kind.
+                 */
+                holderUnknown?: number;
+                /**
+                 * Format: int64
+                 * @description The number of records, by kind.
+                 */
                 nameserviceRow?: number;
                 /**
                  * Format: int64
@@ -1113,7 +1123,7 @@ export interface components {
              * @description The kind of the record.
              * @enum {string}
              */
-            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+            kind: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
             /** @description True if the TTL of DynamoDB can never delete the row. */
             neverDeletable: boolean;
             /** @description Why the record is reported, for people. */
@@ -1133,6 +1143,8 @@ export interface components {
             emptyPool: components["schemas"]["ExpiredTally"];
             endedRun: components["schemas"]["ExpiredTally"];
             firstSight: components["schemas"]["ExpiredTally"];
+            holderEnded: components["schemas"]["ExpiredTally"];
+            holderUnknown: components["schemas"]["ExpiredTally"];
             nameserviceRow: components["schemas"]["ExpiredTally"];
             releasedLease: components["schemas"]["ExpiredTally"];
             upload: components["schemas"]["ExpiredTally"];
@@ -3664,7 +3676,7 @@ export interface operations {
                  * @description Only records of this kind.
                  * @example abandonedLease
                  */
-                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
+                kind?: "abandonedLease" | "releasedLease" | "abandonedPermit" | "emptyPool" | "holderEnded" | "holderUnknown" | "abandonedRun" | "endedRun" | "commit" | "firstSight" | "waiter" | "upload" | "nameserviceRow";
                 /** @description The number of rows to list. Without it, 100. */
                 limit?: number;
                 /** @description The id of the report. Without it, the last complete report. */

@@ -4,13 +4,15 @@ import { cleanInput, eventInput } from '../../shared/expiry/inputs.ts';
 import { REPORT_NAMES } from '../../shared/expiry/names.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
+import { boundHolders } from '../../shared/locks/bound-holders.ts';
+import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 
-export const clean = (dependencies = cleaningFromEnvironment()) =>
+export const clean = (dependencies = cleaningFromEnvironment(), leases = leasesFromEnvironment()) =>
   lambdaFunction({
     name: 'clean',
     input: cleanInput(),
     names: { ...REPORT_NAMES, cursors: sealedCursors('expired') },
-    run: cleaner(dependencies),
+    run: cleaner({ ...dependencies, holders: boundHolders(leases) }),
     logged: ['reportId', 'kinds', 'olderThanSeconds', 'dryRun', 'neverDeletable', 'stoppedBy'],
     audited: true,
     events: { payload: eventInput },

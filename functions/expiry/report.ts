@@ -5,15 +5,16 @@ import { REPORT_LEASE } from '../../shared/expiry/progress.ts';
 import { reporter } from '../../shared/expiry/report.ts';
 import { lambdaFunction } from '../../shared/lambda/function.ts';
 import { underLease } from '../../shared/leases/under-lease.ts';
+import { boundHolders } from '../../shared/locks/bound-holders.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 
-export const report = (dependencies = reportsFromEnvironment(), leases = leasesFromEnvironment()) =>
-  lambdaFunction({
+export function report(dependencies = reportsFromEnvironment(), leases = leasesFromEnvironment()) {
+  const create = reporter({ ...dependencies, holders: boundHolders(leases) });
+  return lambdaFunction({
     name: 'report',
     input: reportInput(),
     names: REPORT_NAMES,
-    run: (_, call) =>
-      underLease(leases, { ...REPORT_LEASE, work: (guard) => reporter(dependencies)(guard, call) }, call),
+    run: (_, call) => underLease(leases, { ...REPORT_LEASE, work: (guard) => create(guard, call) }, call),
     logged: [
       ...[
         'reportId',
@@ -33,5 +34,6 @@ export const report = (dependencies = reportsFromEnvironment(), leases = leasesF
     // It is normal that another run keeps a scheduled run out, or takes over from it.
     events: { payload: () => ({}), accepts: ['LeaseHeld', 'LeaseLost'] },
   });
+}
 
 export const handler = report();

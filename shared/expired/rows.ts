@@ -52,6 +52,13 @@ export function identityOf(item: Item, attributes: readonly string[]): Identity 
   return identity;
 }
 
+/** Whether the identity has these numbers. */
+export const hasNumbers = (identity: Identity | null, numbers: Readonly<Record<string, number | undefined>>): boolean =>
+  Object.entries(numbers).every(([name, value]) => {
+    const reported = identity?.[name];
+    return reported != null && 'N' in reported && Number(reported.N) === value;
+  });
+
 /** The longest name that this service accepts. Longer names, of other clients, are cut so that rows stay small. */
 const MAX_HOLDER = 256;
 

@@ -3,7 +3,7 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { Clock } from '../surroundings/clock.ts';
-import type { ExpiredRow } from './rows.ts';
+import type { ExpiredRow, Identity } from './rows.ts';
 
 /** The tables and the bucket in which the report looks. */
 export interface Places {
@@ -51,7 +51,40 @@ export interface Stores {
   dynamodb: DynamoDBClient;
   s3: S3Client;
   places: Places;
+  holders: Holders;
 }
+
+/** When a bound grant was given, and when its holder was last answered with it, in epoch milliseconds. */
+export interface AnsweredGrant {
+  boundAt: number;
+  acquiredAt?: number | undefined;
+  answeredAt?: number | undefined;
+}
+
+/** A lease or a permit that lasts as long as its execution. Whether the execution has ended, only AWS can say. */
+export interface BoundHolding extends Pick<ExpiredRow, 'key' | 'holder'> {
+  execution: string;
+  grant: AnsweredGrant;
+  identity: Identity | null;
+}
+
+/** `unknown`: AWS says nothing about the execution. `endedAt`: when it ended, at the earliest, in epoch milliseconds. */
+export type Verdict = 'goesOn' | 'unknown' | { endedAt: number };
+
+/** The rules of bound leases and permits (docs/protocols/bound.md), as the locks have them. */
+export interface Holders {
+  /** Asks AWS about an execution, once. The grants must be as they were read before. @throws HoldfastError Throttled */
+  ask(execution: string, call: Call): Promise<(grant: AnsweredGrant) => Verdict>;
+  /**
+   * Ends the lease or the permit of a row, if it is unchanged since the report and its execution has ended.
+   * @returns why it was spared, or undefined if it has ended
+   * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+   */
+  end(row: Pick<ExpiredRow, 'key' | 'identity'>, call: Call): Promise<SpareReason | undefined>;
+}
+
+/** One question to AWS about an execution, on which rows depend. @throws HoldfastError Throttled */
+export type Question<Kind extends string = string> = (call: Call) => Promise<ExpiredRow<Kind>[]>;
 
 /** The dependencies of finding records. */
 export interface SourceReader extends Stores {
@@ -72,6 +105,8 @@ export interface PageStart {
 
 interface SourcePage<Kind extends string = string> {
   rows: ExpiredRow<Kind>[];
+  /** What the rows do not say yet. The report asks as much as the quotas of AWS allow. */
+  questions?: readonly Question<Kind>[];
   /** How many records were read, expired or not. */
   scanned: number;
   readUnits: number;

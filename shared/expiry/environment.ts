@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 const MAX_SEGMENTS = 64;
 
 /** The dependencies of the deployed report. @throws Error that names a missing or wrong variable */
-export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): ReportDependencies {
+export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Omit<ReportDependencies, 'holders'> {
   return {
     ...cleaningFromEnvironment(env),
     ids: systemIds,
@@ -33,7 +33,7 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Re
 }
 
 /** The dependencies of the deployed clean-up. @throws Error that names a missing or wrong variable */
-export function cleaningFromEnvironment(env: NodeJS.ProcessEnv = process.env): CleanDependencies {
+export function cleaningFromEnvironment(env: NodeJS.ProcessEnv = process.env): Omit<CleanDependencies, 'holders'> {
   return {
     ...readingFromEnvironment(env),
     dynamodb: dynamodbClient(),

@@ -1,6 +1,8 @@
 import type { Call } from '../aws/call.ts';
 import { HoldfastError } from '../errors.ts';
-import type { ExpirySource } from '../expired/source.ts';
+import type { ExpiredRow } from '../expired/rows.ts';
+import type { ExpirySource, Question } from '../expired/source.ts';
+import { shuffled } from '../surroundings/ids.ts';
 import { addHeld, type Segment } from './checkpoint.ts';
 import type { ReportDependencies } from './dependencies.ts';
 import type { Kind } from './kinds.ts';
@@ -27,6 +29,12 @@ export interface Report extends Summary {
 
 /** Time that is reserved for storing what was read, in milliseconds. */
 const RESERVE_MS = 3000;
+
+/**
+ * Questions to AWS about executions. The quotas refill by 10 to 15 a second for the whole account, and passes at the end of executions need them
+ * more.
+ */
+const ASKED_PER_SECOND = 5;
 
 /** A crash costs at most this many pages of reading, even if no page had a row to store. */
 const PAGES_BETWEEN_CHECKPOINTS = 20;
@@ -60,16 +68,21 @@ interface Run {
   dependencies: ReportDependencies;
   progress: Progress;
   guard: Guard;
+  /** Of the read units of DynamoDB, and of the questions about executions. */
   pace: Pacer;
+  asking: Pacer;
+  /** Set once AWS throttles the questions. The run asks no more. */
+  isSilent?: boolean;
   call: Call;
   /** Set by the first segment that must stop. The others stop at their next page. */
   stop: Stop | undefined;
 }
 
-async function scan(begun: Omit<Run, 'pace' | 'stop'>): Promise<Report['stoppedBy']> {
+async function scan(begun: Omit<Run, 'pace' | 'asking' | 'stop'>): Promise<Report['stoppedBy']> {
   const { dependencies, progress } = begun;
   const pace = pacer(dependencies.clock, dependencies.readUnitsPerSecond);
-  const run: Run = { ...begun, pace, stop: undefined };
+  const asking = pacer(dependencies.clock, ASKED_PER_SECOND);
+  const run: Run = { ...begun, pace, asking, stop: undefined };
   const left = [...progress.segments.entries()].filter(([, { done }]) => !done);
   const worker = async () => {
     for (let next = left.shift(); next && !run.stop; next = left.shift()) await scanSegment(run, ...next);
@@ -91,11 +104,12 @@ async function scanSegment(run: Run, at: number, { source: name, segment, of, af
     pending = nothing(pending.after);
   };
   try {
-    while (!pending.done && (await mayGoOn(run))) {
+    while (!pending.done && (await mayGoOn(run, run.pace))) {
       const page = await source.page(run.dependencies, { segment, of, after: pending.after }, run.call);
       run.pace.spend(page.readUnits);
+      const answers = await answersTo(run, page.questions ?? []);
       pending = {
-        rows: [...pending.rows, ...page.rows],
+        rows: [...pending.rows, ...page.rows, ...answers],
         scanned: pending.scanned + page.scanned,
         readUnits: pending.readUnits + page.readUnits,
         held: addHeld(pending.held, page.held),
@@ -117,6 +131,25 @@ async function scanSegment(run: Run, at: number, { source: name, segment, of, af
   }
 }
 
+/**
+ * The rows that depend on questions about executions. In time each question has its turn: the order is another one at each report, and what this
+ * report does not ask, the next one may.
+ */
+async function answersTo(run: Run, questions: readonly Question<Kind>[]): Promise<ExpiredRow<Kind>[]> {
+  const rows: ExpiredRow<Kind>[] = [];
+  for (const question of shuffled(questions, run.dependencies.ids)) {
+    if (run.isSilent || !(await mayGoOn(run, run.asking))) break;
+    run.asking.spend(1);
+    const answer = await question(run.call).catch((error) => {
+      if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
+      run.isSilent = true;
+      return [];
+    });
+    rows.push(...answer);
+  }
+  return rows;
+}
+
 const nothing = (after: Segment['after']): Pending => ({
   rows: [],
   scanned: 0,
@@ -130,8 +163,8 @@ const nothing = (after: Segment['after']): Pending => ({
 const isLeaseLost = (error: unknown) => error instanceof HoldfastError && error.code === 'LeaseLost';
 
 /** Waits as the rate demands, and keeps the lease. @returns false if the run must end */
-async function mayGoOn(run: Run): Promise<boolean> {
-  const { pace, guard, call, dependencies } = run;
+async function mayGoOn(run: Run, pace: Pacer): Promise<boolean> {
+  const { guard, call, dependencies } = run;
   const timeLeftMs = () => call.timeLeftMs() - RESERVE_MS;
   for (let due = pace.dueInMs(); !run.stop && due > 0 && due < timeLeftMs(); due = pace.dueInMs())
     await dependencies.clock.sleep(Math.min(due, MAX_SLEEP_MS), call.signal).then(() => guard.keep());

@@ -56,7 +56,7 @@ interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
  * lease belongs to it now. `spared`: the execution was redriven, or the grant is from after the end. `other`: the lease does not belong to the execution, or
  * no longer.
  */
-type HeldOutcome =
+export type HeldOutcome =
   | { outcome: 'freed'; granted: number }
   | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
 

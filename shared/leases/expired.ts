@@ -2,10 +2,12 @@ import { integer, number, text } from '../aws/attributes.ts';
 import { aliased, all, any, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { agedBy, type ExpiredRow, expiredBy, holderNamed, identityOf } from '../expired/rows.ts';
-import type { Found, Margins } from '../expired/source.ts';
+import type { BoundHolding, Found, Margins } from '../expired/source.ts';
 import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
 import { isHeld, isLease } from './conditions.ts';
+import { parseRecord } from './record.ts';
+import { endsAt, isBound } from './rules.ts';
 
 /** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
@@ -54,12 +56,21 @@ const isHeldInNamespace = (now: number, { clockSkewMs }: Margins): Condition =>
     }),
   );
 
+/** Only another call or a look ends such a lease. */
+const isHeldByExecution: Condition = all(
+  isHeld,
+  aliased('attribute_exists(#bound_at) AND attribute_exists(#execution)'),
+);
+
 export const LEASE_KINDS = ['abandonedLease', 'releasedLease'] as const;
 type LeaseKind = (typeof LEASE_KINDS)[number];
 
-/** The records of leases that have expired, and those that count as held in a namespace. */
+/** The records of leases that have expired, of bound ones, and of those that count as held in a namespace. */
 export const expiredLeases = (now: number, margins: Margins): Condition =>
-  any(all(isLease, any(isAbandoned(now, margins), isHeldInNamespace(now, margins))), isReleased(now, margins));
+  any(
+    all(isLease, any(isAbandoned(now, margins), isHeldByExecution, isHeldInNamespace(now, margins))),
+    isReleased(now, margins),
+  );
 
 /** @param item a record that `expiredLeases` let through */
 export function findLease(item: Item, now: number, margins: Margins): Found<LeaseKind> {
@@ -88,4 +99,19 @@ function rowOf(item: Item, now: number, { fenceRetentionSeconds }: Margins): Exp
     ...reasonWithTtl(what, ttl.fault),
     identity: identityOf(item, LEASE_IDENTITY),
   };
+}
+
+/** The clean-up recognises a bound lease by these: each answer with it changes one of them. */
+const BOUND_IDENTITY = ['fence', 'bound_at'] as const;
+
+/**
+ * The lease, if it lasts as long as its execution. A grant that its caller has yet to claim ends by the grant window.
+ * @param item a record that `expiredLeases` let through
+ */
+export function boundLease(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
+  const record = parseRecord(item);
+  if (!isBound(record) || record.claimTtlMs !== undefined || endsAt(record) < now - clockSkewMs) return [];
+  const { key, execution, holder } = record;
+  const identity = identityOf(item, BOUND_IDENTITY);
+  return [{ key: { key }, holder: holderNamed(holder), execution, grant: record, identity }];
 }

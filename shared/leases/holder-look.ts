@@ -7,8 +7,9 @@ import { endDeadHolders, lookWithin, type Questions } from '../line/executions/q
 import type { Found } from '../line/executions/state.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
 import { getWaiter } from '../line/waiters.ts';
+import { endBound } from './bound-end.ts';
 import { isStillHeld } from './conditions.ts';
-import { releaseHeldBy, releaseHeldByEnded } from './execution-ended.ts';
+import { releaseHeldByEnded } from './execution-ended.ts';
 import type { LeaseRecord } from './record.ts';
 import { isBound, isLeased } from './rules.ts';
 import { updateLease } from './write.ts';
@@ -22,7 +23,7 @@ import { updateLease } from './write.ts';
 export async function look(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<number> {
   const now = dependencies.clock.now();
   if (!isBound(record) || record.claimTtlMs !== undefined || !isDue(record, now)) return 0;
-  const { key, ticket } = record;
+  const { key } = record;
   const isDueStill = any(
     { expression: 'attribute_not_exists(looked_at)' },
     { expression: 'looked_at < :due', values: { ':due': integer(now - ASK_EVERY_MS) } },
@@ -38,10 +39,7 @@ export async function look(dependencies: LeaseDependencies, record: LeaseRecord,
     call,
   );
   if (!won || !isBound(current)) return 0;
-  const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-  const { execution } = current;
-  const held = { key, execution, settled: false, until: now, tickets: row ? [row.ticket] : [], seen: current };
-  return (await releaseHeldBy(dependencies, held, call)).granted ?? 0;
+  return (await endBound(dependencies, current, call)).granted ?? 0;
 }
 
 /** As `look`, for a call that the lease keeps waiting, or that is refused: a failure of the look does not fail the call. */

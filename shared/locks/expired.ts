@@ -4,15 +4,16 @@ import type { ExpiredRow } from '../expired/rows.ts';
 import type { ExpirySource, Found } from '../expired/source.ts';
 import { byNamespace, remover, scan } from '../expired/table.ts';
 import { isFree, isHeld, isUnmarked } from '../leases/conditions.ts';
-import { expiredLeases, findLease, LEASE_KINDS } from '../leases/expired.ts';
+import { boundLease, expiredLeases, findLease, LEASE_KINDS } from '../leases/expired.ts';
 import { hasMemory } from '../leases/memory.ts';
 import { isPool } from '../line/kind.ts';
 import { findRun, isRun, mayRemember, ONCE_KINDS } from '../once/expired.ts';
 import { keyOf, rowOf } from '../once/row-key.ts';
-import { endAbandoned, expiredPools, findPermits, POOL_KINDS } from '../permits/expired.ts';
+import { boundPermits, endAbandoned, expiredPools, findPermits, POOL_KINDS } from '../permits/expired.ts';
 import { isStillPool } from '../permits/write.ts';
+import { HOLDER_KINDS, questionsAbout } from './bound-holders.ts';
 
-const KINDS = [...LEASE_KINDS, ...POOL_KINDS, ...ONCE_KINDS] as const;
+const KINDS = [...LEASE_KINDS, ...POOL_KINDS, ...HOLDER_KINDS, ...ONCE_KINDS] as const;
 type LockKind = (typeof KINDS)[number];
 
 const deleteRecord = remover<LockKind>({
@@ -24,6 +25,8 @@ const deleteRecord = remover<LockKind>({
 });
 
 const isPermit = (row: ExpiredRow): row is ExpiredRow<'abandonedPermit'> => row.kind === 'abandonedPermit';
+
+const isOfHolder = ({ kind }: ExpiredRow): boolean => HOLDER_KINDS.some((one) => one === kind);
 
 /** What finds the expired parts of a record. */
 const finderOf = (item: Item) => (isPool(item) ? findPermits : hasMemory(item.key?.S ?? '') ? findRun : findLease);
@@ -42,17 +45,24 @@ export const LOCKS: ExpirySource<LockKind> = {
       key: keyOf(item.key?.S ?? ''),
       ...finderOf(item)(item, now, margins),
     }));
-    return { ...page, rows: found.flatMap(({ rows }) => rows), held: byNamespace(found) };
+    const bound = items.flatMap((item) => (isPool(item) ? boundPermits : boundLease)(item, now, margins));
+    return {
+      ...page,
+      rows: found.flatMap(({ rows }) => rows),
+      questions: questionsAbout(reader.holders, bound, now),
+      held: byNamespace(found),
+    };
   },
-  // After a deletion the next grant's fence is the time of the grant. The record of a permit stays.
+  // After a deletion the next grant's fence is the time of the grant. The record of a permit stays, and that of a bound lease.
   reasonToSpare: (row, { clockSkewMs }, now) => {
     if (isRun(row) && mayRemember(row, { clockSkewMs }, now)) return 'tooYoung';
     const { fence } = row.identity ?? {};
     const rises = !fence || ('N' in fence && Number(fence.N) < now - clockSkewMs);
-    return rises || isPermit(row) ? undefined : 'fenceAhead';
+    return rises || isPermit(row) || isOfHolder(row) ? undefined : 'fenceAhead';
   },
   remove: (stores, row, call) => {
     if (isPermit(row)) return endAbandoned(stores, row, call);
+    if (isOfHolder(row)) return stores.holders.end(row, call);
     return deleteRecord(stores, isRun(row) ? { ...row, key: { key: rowOf(row.key.key ?? '') } } : row, call);
   },
 };

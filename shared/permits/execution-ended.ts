@@ -49,6 +49,8 @@ export async function endInPool(dependencies: LeaseDependencies, leaving: EndedE
 interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   /** Those of the execution that were still there. Perhaps no task or call was notified of a permit to one of them. */
   tickets: readonly string[];
+  /** The id of the only permit that may end. */
+  only?: string | undefined;
 }
 
 interface Ended {
@@ -69,7 +71,7 @@ interface Ended {
  * under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
  */
 async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
-  const { key, execution, settled, until } = held;
+  const { key, execution, settled, until, only } = held;
   const ended: Ended = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
   const count = ({ goesOn: _, ...more }: Partial<Ended>) => {
     for (const [name, value] of Object.entries(more) as [Exclude<keyof Ended, 'goesOn'>, number][])
@@ -77,7 +79,9 @@ async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: C
   };
   for (;;) {
     const record = await readPool(dependencies, key, call);
-    const own = record.entries.filter((entry) => entry.execution === execution && entry.acquiredAt <= until);
+    const own = record.entries.filter(
+      (entry) => entry.execution === execution && entry.acquiredAt <= until && entry.id === (only ?? entry.id),
+    );
     if (own.length === 0) return ended;
     // Redriven since, it may have been answered with one of these, under a version that this pass has read only now.
     const ending = await endedOf(dependencies, { own, held }, call);
@@ -220,17 +224,17 @@ async function passToTarget(
 /**
  * Ends the bound permits of an execution, if it has ended. Whether it has is not known to this call.
  * @param ending `ticket`: that of a permit, if it was still there
- * @returns how many in line were given permits
+ * @returns how many ended, and how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endBoundPermits(
   dependencies: LeaseDependencies,
-  { key, execution, ticket }: { key: string; execution: string; ticket: string | undefined },
+  { ticket, ...ending }: Pick<Held, 'key' | 'execution' | 'only'> & { ticket: string | undefined },
   call: Call,
-): Promise<number> {
+): Promise<Pick<Ended, 'freed' | 'granted'>> {
   const tickets = ticket === undefined ? [] : [ticket];
-  const held = { key, execution, settled: false, until: dependencies.clock.now(), tickets };
-  return (await endPermitsOf(dependencies, held, call)).granted;
+  const held = { ...ending, settled: false, until: dependencies.clock.now(), tickets };
+  return endPermitsOf(dependencies, held, call);
 }
 
 /**

@@ -4,12 +4,12 @@ import { aliased, all, any, type Condition, conditionFields, not } from '../aws/
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import { agedBy, type ExpiredRow, expiredBy, holderNamed, type Identity, identityOf } from '../expired/rows.ts';
-import type { ExpirySource, Found, Margins } from '../expired/source.ts';
+import type { BoundHolding, ExpirySource, Found, Margins } from '../expired/source.ts';
 import { whySpared } from '../expired/table.ts';
 import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
 import { attributesOf, isUnmarked } from './conditions.ts';
-import { type PoolEntry, parsePool } from './record.ts';
+import { isBound, type PoolEntry, parsePool } from './record.ts';
 import { isStillPool, lastWriteOf, ttlAfter } from './write.ts';
 
 export const POOL_KINDS = ['abandonedPermit', 'emptyPool'] as const;
@@ -44,6 +44,24 @@ export function findPermits(item: Item, now: number, margins: Margins): Found<Po
     rows: abandoned.map((entry) => rowOf(item, { key, entry }, now)),
     held: entries.length - abandoned.length,
   };
+}
+
+/**
+ * The permits that last as long as their execution. One that its caller has yet to claim ends by the grant window.
+ * @param item a record that `expiredPools` let through
+ */
+export function boundPermits(item: Item, now: number, { clockSkewMs }: Margins): BoundHolding[] {
+  const { key, entries } = parsePool(item.key?.S ?? '', item);
+  return entries
+    .filter(isBound)
+    .filter(({ claimTtlMs, expiresAt }) => claimTtlMs === undefined && expiresAt >= now - clockSkewMs)
+    .map(({ name, fence, holder, execution, boundAt, ...entry }) => ({
+      key: { key, fence: String(fence) },
+      holder: holderNamed(holder),
+      execution,
+      grant: { ...entry, boundAt },
+      identity: { name: text(name), fence: integer(fence), bound_at: integer(boundAt) },
+    }));
 }
 
 function emptyPool(item: Item, now: number, { fenceRetentionSeconds }: Margins): ExpiredRow<PoolKind> {

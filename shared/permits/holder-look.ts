@@ -31,7 +31,7 @@ export async function lookAtPermits(
     const { execution, ticket } = entry;
     const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
     const ending = { key, execution, ticket: row?.ticket };
-    granted += await endBoundPermits(dependencies, ending, call);
+    granted += (await endBoundPermits(dependencies, ending, call)).granted;
   }
   return granted;
 }

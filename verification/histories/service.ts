@@ -26,6 +26,7 @@ import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
 import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
 import { DEFAULT_QUOTAS, type Quotas } from '../../shared/line/limits/quotas.ts';
+import { boundHolders } from '../../shared/locks/bound-holders.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import type { Ids } from '../../shared/surroundings/ids.ts';
 import { unsigned } from '../../test/support/emulators/unsigned.ts';
@@ -312,6 +313,7 @@ function handlers(
     giveUpAfterMs: 24 * 3_600_000,
     announce: async () => {},
     measure: () => {},
+    holders: boundHolders(ofLeases),
   };
   return {
     acquire: functions.acquire(ofLeases),

@@ -14,6 +14,8 @@ const KINDS: readonly Kind[] = [
   'releasedLease',
   'abandonedPermit',
   'emptyPool',
+  'holderEnded',
+  'holderUnknown',
   'abandonedRun',
   'endedRun',
   'commit',

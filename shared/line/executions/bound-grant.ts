@@ -3,7 +3,7 @@ import { HoldfastError } from '../../errors.ts';
 import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ASK_EVERY_MS } from '../times.ts';
-import { describeExecution, type End, endBy, type Reported, SETTLED_MS } from './state.ts';
+import { type Described, describeExecution, type End, endBy, type Reported, SETTLED_MS } from './state.ts';
 
 // When a grant ends that lasts as long as its execution (docs/protocols/bound.md). No call extends such a grant. A look ends it: a question about the
 // execution, and a write that requires the version that was read before the question.
@@ -33,8 +33,11 @@ export interface EndOfHolder {
   settled: boolean;
 }
 
+/** `endedAt`: when the execution ended, at the earliest, in epoch milliseconds. */
+type Judged = EndOfHolder & { endedAt: number };
+
 /** @returns undefined if the grant goes on */
-type Judge = (grant: BoundGrant) => EndOfHolder | undefined;
+export type Judge = (grant: BoundGrant) => Judged | undefined;
 
 /**
  * Asks whether the execution of bound grants has ended. The event in the first pass says when the execution ended, so that pass asks nothing.
@@ -48,18 +51,32 @@ export async function judgeOfBound(
   call: Call,
 ): Promise<Judge> {
   const { clock, clockSkewMs } = dependencies;
-  const isAfter = (endedAt: number, grant: BoundGrant) => answeredAtOf(grant) < endedAt - clockSkewMs;
   if (!settled && status !== undefined && stoppedAt !== undefined)
-    return (grant) => (isAfter(stoppedAt, grant) ? { end: endBy(status), settled } : undefined);
+    return (grant) =>
+      isAfter(stoppedAt, grant, clockSkewMs) ? { end: endBy(status), settled, endedAt: stoppedAt } : undefined;
   const askedAt = clock.now();
   const described = await describeExecution(dependencies, execution, call);
+  return judgeBy(described, { askedAt, settled, clockSkewMs });
+}
+
+/** Whether an end is later than every answer with the grant. */
+const isAfter = (endedAt: number, grant: BoundGrant, clockSkewMs: number): boolean =>
+  answeredAtOf(grant) < endedAt - clockSkewMs;
+
+interface Question extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'settled'> {
+  /** Epoch milliseconds. */
+  askedAt: number;
+}
+
+/** What an answer about an execution says of the bound grants that were read before the question. */
+export function judgeBy(described: Described, { askedAt, settled, clockSkewMs }: Question): Judge {
   if (described.state === 'running' || described.state === 'foreign') return () => undefined;
   return (grant) => {
     const answeredAt = answeredAtOf(grant);
-    const { stoppedAt: endedAt = Number.NEGATIVE_INFINITY } = described;
-    if (!isAfter(endedAt, grant) && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
-    const since = Math.max(endedAt, answeredAt);
-    return { end: endBy(described.status), settled: settled || since + SETTLED_MS <= askedAt };
+    const { stoppedAt = Number.NEGATIVE_INFINITY } = described;
+    if (!isAfter(stoppedAt, grant, clockSkewMs) && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
+    const endedAt = Math.max(stoppedAt, answeredAt);
+    return { end: endBy(described.status), settled: settled || endedAt + SETTLED_MS <= askedAt, endedAt };
   };
 }
 

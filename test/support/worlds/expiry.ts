@@ -64,6 +64,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     clock,
     ids: worldIds(),
     places: overrides.places ?? (await newPlaces()),
+    holders: noBoundHolders,
     margins: { clockSkewMs: 500, fenceRetentionSeconds: 3600, maxClockSkewRate: 3 },
     segments: 2,
     readUnitsPerSecond: 0,
@@ -142,6 +143,12 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
   };
 }
 
+/** Of a world without executions. */
+const noBoundHolders: ReportDependencies['holders'] = {
+  ask: async () => () => 'unknown',
+  end: async () => 'changed',
+};
+
 export type ExpiryWorld = Awaited<ReturnType<typeof expiryWorld>>;
 
 /** The deployed handlers, each with clients of its own. */
@@ -156,11 +163,11 @@ function functionHandlers(
     noteCommands(name, s3);
     return { ...dependencies, dynamodb, s3 };
   };
-  const reporting = own('report');
+  const [reporting, cleaning] = [own('report'), own('clean')];
   return {
     report: report(reporting, leasesOf(reporting)),
     readExpired: readExpired(own('readExpired')),
-    clean: clean(own('clean')),
+    clean: clean(cleaning, leasesOf(cleaning)),
   };
 }
 

@@ -1,0 +1,58 @@
+import { HoldfastError } from '../errors.ts';
+import { agedBy, type ExpiredRow } from '../expired/rows.ts';
+import type { BoundHolding, Holders, Question, Verdict } from '../expired/source.ts';
+import { endIfOver } from '../leases/bound-end.ts';
+import { NAMELESS } from '../line/calls.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { judgeBy } from '../line/executions/bound-grant.ts';
+import { describeExecution } from '../line/executions/state.ts';
+import { endPermitIfOver } from '../permits/bound-end.ts';
+import { logLine } from '../surroundings/log.ts';
+
+export const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
+export type HolderKind = (typeof HOLDER_KINDS)[number];
+
+/** How the report asks about the executions of bound leases and permits, and how the clean-up ends what ended executions hold. */
+export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
+  async ask(execution, call) {
+    const { clock, clockSkewMs } = dependencies;
+    const askedAt = clock.now();
+    const described = await describeExecution(dependencies, execution, call).catch((error) => {
+      if (!(error instanceof HoldfastError) || error.code === 'Throttled') throw error;
+      logLine('WARN', { message: 'AWS does not say whether an execution runs', cause: error.message });
+    });
+    if (described === undefined || described.state === 'foreign') return () => 'unknown';
+    const judge = judgeBy(described, { askedAt, settled: false, clockSkewMs });
+    return (grant) => judge(grant) ?? 'goesOn';
+  },
+  end: (row, call) => (row.key.fence === undefined ? endIfOver : endPermitIfOver)(dependencies, row, call),
+});
+
+/** One question for each execution that holds bound leases or permits. */
+export const questionsAbout = (
+  holders: Holders,
+  holdings: readonly BoundHolding[],
+  now: number,
+): Question<HolderKind>[] =>
+  [...Map.groupBy(holdings, ({ execution }) => execution)].map(([execution, held]) => async (call) => {
+    const verdictOn = await holders.ask(execution, call);
+    return held.flatMap((holding) => rowOf(holding, verdictOn(holding.grant), now));
+  });
+
+function rowOf(
+  { key, holder, execution, identity }: BoundHolding,
+  verdict: Verdict,
+  now: number,
+): ExpiredRow<HolderKind>[] {
+  if (verdict === 'goesOn') return [];
+  const who = holder ?? NAMELESS;
+  const row = { key, holder, neverDeletable: false, ttlFault: null, identity };
+  const end = verdict === 'unknown' ? undefined : verdict.endedAt;
+  const what: Pick<ExpiredRow<HolderKind>, 'kind' | 'reason'> = end === undefined
+    ? { kind: 'holderUnknown', reason: `AWS does not say whether the execution of ${who} runs: ${execution}` }
+    : {
+        kind: 'holderEnded',
+        reason: `the execution of ${who} has ended, and no other caller wanted the key: ${execution}`,
+      };
+  return [{ ...row, ...what, ...agedBy(end, now) }];
+}

@@ -1,0 +1,31 @@
+import type { Call } from '../aws/call.ts';
+import { type ExpiredRow, hasNumbers } from '../expired/rows.ts';
+import type { SpareReason } from '../expired/source.ts';
+import type { LeaseDependencies } from '../line/dependencies.ts';
+import { getWaiter } from '../line/waiters.ts';
+import { endBoundPermits } from './execution-ended.ts';
+import { readPool } from './read.ts';
+import { entryOf, isBound } from './record.ts';
+
+/**
+ * Ends a bound permit for the clean-up, if it is as reported and its execution has ended. If the pool has a line, a look ends the permit.
+ * @returns why it was spared, or undefined if it has ended
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
+ */
+export async function endPermitIfOver(
+  dependencies: LeaseDependencies,
+  { key: { key = '' }, identity }: Pick<ExpiredRow, 'key' | 'identity'>,
+  call: Call,
+): Promise<SpareReason | undefined> {
+  const name = identity?.name;
+  if (!name || !('S' in name)) return 'unrecognisable';
+  const pool = await readPool(dependencies, key, call);
+  const entry = entryOf(pool, name.S);
+  if (!entry) return 'gone';
+  if (!isBound(entry) || pool.waiters !== undefined) return 'changed';
+  const { execution, ticket, id, fence, boundAt } = entry;
+  if (!hasNumbers(identity, { fence, bound_at: boundAt })) return 'changed';
+  const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
+  const { freed } = await endBoundPermits(dependencies, { key, execution, ticket: row?.ticket, only: id }, call);
+  return freed > 0 ? undefined : 'changed';
+}

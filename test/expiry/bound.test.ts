@@ -1,0 +1,180 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import { boundHolders } from '../../shared/locks/bound-holders.ts';
+import { call, newBucket } from '../support/emulators/aws.ts';
+import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
+import { failure } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
+
+const HOUR = 3_600_000;
+const others = await newPlaces();
+const started: { stop(): Promise<void> }[] = [];
+afterAll(() => Promise.all(started.map(({ stop }) => stop())));
+
+/** The reports and clean-ups over the tables of a world. */
+async function reportsOver({ dependencies, clock, steps }: Awaited<ReturnType<typeof queueWorld>>) {
+  started.push(steps);
+  const { table: leasesTable, waitersTable } = dependencies;
+  const places = { ...others, leasesTable, waitersTable, bucket: await newBucket() };
+  const expiry = await expiryWorld({ clock, places, holders: boundHolders(dependencies) });
+  return { expiry, cleanNow: (input: object = {}) => expiry.clean({ dryRun: false, ...input }) };
+}
+
+/** Bound grants of executions that run. */
+function bound(world: Awaited<ReturnType<typeof queueWorld>>, limit: { limit?: number }) {
+  const { acquire, steps, clock } = world;
+  const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
+  const hold = async (key: string, more: object = {}) => {
+    const execution = steps.newExecution('RUNNING');
+    const grant = await acquire({ key, holder: 'wf', requestId: execution, execution, bound: true, ...limit, ...more });
+    clock.advance(1000);
+    return { execution, grant };
+  };
+  const end = (execution: string, status = 'SUCCEEDED') => {
+    steps.executions.set(execution, status);
+    steps.stopped.set(execution, clock.now());
+  };
+  return { asked, hold, end };
+}
+
+const leases = async () => {
+  const world = await queueWorld();
+  return { ...world, ...(await reportsOver(world)), ...bound(world, {}), other: (key: string) => ({ key }) };
+};
+const permits = async () => {
+  const world = await poolLineWorld();
+  const shaped = { ...world } as unknown as Awaited<ReturnType<typeof queueWorld>>;
+  return {
+    ...shaped,
+    ...(await reportsOver(shaped)),
+    ...bound(shaped, { limit: 1 }),
+    other: (key: string) => ({ key, limit: 1 }),
+  };
+};
+
+describe.each([
+  ['lease', leases],
+  ['permit', permits],
+])('a bound %s', (_, made) => {
+  it('a bound grant that no caller wants is reported once its execution has ended, and the clean-up frees it an hour later', async () => {
+    const { hold, end, asked, clock, expiry, cleanNow, acquire, other } = await made();
+    const { execution, grant } = await hold('team-a/nightly');
+    await hold('team-a/runs');
+    expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 0 }, holderUnknown: { count: 0 } });
+    expect(asked()).toBe(2);
+    end(execution, 'FAILED');
+    clock.advance(60_000);
+    const { expired, heldByNamespace } = await expiry.report();
+    expect(asked()).toBe(4);
+    expect(expired).toMatchObject({ holderEnded: { count: 1, oldestAgeSeconds: 60 }, holderUnknown: { count: 0 } });
+    expect(heldByNamespace).toEqual([{ namespace: 'team-a', leases: 2 }]);
+    const rows = await expiry.rows();
+    expect(rows).toMatchObject([
+      { kind: 'holderEnded', key: { key: 'team-a/nightly' }, holder: 'wf', neverDeletable: false },
+    ]);
+    expect(rows[0]?.reason).toBe(`the execution of wf has ended, and no other caller wanted the key: ${execution}`);
+    expect(JSON.stringify(rows)).not.toContain(grant.leaseId);
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { tooYoung: 1 } } });
+    clock.advance(HOUR);
+    expect(await expiry.clean()).toMatchObject({ dryRun: true, deleted: { by: { holderEnded: 1 } } });
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 1, by: { holderEnded: 1 } }, spared: { count: 0 } });
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { gone: 1 } } });
+    const next = await acquire({ holder: 'next', ...other('team-a/nightly') });
+    expect(next.fence).toBeGreaterThan(grant.fence);
+  });
+
+  it('a bound grant whose execution AWS says nothing about is reported as holderUnknown, and the clean-up never frees it', async () => {
+    const { hold, steps, clock, expiry, cleanNow, acquire, other } = await made();
+    const { execution } = await hold('denied');
+    steps.foreign.add(execution);
+    clock.advance(2 * HOUR);
+    expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 0 }, holderUnknown: { count: 1 } });
+    expect(await expiry.rows()).toMatchObject([{ kind: 'holderUnknown', expiredAt: null, holder: 'wf' }]);
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { ageUnknown: 1 } } });
+    expect(await failure(acquire({ holder: 'next', ...other('denied') }))).toMatchObject({ code: 'LeaseHeld' });
+  });
+
+  it('a bound grant is spared if its execution was redriven or the request repeated since the report, or if it has a line', async () => {
+    const { hold, end, steps, clock, expiry, cleanNow, park, acquire, other } = await made();
+    const redriven = await hold('redriven');
+    const repeated = await hold('repeated');
+    const wanted = await hold('wanted');
+    for (const { execution } of [redriven, repeated, wanted]) end(execution, 'FAILED');
+    clock.advance(2 * HOUR);
+    expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 3 } });
+    for (const { execution } of [redriven, repeated]) {
+      steps.redriven.add(execution);
+      steps.executions.set(execution, 'RUNNING');
+      steps.stopped.delete(execution);
+    }
+    const { execution } = repeated;
+    await acquire({ holder: 'wf', requestId: execution, execution, bound: true, ...other('repeated') });
+    await park({ holder: 'b', parkSeconds: 600, ...other('wanted') });
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { count: 3, by: { changed: 3 } } });
+    for (const key of ['redriven', 'repeated', 'wanted'])
+      expect(await failure(acquire({ holder: 'next', ...other(key) }))).toMatchObject({ code: 'LeaseHeld' });
+  });
+
+  it('a bound grant with a grace goes on for the grace, and ends after that as an abandoned one', async () => {
+    const { hold, end, clock, expiry, cleanNow } = await made();
+    const { execution } = await hold('graced', { graceSeconds: 60 });
+    end(execution, 'TIMED_OUT');
+    clock.advance(2 * HOUR);
+    await expiry.report();
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { by: { changed: 1 } } });
+    clock.advance(61_000);
+    const { expired } = await expiry.report();
+    expect(expired.holderEnded.count).toBe(0);
+    expect(expired.abandonedLease.count + expired.abandonedPermit.count).toBe(1);
+  });
+
+  it('a bound grant costs no question in the report once Step Functions throttles, and the report is complete all the same', async () => {
+    const { hold, asked, steps, expiry } = await made();
+    for (const key of ['a', 'b', 'c']) await hold(key);
+    steps.faults.DescribeExecution = Array(3).fill('throttled');
+    const answer = await expiry.report(call(), { segments: 1 });
+    expect(answer).toMatchObject({ complete: true, expired: { holderUnknown: { count: 0 } } });
+    expect(asked()).toBe(3); // the tries of one question
+    expect((await expiry.report()).complete).toBe(true);
+    expect(asked()).toBe(6);
+  });
+});
+
+describe('the permits of one execution in a pool', () => {
+  it('the permits of one execution in a pool cost one question, and each is freed on its own', async () => {
+    const world = await poolLineWorld();
+    const { steps, clock, acquire } = world;
+    const { expiry, cleanNow } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
+    const execution = steps.newExecution('RUNNING');
+    for (const requestId of ['1', '2', '3'])
+      await acquire({ key: 'pool', limit: 3, requestId, execution, bound: true });
+    clock.advance(1000);
+    steps.executions.set(execution, 'SUCCEEDED');
+    steps.stopped.set(execution, clock.now());
+    clock.advance(2 * HOUR);
+    expect((await expiry.report()).expired.holderEnded.count).toBe(3);
+    expect(steps.requests.filter(({ action }) => action === 'DescribeExecution')).toHaveLength(1);
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 3 }, spared: { count: 0 } });
+    expect(await world.read('pool')).toMatchObject({ used: 0, holders: [] });
+  });
+});
+
+describe('a thousand idle bound leases', () => {
+  it('a thousand idle bound leases cost no question in an hour, and one each at a report, at most five a second', {
+    timeout: 120_000,
+  }, async () => {
+    const { hold, asked, clock, expiry, repair } = await leases();
+    for (let batch = 0; batch < 20; batch++)
+      await Promise.all(Array.from({ length: 50 }, (_, at) => hold(`idle-${batch}-${at}`)));
+    for (let minute = 0; minute < 60; minute++) {
+      clock.advance(60_000);
+      await repair();
+    }
+    expect(asked()).toBe(0);
+    const startedAt = clock.now();
+    expect(await expiry.report(call({ timeLeftMs: () => 300_000 }))).toMatchObject({ complete: true, scanned: 1001 });
+    expect(asked()).toBe(1000);
+    expect(clock.now() - startedAt).toBeGreaterThan(190_000);
+    expect((await expiry.rows()).length).toBe(0);
+  });
+});
