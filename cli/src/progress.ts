@@ -1,5 +1,6 @@
 import type { HoldfastEvent } from '../../client/src/events.ts';
 import { shown } from './escape.ts';
+import { untilEnd } from './verbs/words.ts';
 
 /** How often the line is updated, in milliseconds. */
 const TICK_MS = 1000;
@@ -33,7 +34,7 @@ export class Progress {
 
   /** Progress of a wait for a lease, from the events of the client. Away from a terminal, a line for each new holder. */
   waitingFor({ key, holder, since, expiresAt }: HoldfastEvent & { type: 'waiting' }): void {
-    const until = expiresAt ? ` until ${expiresAt}` : '';
+    const until = untilEnd(expiresAt);
     const by = holder ?? 'another caller';
     const text = `waiting since ${since}: ${key} is held by ${by}${until}`;
     if (this.#isLive) this.show(text);

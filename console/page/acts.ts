@@ -6,7 +6,10 @@ import { At, Cut } from './parts.ts';
 import { call, type LeaseWithQueue, Problem, type Waiter } from './service.ts';
 import { clockTime, counted, duration } from './words.ts';
 
-type Held = Pick<LeaseWithQueue, 'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'remainingMs' | 'ending'>;
+type Held = Pick<
+  LeaseWithQueue,
+  'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'bound' | 'remainingMs' | 'ending'
+>;
 
 interface BreakProps {
   noun: 'lease' | 'permit';
@@ -53,15 +56,17 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     </fieldset>
     ${
       isNow
-        ? html`<p>The holder may work on for ${boundOf(held, at)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
-        : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, the holder may work on for ${boundOf(held, at)}. ${next} then.</p>`
+        ? html`<p>The holder may work on ${mostLeft(held, at)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
+        : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, the holder may work on ${mostLeft(held, at)}. ${next} then.</p>`
     }
   <//>`;
 }
 
 /** No heartbeat extends a lease that is broken, so what is left now is the most that the holder has. */
-const boundOf = ({ remainingMs }: Held, at: number): string =>
-  remainingMs === null ? 'an unknown time' : `up to ${duration(remainingMs - (performance.now() - at))}`;
+function mostLeft({ bound, remainingMs }: Held, at: number): string {
+  if (bound) return 'as long as its execution runs';
+  return remainingMs === null ? 'for an unknown time' : `for up to ${duration(remainingMs - (performance.now() - at))}`;
+}
 
 function whyNotBroken(error: unknown, noun: string): unknown {
   const code = error instanceof Problem ? error.code : undefined;

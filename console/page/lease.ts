@@ -95,15 +95,16 @@ function Facts({ lease, at, onChange }: PartProps) {
   if (lease.hasRecord === false) return html`<${NoRecord} />`;
   const refusal = refusalOf(context, 'breakLease');
   const isHeld = state === 'held' || state === 'expired';
+  const isBound = lease.bound && state === 'held';
   return html`
     <div class="standing"><${State} of=${lease} /><${TimeLeft} lease=${lease} at=${at} /></div>
     <dl class="facts">
       <dt>${isHeld ? 'Holder' : 'Last holder'}</dt><dd class="mono">${holder === null ? None('no name') : html`<${Who} holder=${holder} />`}</dd>
       <dt>Fence</dt><dd class="mono">${fence ?? None('none')}</dd>
       ${acquiredAt && html`<dt>${isHeld ? 'Held since' : 'Was granted'}</dt><dd><${At} instant=${acquiredAt} names />, <${Since} instant=${acquiredAt} /></dd>`}
-      ${expiresAt && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
+      ${expiresAt && !isBound && html`<dt>${state !== 'held' ? 'Ended' : ending ? 'Ends at the latest' : 'Ends unless extended'}</dt><dd><${At} instant=${expiresAt} names /></dd>`}
       ${lease.brokenAt && html`<dt>Broken</dt><dd><${BrokenBy} at=${lease.brokenAt} by=${lease.brokenBy} /></dd>`}
-      ${isHeld && !ending && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
+      ${isHeld && !ending && !isBound && ttlSeconds !== null && html`<dt>Each heartbeat gives</dt><dd>${duration(ttlSeconds * 1000)}</dd>`}
       ${isHeld && html`<dt>Execution</dt><dd><${Execution} arn=${execution} /></dd>`}
       ${lease.previous && html`<dt>Holder before</dt><dd><${Before} of=${lease.previous} /></dd>`}
       ${data !== null && html`<dt>Data</dt><dd class="wide"><pre tabindex="0" aria-label="Data">${JSON.stringify(data, null, 2)}</pre></dd>`}

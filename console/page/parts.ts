@@ -41,10 +41,11 @@ export function TimeLeft({
   lease,
   at,
 }: {
-  lease: Pick<LeaseWithQueue, 'state' | 'remainingMs' | 'ttlSeconds'>;
+  lease: Pick<LeaseWithQueue, 'state' | 'bound' | 'remainingMs' | 'ttlSeconds'>;
   at: number;
 }) {
-  const { state, remainingMs, ttlSeconds } = lease;
+  const { state, bound, remainingMs, ttlSeconds } = lease;
+  if (bound && state === 'held') return html`<span class="quiet">until its execution ends</span>`;
   if (remainingMs === null) return state === 'held' ? None('without end') : null;
   return html`<${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds === null ? remainingMs : ttlSeconds * 1000} over="expired" />`;
 }

@@ -2,7 +2,7 @@ import { useContext, useState } from 'preact/hooks';
 import { BreakDialog } from './acts.ts';
 import { Page, refusalOf } from './context.ts';
 import { html } from './html.ts';
-import { At, BrokenBy, Draining, None, Nothing, Since, State, Who } from './parts.ts';
+import { At, BrokenBy, None, Nothing, Since, State, TimeLeft, Who } from './parts.ts';
 import type { Pool } from './service.ts';
 import { usedText } from './words.ts';
 
@@ -26,14 +26,14 @@ export function Permits({ pool, at, onChange }: PermitsProps) {
     <h3>Permits</h3>
     ${holders.length === 0 && html`<${Nothing}>No caller holds a permit.<//>`}
     <ol class="permits">${holders.map((permit) => {
-      const { holder, mode, weight, fence, acquiredAt, remainingMs, ttlSeconds, ending, brokenAt, brokenBy } = permit;
+      const { holder, mode, weight, fence, acquiredAt, ending, brokenAt, brokenBy } = permit;
       return html`<li key=${fence}>
         <div>
           <span class="mono"><${Who} holder=${holder} /></span>
           ${ending && html`<span><${State} of=${permit} />${brokenAt && html` <span class="quiet">broken <${BrokenBy} at=${brokenAt} by=${brokenBy} /></span>`}</span>`}
           <span class="quiet">${mode === 'shared' ? `shared, weight ${weight}` : mode}, fence ${fence}</span>
           <span class="quiet">since <${At} instant=${acquiredAt} />, <${Since} instant=${acquiredAt} /></span>
-          <${Draining} remainingMs=${remainingMs} at=${at} wholeMs=${ttlSeconds * 1000} over="expired" />
+          <${TimeLeft} lease=${permit} at=${at} />
         </div>
         <button type="button" disabled=${refusal !== undefined} onClick=${() => setBreaking(permit)}>Break…<span class="unseen"> the permit of ${holder}</span></button>
       </li>`;

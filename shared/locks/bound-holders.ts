@@ -1,12 +1,10 @@
 import { HoldfastError } from '../errors.ts';
 import { agedBy, type ExpiredRow } from '../expired/rows.ts';
 import type { BoundHolding, Holders, Question, Verdict } from '../expired/source.ts';
-import { endIfOver } from '../leases/bound-end.ts';
 import { NAMELESS } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { judgeBy } from '../line/executions/bound-grant.ts';
 import { describeExecution } from '../line/executions/state.ts';
-import { endPermitIfOver } from '../permits/bound-end.ts';
 import { logLine } from '../surroundings/log.ts';
 
 export const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
@@ -25,7 +23,11 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
     const judge = judgeBy(described, { askedAt, settled: false, clockSkewMs });
     return (grant) => judge(grant) ?? 'goesOn';
   },
-  end: (row, call) => (row.key.fence === undefined ? endIfOver : endPermitIfOver)(dependencies, row, call),
+  // Loaded at the first one, because a report ends nothing.
+  async end(row, call) {
+    if (row.key.fence === undefined) return (await import('../leases/bound-end.ts')).endIfOver(dependencies, row, call);
+    return (await import('../permits/bound-end.ts')).endPermitIfOver(dependencies, row, call);
+  },
 });
 
 /** One question for each execution that holds bound leases or permits. */

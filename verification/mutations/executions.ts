@@ -104,7 +104,11 @@ export const BOUND_GRANTS: Mutation[] = [
   shown(
     'the first pass does not compare the end with the last answer of a bound lease',
     [LEASES, 'the first pass leaves an end close to the last answer to the second pass'],
-    change('(isAfter(stoppedAt, grant) ?', '(isAfter(Number.POSITIVE_INFINITY, grant) ?', BOUND),
+    change(
+      'isAfter(stoppedAt, grant, clockSkewMs) ?',
+      'isAfter(Number.POSITIVE_INFINITY, grant, clockSkewMs) ?',
+      BOUND,
+    ),
   ),
   shown(
     'a status is believed at once',

@@ -777,7 +777,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the report takes a pool for an expired lease',
-    changes: [change('any(all(isLease, any(isAbandoned(now, margins)', 'any(all(any(isAbandoned(now, margins)')],
+    changes: [change('all(isLease, any(isAbandoned(now, margins)', 'all(any(isAbandoned(now, margins)')],
     test: {
       file: 'test/expiry/permits.test.ts',
       name: 'an empty pool with a mark, or of which another client wrote entries that are not in use, is not reported',
@@ -802,7 +802,9 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'the clean-up deletes an empty pool whose fence is ahead of the clock',
-    changes: [change('return rises || isPermit(row) ?', "return rises || isPermit(row) || row.kind === 'emptyPool' ?")],
+    changes: [
+      change('return rises || isPermit(row) ||', "return rises || isPermit(row) || row.kind === 'emptyPool' ||"),
+    ],
     test: {
       file: 'test/expiry/permits.test.ts',
       name: 'an empty pool is spared while its retention lasts, or its fence is ahead of the clock',

@@ -4,7 +4,7 @@ import type { Arguments } from '../arguments.ts';
 import { shown } from '../escape.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
 import type { Call, Verb } from '../verb.ts';
-import { duration, untilText } from './words.ts';
+import { duration, EXECUTION_END, isOfBound, untilEnd, untilText } from './words.ts';
 
 type Schemas = components['schemas'];
 type Holding = Pick<Schemas['Lease'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt'>;
@@ -54,13 +54,15 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): strin
   const holder = answer.holder ?? 'the holder';
   const now = Date.now();
   const leftMs = holderUntil ? Date.parse(holderUntil) - now : undefined;
-  const until = leftMs === undefined ? 'an unknown time' : `${holderUntil} (${untilText(leftMs)})`;
+  const isBound = holderUntil !== null && isOfBound(holderUntil);
+  const timed = leftMs === undefined ? 'an unknown time' : `${holderUntil} (${untilText(leftMs)})`;
+  const until = isBound ? EXECUTION_END : timed;
   const last = lastHeartbeatAt && `the last came ${duration(now - Date.parse(lastHeartbeatAt))} ago`;
   if (!ended)
     return [
       `the grant of ${key} with the fence ${fence} is ending`,
       last
-        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; at the latest it ends at ${until}`
+        ? `${holder} stops at its next heartbeat (${last}), and then releases the key; at the latest it ends ${isBound ? 'when' : 'at'} ${until}`
         : `no heartbeat has come since the grant: unless one comes, ${holder} may work until ${until}`,
     ];
   const broken = `the grant of ${key} is broken, which ${holder} held with the fence ${fence}`;
@@ -100,7 +102,7 @@ async function actualOf({ arguments: args, connect }: Call, error: Error): Promi
 function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, args: Arguments): string[] {
   const key = args.word(0);
   const since = acquiredAt ? ` since ${acquiredAt}` : '';
-  const until = expiresAt ? ` until ${expiresAt}` : '';
+  const until = untilEnd(expiresAt);
   const by = shown(holder ?? 'another caller');
   const held = `${shown(key)} ${state === 'held' ? 'is' : 'was'} held by ${by}${since}${until}`;
   if (fence === null) return [`${held}, without a fence`];

@@ -6,7 +6,7 @@ import { misuse } from '../failure.ts';
 import type { Output } from '../output.ts';
 import type { Service } from '../service.ts';
 import type { Options } from '../syntax.ts';
-import { untilText, usedText } from './words.ts';
+import { untilEnd, untilText, usedText } from './words.ts';
 
 /** The options of the verbs that acquire a lease. */
 export const ACQUIRE_OPTIONS: Options = {
@@ -72,7 +72,7 @@ export async function refusal(
 /** The kind of the key, its holders, and what to pass. */
 function wrongKindText({ kind, ...known }: ErrorFields['WrongKind']): string {
   const { key, holder, expiresAt, used, holders = [] } = known;
-  const until = expiresAt ? ` until ${expiresAt}` : '';
+  const until = untilEnd(expiresAt);
   if (kind === 'lease')
     return `${key} is used as a lease, held by ${holder ?? 'another caller'}${until}: leave out ${PERMIT_FLAGS}, or use another key`;
   const names = holders.length > 0 ? ` by ${holders.map((one) => one.holder).join(', ')}` : '';
@@ -94,7 +94,7 @@ async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], is
   const { key, used } = known;
   // LeaseHeld has all fields of a pool.
   if (used !== undefined) {
-    const until = known.expiresAt ? ` until ${known.expiresAt}` : '';
+    const until = untilEnd(known.expiresAt);
     return `${key} is held by ${known.holder ?? 'another caller'}${until}, in use: ${usedText({ ...known, used })}`;
   }
   const limits = { timeoutMs: 2000 };
@@ -106,8 +106,9 @@ async function holdingLine(service: Service, known: ErrorFields['LeaseHeld'], is
   const lease = read && 'state' in read && read.state === 'held' ? read : undefined;
   const { holder, expiresAt } = lease ?? known;
   const since = lease?.acquiredAt ? ` since ${lease.acquiredAt}` : '';
-  const left = lease ? ` (${untilText(lease.remainingMs)})` : '';
-  const until = expiresAt ? ` until ${expiresAt}${left}` : '';
+  const isBound = lease && 'bound' in lease && lease.bound;
+  const left = lease && expiresAt && !isBound ? ` (${untilText(lease.remainingMs)})` : '';
+  const until = `${untilEnd(expiresAt)}${left}`;
   // The lease has no holder now, but the next waiter is granted first.
   const line = !holder && read && 'waiting' in read && read.waiting ? `, ${read.waiting} in line` : '';
   return `${key} is held by ${holder ?? 'another caller'}${since}${until}${line}`;

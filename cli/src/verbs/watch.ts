@@ -4,7 +4,7 @@ import { EXIT } from '../exit-codes.ts';
 import { exitCodeOf, messageOf } from '../failure.ts';
 import type { ReadKey } from '../service.ts';
 import type { Verb } from '../verb.ts';
-import { NO_RECORD, nameOf, stateText, usedText } from './words.ts';
+import { NO_RECORD, nameOf, stateText, untilEnd, usedText } from './words.ts';
 
 const UNTIL = ['held', 'free'] as const;
 
@@ -60,7 +60,7 @@ function lineOf(read: ReadKey): string {
   const { key, state, holder, fence, acquiredAt, expiresAt } = read;
   if (read.hasRecord === false) return `${key}: ${NO_RECORD}${line}`;
   const by = holder === null ? '' : ` by ${nameOf(holder)}`;
-  const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt}, until ${expiresAt}` : '';
+  const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt},${untilEnd(expiresAt)}` : '';
   return `${key} is ${stateText(read)}${state === 'free' ? '' : by}${held}${line}`;
 }
 

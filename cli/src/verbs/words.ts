@@ -20,9 +20,30 @@ export function duration(ms: number): string {
 export const agoText = (at: string | null): string | null =>
   at === null ? null : duration(Date.now() - Date.parse(at));
 
-/** When a lease ends, or ended. */
-export const endText = ({ remainingMs, expiresAt }: { remainingMs: number | null; expiresAt: string | null }) =>
-  remainingMs === 0 && expiresAt !== null ? `${agoText(expiresAt)} ago` : untilText(remainingMs);
+/** The end of a bound lease, whose expiry is 400 days away, because only the end of its execution ends it. */
+export const EXECUTION_END = 'its execution ends';
+
+/** Every lease but a bound one ends within a day. The other day is for clocks that differ. */
+const MOST_UNBOUND_MS = 2 * 86_400_000;
+
+/** Whether an expiry is that of a bound lease. @param expiresAt ISO 8601 */
+export const isOfBound = (expiresAt: string): boolean => Date.parse(expiresAt) - Date.now() > MOST_UNBOUND_MS;
+
+/** ` until 2026-11-21T10:42:33.922Z`, or nothing if the end is not known. @param expiresAt ISO 8601 */
+export const untilEnd = (expiresAt: string | null | undefined): string =>
+  expiresAt ? ` until ${isOfBound(expiresAt) ? EXECUTION_END : expiresAt}` : '';
+
+/** When a lease ends, or ended. A deployment of 0.2.0 has no bound leases. */
+export function endText({ bound, remainingMs, expiresAt }: Ending): string | null {
+  if (bound && remainingMs !== 0) return `when ${EXECUTION_END}`;
+  return remainingMs === 0 && expiresAt !== null ? `${agoText(expiresAt)} ago` : untilText(remainingMs);
+}
+
+interface Ending {
+  bound?: boolean | undefined;
+  remainingMs: number | null;
+  expiresAt: string | null;
+}
 
 /** The remaining time of a lease: `in 4m 5s`. */
 export const untilText = (remainingMs: number | null): string | null =>
