@@ -170,6 +170,24 @@ describe.runIf(executablePath)('the page', () => {
     await waiting.end();
   });
 
+  it('the page shows that a bound lease or permit lasts until its execution ends, and no time', async () => {
+    await site.world.holdBound('bound/lease');
+    await site.world.holdBound('bound/pool', { limit: 2 });
+    const page = await site.open('#/leases?q=bound/');
+    await expect.poll(() => page.getByText('until its execution ends').count()).toBe(2);
+    await page.evaluate("location.hash = '#/leases/bound/lease'");
+    const detail = page.getByRole('region', { name: 'bound/lease' });
+    await detail.getByText('until its execution ends').waitFor();
+    for (const name of ['Ends unless extended', 'Each heartbeat gives'])
+      expect(await detail.locator('dt', { hasText: name }).count()).toBe(0);
+    expect(await faults(page, 'bound')).toEqual([]);
+    await detail.getByRole('button', { name: /^Break lease/ }).click();
+    await page.getByText('the holder may work on as long as its execution runs').waitFor();
+    await page.keyboard.press('Escape');
+    await page.evaluate("location.hash = '#/leases/bound/pool'");
+    await page.getByRole('region', { name: 'bound/pool' }).getByText('until its execution ends').waitFor();
+  });
+
   it('the page names who broke a lease and when, while it ends and after the grant to the next in line', async () => {
     const { fence, leaseId } = await site.world.acquire('who', { holder: 'slow', ttlSeconds: 600 });
     await site.world.breakAs(OPERATOR, { key: 'who', fence, wait: true });

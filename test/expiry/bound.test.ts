@@ -110,6 +110,9 @@ describe.each([
     const { execution } = repeated;
     await acquire({ holder: 'wf', requestId: execution, execution, bound: true, ...other('repeated') });
     await park({ holder: 'b', parkSeconds: 600, ...other('wanted') });
+    clock.advance(1000);
+    end(execution, 'FAILED');
+    clock.advance(1000);
     expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { count: 3, by: { changed: 3 } } });
     for (const key of ['redriven', 'repeated', 'wanted'])
       expect(await failure(acquire({ holder: 'next', ...other(key) }))).toMatchObject({ code: 'LeaseHeld' });

@@ -111,6 +111,21 @@ export const BOUND_GRANTS: Mutation[] = [
     ),
   ),
   shown(
+    'the clean-up ends a bound lease that was answered again since the report, if its execution has ended since',
+    ['test/expiry/bound.test.ts', 'a bound grant is spared if its execution was redriven or the request repeated'],
+    change('if (!isBound(record) || !isReported ||', 'if (!isBound(record) ||', 'shared/leases/bound-end.ts'),
+  ),
+  shown(
+    'the report takes an execution about which AWS says nothing for one that goes on',
+    ['test/expiry/bound.test.ts', 'a bound grant whose execution AWS says nothing about is reported as holderUnknown'],
+    change("return () => 'unknown';", "return () => 'goesOn';", 'shared/locks/bound-holders.ts'),
+  ),
+  shown(
+    'the report asks on although AWS throttles',
+    ['test/expiry/bound.test.ts', 'a bound grant costs no question in the report once Step Functions throttles'],
+    change('if (run.isSilent ||', 'if (', 'shared/expiry/report.ts'),
+  ),
+  shown(
     'a status is believed at once',
     [LEASES, 'the second pass leaves the grant to a redriven execution, also while its status still shows the end'],
     change('askedAt - answeredAt <= MAX_LAG_MS', 'askedAt - answeredAt < -MAX_LAG_MS', BOUND),

@@ -52,6 +52,12 @@ export async function consoleWorld() {
     post,
     get: async (path: string) => (await fetch(`${url}/v1/${path}`)).json() as Promise<Record<string, unknown>>,
     acquire: (key: string, more: object = {}) => post('leases/acquire', { key, holder: 'worker-1', ...more }),
+    /** A lease or a permit that lasts as long as its execution, which runs. */
+    holdBound: (key: string, more: object = {}) => {
+      const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${key.replace('/', '-')}`;
+      queue.steps.executions.set(execution, 'RUNNING');
+      return post('leases/acquire', { key, holder: 'wf', execution, bound: true, ...more });
+    },
     /** Parks a task, which a test can look at afterwards. */
     park: async (key: string, holder: string, more: object = {}) => {
       const task = queue.steps.newTask();

@@ -1,0 +1,60 @@
+import { afterAll, expect, it } from 'vitest';
+import { systemClock as clock } from '../../shared/surroundings/clock.ts';
+import { builtCli } from '../support/programs/cli.ts';
+import { startApi } from '../support/stack/api.ts';
+import { until } from '../support/time/until.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+// How the command shows leases and permits that last as long as their execution. Their expiry is 400 days away.
+
+const world = await queueWorld({ clock });
+const [api, cli] = await Promise.all([startApi(world.handlers), builtCli()]);
+afterAll(() => Promise.all([api.stop(), cli.remove(), world.steps.stop()]));
+
+const env = { HOLDFAST_ENDPOINT: api.url };
+const call = (...args: string[]) => cli.call(args, { env });
+
+async function hold(key: string, more: object = {}) {
+  const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${key.replace('/', '-')}`;
+  world.steps.executions.set(execution, 'RUNNING');
+  const response = await fetch(`${api.url}/v1/leases/acquire`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ key, holder: 'wf', execution, bound: true, ...more }),
+  });
+  expect(response.status, await response.text()).toBe(201);
+}
+
+await hold('bound/lease');
+await hold('bound/pool', { limit: 1 });
+
+it('holdfast status and queue say that a bound lease ends when its execution ends, and name no time', async () => {
+  const { stdout } = await call('status', 'bound/');
+  expect(stdout.match(/when its execution ends/g)).toHaveLength(2);
+  const shown = [stdout, (await call('queue', 'bound/lease')).stdout, (await call('queue', 'bound/pool')).stdout];
+  for (const text of shown) {
+    expect(text).toContain('when its execution ends');
+    expect(text).not.toMatch(/in \d+d/);
+  }
+});
+
+it('holdfast watch says that a bound lease is held until its execution ends', async () => {
+  const { child, stdout, exited } = cli.start(['watch', 'bound/lease'], { env });
+  await until(stdout).toMatch(/bound\/lease is held by wf, fence \d+, since \S+Z, until its execution ends\n/);
+  child.kill('SIGTERM');
+  await exited;
+});
+
+it('holdfast acquire and break name the holder of a bound lease or permit until its execution ends', async () => {
+  const lease = await call('acquire', 'bound/lease');
+  expect(lease.stderr).toMatch(/^holdfast: bound\/lease is held by wf since \S+Z until its execution ends\n$/);
+  const permit = await call('acquire', 'bound/pool', '--limit', '1');
+  expect(permit.stderr).toBe('holdfast: bound/pool is held by wf until its execution ends, in use: 1 of 1\n');
+  const wrongKind = await call('acquire', 'bound/lease', '--limit', '1');
+  expect(wrongKind.stderr).toContain('held by wf until its execution ends: leave out');
+  const unseen = await call('break', 'bound/lease', '--fence', '1');
+  expect(unseen.stderr).toMatch(/is held by wf since \S+Z until its execution ends, with the fence/);
+  const { fence } = JSON.parse((await call('queue', 'bound/lease', '--json')).stdout) as { fence: number };
+  const { stdout } = await call('break', 'bound/lease', '--fence', String(fence));
+  expect(stdout).toContain('wf may work until its execution ends');
+});
