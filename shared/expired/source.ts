@@ -55,7 +55,7 @@ export interface Stores {
 }
 
 /** When a bound grant was given, and when its holder was last answered with it, in epoch milliseconds. */
-export interface AnsweredGrant {
+interface AnsweredGrant {
   boundAt: number;
   acquiredAt?: number | undefined;
   answeredAt?: number | undefined;

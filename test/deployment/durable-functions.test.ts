@@ -36,6 +36,8 @@ describe('durableFunctions', () => {
       ['acquire', ARNS], // a refused caller asks about the execution that holds
       ['repairQueues', ARNS],
       ['executionEnded', ARNS],
+      ['report', ARNS], // of bound leases
+      ['clean', ARNS],
     ]);
   });
 

@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { boundHolders } from '../../shared/locks/bound-holders.ts';
 import { call, newBucket } from '../support/emulators/aws.ts';
+import { post } from '../support/stack/adapters.ts';
 import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -159,6 +161,32 @@ describe('the permits of one execution in a pool', () => {
     expect(steps.requests.filter(({ action }) => action === 'DescribeExecution')).toHaveLength(1);
     expect(await cleanNow()).toMatchObject({ deleted: { count: 3 }, spared: { count: 0 } });
     expect(await world.read('pool')).toMatchObject({ used: 0, holders: [] });
+  });
+});
+
+describe('the handlers of report and clean-up', () => {
+  it('the handlers of report and clean-up free a permit of an ended execution, and leave a permit with its target that runs', async () => {
+    const world = await poolLineWorld();
+    const { steps, clock, acquire, park, release } = world;
+    const { expiry } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
+    const { report, clean } = expiry.handlers(async () => stepFunctionsClient({ endpoint: steps.endpoint }));
+    const [parked, ended, target] = ['RUNNING', 'RUNNING', 'RUNNING'].map((status) => steps.newExecution(status));
+    const first = await acquire({ key: 'parked', limit: 1 });
+    await park({ key: 'parked', limit: 1, execution: parked, bound: true, parkSeconds: 60 });
+    await release(first);
+    await acquire({ key: 'working', limit: 1, execution: ended, target, bound: true });
+    clock.advance(1000);
+    for (const execution of [parked, ended] as string[]) {
+      steps.executions.set(execution, 'SUCCEEDED');
+      steps.stopped.set(execution, clock.now());
+    }
+    clock.advance(2 * HOUR);
+    expect(await post(report, {})).toMatchObject({ status: 201, body: { expired: { holderEnded: { count: 2 } } } });
+    expect(await post(clean, { dryRun: false })).toMatchObject({
+      body: { deleted: { by: { holderEnded: 1 } }, spared: { by: { changed: 1 } } },
+    });
+    expect((await world.read('parked')).holders).toEqual([]);
+    expect((await world.read('working')).holders).toMatchObject([{ execution: target }]);
   });
 });
 

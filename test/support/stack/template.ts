@@ -85,6 +85,8 @@ export const resources = (
     nameservice: [tableArn(tables.nameservice), tableArn(`${tables.nameservice}/index/gsi1-kind`)],
     expiry: [
       ...[tables.leases, tables.commits, tables.nameservice, tables.waiters].map(tableArn),
+      { 'Fn::Sub': `arn:\${AWS::Partition}:states:\${AWS::Region}:\${AWS::AccountId}:execution:${machines}:*` },
+      { 'Fn::Sub': `arn:\${AWS::Partition}:lambda:\${AWS::Region}:\${AWS::AccountId}:function:${durable}:*` },
       ...['', '/.holdfast/reports/*', '/.holdfast/staging/*'].map((objects) => bucketArn(bucket, objects)),
     ],
     contract: [],

@@ -19,6 +19,8 @@ import { reporter } from '../../../shared/expiry/report.ts';
 import type { Summary } from '../../../shared/expiry/summary.ts';
 import { STAGING_FOLDER } from '../../../shared/folders.ts';
 import { underLease } from '../../../shared/leases/under-lease.ts';
+import type { LeaseDependencies } from '../../../shared/line/dependencies.ts';
+import { once } from '../../../shared/locks/environment.ts';
 import { worldIds } from '../chance/seed.ts';
 import { call, newBucket, newTable, noteCommands, testClient, testS3, watch } from '../emulators/aws.ts';
 import { ManualClock } from '../time/clock.ts';
@@ -118,7 +120,7 @@ export async function expiryWorld(overrides: Partial<ReportDependencies> = {}) {
     clean: (input: object = {}, as: Call = call(), change: Partial<ReportDependencies> = {}) =>
       cleaner({ ...dependencies, ...change })(toClean.parse(input), as),
     /** Made on demand, because most tests need none of their clients. */
-    handlers: () => functionHandlers(dependencies, leasesOf),
+    handlers: (stepFunctions = noStepFunctions) => functionHandlers(dependencies, leasesOf, stepFunctions),
     putLease: (item: Item, table = places.leasesTable) => put(table, item),
     putCommit: (item: Item) => put(places.commitsTable, item),
     putName: (item: Item) => put(places.nameserviceTable, item),
@@ -154,7 +156,8 @@ export type ExpiryWorld = Awaited<ReturnType<typeof expiryWorld>>;
 /** The deployed handlers, each with clients of its own. */
 function functionHandlers(
   dependencies: ReportDependencies,
-  leasesOf: (own: ReportDependencies) => NonNullable<Parameters<typeof report>[1]>,
+  leasesOf: (own: ReportDependencies) => LeaseDependencies,
+  stepFunctions: LeaseDependencies['stepFunctions'],
 ) {
   const own = (name: string): ReportDependencies => {
     const dynamodb = testClient();
@@ -163,11 +166,19 @@ function functionHandlers(
     noteCommands(name, s3);
     return { ...dependencies, dynamodb, s3 };
   };
+  const leasesFor = (name: string, dependencies: ReportDependencies) => ({
+    ...leasesOf(dependencies),
+    stepFunctions: once(async () => {
+      const client = await stepFunctions();
+      noteCommands(name, client);
+      return client;
+    }),
+  });
   const [reporting, cleaning] = [own('report'), own('clean')];
   return {
-    report: report(reporting, leasesOf(reporting)),
+    report: report(reporting, leasesFor('report', reporting)),
     readExpired: readExpired(own('readExpired')),
-    clean: clean(cleaning, leasesOf(cleaning)),
+    clean: clean(cleaning, leasesFor('clean', cleaning)),
   };
 }
 
