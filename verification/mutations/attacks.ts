@@ -329,7 +329,10 @@ export const ATTACKS: Mutation[] = [
   {
     name: 'a worker that has lost its run stores its result',
     changes: [change('if (!lost)\n      end = async', 'if (lost !== null)\n      end = async')],
-    test: { file: 'test/client/once.test.ts', name: 'holdfast.once aborts the signal and stores nothing if the run is lost' },
+    test: {
+      file: 'test/client/once.test.ts',
+      name: 'holdfast.once aborts the signal and stores nothing if the run is lost',
+    },
   },
   {
     name: 'work that fails keeps its slot',
