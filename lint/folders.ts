@@ -20,7 +20,7 @@ const ALIKE = [
       // The calls.
       ...['acquire', 'break', 'execution-ended', 'first-try', 'heartbeat', 'release', 'repair', 'withdraw'],
       // What a lease and a permit do for their line.
-      ...['deliver', 'grace', 'hand-off', 'lock', 'marks', 'next', 'pace', 'previous', 'views'],
+      ...['bound', 'deliver', 'grace', 'hand-off', 'holder-look', 'lock', 'marks', 'next', 'pace', 'previous', 'views'],
     ],
   },
 ];

@@ -35,7 +35,7 @@ export function acquireLease(dependencies: LeaseDependencies) {
       attempt: async () => {
         const outcome = await tryOnce(dependencies, request, call);
         if (!outcome.won && isBound(outcome.record))
-          await (await import('./look.ts')).lookBeside(dependencies, outcome.record, call);
+          await (await import('./holder-look.ts')).lookBeside(dependencies, outcome.record, call);
         return outcome;
       },
       lock: async () => (await import('./lock.ts')).leaseLock(dependencies, request, call),

@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import type { HoldfastError } from '../errors.ts';
 import { isOwnOf } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound.ts';
+import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound-grant.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Sight, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { measureHandOff } from '../line/notify.ts';
@@ -172,7 +172,7 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     const { clock, ids } = this.#dependencies;
     this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
     if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
-    const { lookBeside } = await import('./look.ts');
+    const { lookBeside } = await import('./holder-look.ts');
     await lookBeside(this.#dependencies, record, this.#call);
   }
 

@@ -9,7 +9,7 @@ import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { notifyLease } from './deliver.ts';
 import { releaseHeldByEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
-import { endDeadHolder } from './look.ts';
+import { endDeadHolder } from './holder-look.ts';
 import { markAgain } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readRecord } from './read-record.ts';

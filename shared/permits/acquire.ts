@@ -56,7 +56,7 @@ export function acquirePermit(dependencies: LeaseDependencies) {
       attempt: async () => {
         const outcome = await tryOnce(dependencies, { ...request, over: input.over }, call);
         if (!outcome.won && outcome.record.entries.some(isBound))
-          await (await import('./look.ts')).lookBeside(dependencies, outcome.record, call);
+          await (await import('./holder-look.ts')).lookBeside(dependencies, outcome.record, call);
         return outcome;
       },
       lock: async ({ fence }: PoolRecord) =>

@@ -1,7 +1,7 @@
 import { text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type EndOfHolder, judgeOfBound } from '../line/executions/bound.ts';
+import { type EndOfHolder, judgeOfBound } from '../line/executions/bound-grant.ts';
 import type { EndedExecution } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace-end.ts';
 import { endOf, executionState, type Found, type Reported, type Work, workOf } from '../line/executions/state.ts';

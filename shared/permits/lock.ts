@@ -4,7 +4,7 @@ import { all } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound.ts';
+import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound-grant.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
 import { repairLater } from '../line/repair/later.ts';
@@ -171,7 +171,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
     this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
     const now = clock.now() - (isNext ? 0 : this.#patienceMs);
     if (!bound.some((entry) => isDue(entry, now))) return;
-    const { lookBeside } = await import('./look.ts');
+    const { lookBeside } = await import('./holder-look.ts');
     await lookBeside(this.#dependencies, record, this.#call);
   }
 

@@ -68,7 +68,7 @@ export const BREAKS: Mutation[] = [
       'locks/breakers',
       'the operator that broke a lease is named to the next in line, and to each reader, after a break that waits for the holder',
     ],
-    change("  'broken_by',\n", ''),
+    change("['broken_by', 'bound_at'", "['bound_at'"),
   ),
   shown(
     'the operator of an earlier break is named for a holder that was not broken',

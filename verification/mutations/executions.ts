@@ -91,3 +91,57 @@ export const EXECUTIONS: Mutation[] = [
     change('stoppedAt + SETTLED_MS <= askedAt', 'stoppedAt <= askedAt'),
   ),
 ];
+
+const BOUND = 'shared/line/executions/bound-grant.ts';
+
+/** Ways to break a grant that lasts as long as its execution (docs/protocols/bound.md): the rules of verification/models/bound. */
+export const BOUND_GRANTS: Mutation[] = [
+  shown(
+    'a repeat of a bound lease writes nothing',
+    [LEASES, 'a repeat of a bound grant always writes'],
+    change('&& !isBound(record) && !request.bound', '', 'shared/leases/first-try.ts'),
+  ),
+  shown(
+    'the first pass does not compare the end with the last answer of a bound lease',
+    [LEASES, 'the first pass leaves an end close to the last answer to the second pass'],
+    change('(isAfter(stoppedAt, grant) ?', '(isAfter(Number.POSITIVE_INFINITY, grant) ?', BOUND),
+  ),
+  shown(
+    'a status is believed at once',
+    [LEASES, 'the second pass leaves the grant to a redriven execution, also while its status still shows the end'],
+    change('askedAt - answeredAt <= MAX_LAG_MS', 'askedAt - answeredAt < -MAX_LAG_MS', BOUND),
+  ),
+  shown(
+    'the write that frees a bound lease names the execution alone',
+    [LEASES, 'a redriven execution that is answered between the question and the write keeps the grant'],
+    change(
+      'const condition = all(isStillHeld(record), isOfExecution(record.execution), isUnmarked);',
+      'const condition = all(isOfExecution(record.execution), isUnmarked);',
+      'shared/leases/execution-ended.ts',
+    ),
+  ),
+  shown(
+    'no call looks at the execution of a bound lease',
+    [LEASES, 'a refused caller frees the grant of an ended execution for the next caller'],
+    change(
+      'if (!won || !isBound(current)) return 0;',
+      'if (won || !isBound(current)) return 0;',
+      'shared/leases/holder-look.ts',
+    ),
+  ),
+  shown(
+    'the second pass asks nothing about a bound lease',
+    [LEASES, 'the first pass leaves an end close to the last answer to the second pass'],
+    change('if (!settled && status !== undefined && stoppedAt', 'if (status !== undefined && stoppedAt', BOUND),
+  ),
+  shown(
+    'a bound lease has no grace',
+    [LEASES, 'a bound grant goes on for its grace after ABORTED'],
+    change("if (work !== 'failed' || graceMs", "if (work === 'failed' || graceMs"),
+  ),
+  shown(
+    'a bound lease has a ttl of an hour',
+    [LEASES, 'a bound grant says so, and stays with an execution that runs'],
+    change('export const BOUND_SECONDS = 400 * 86_400;', 'export const BOUND_SECONDS = 3600;'),
+  ),
+];

@@ -3,7 +3,7 @@ import { ATTACKS } from './attacks.ts';
 import { BREAKS } from './breaks.ts';
 import { CALLBACKS } from './callbacks.ts';
 import { DURABLE } from './durable.ts';
-import { EXECUTIONS } from './executions.ts';
+import { BOUND_GRANTS, EXECUTIONS } from './executions.ts';
 import { KINDS } from './kinds.ts';
 import { change, type Mutation } from './mutation.ts';
 import { ONCE } from './once.ts';
@@ -1110,6 +1110,7 @@ export const MUTATIONS: Mutation[] = [
   ...KINDS,
   ...ONCE,
   ...ATTACKS,
+  ...BOUND_GRANTS,
   ...EXECUTIONS,
   ...BREAKS,
   ...CALLBACKS,

@@ -26,17 +26,17 @@ export const POOLS: Mutation[] = [
       'line',
       'a redriven execution receives LeaseLost for a lock that a call was answered with in place of the task, whose',
     ],
-    change("set: ['#h.v = :version', '#h.r = :now'],", "set: ['#h.v = :version', '#h.u = :now'],"),
+    change('v: text(version), r: integer(now)', 'v: text(version), u: integer(now)', 'shared/permits/lock.ts'),
   ),
   byTest(
     'a task that shares an unclaimed permit has its window alone',
     ['line', 'an unclaimed grant becomes a full grant of the task of its request'],
-    change('isUnclaimed ? waiter.ttlSeconds * 1000 : undefined;', 'undefined;', 'shared/permits/deliver.ts'),
+    change('isOfTask ? waiter.ttlSeconds * 1000 : undefined;', 'undefined;', 'shared/permits/deliver.ts'),
   ),
   byTest(
     'an unclaimed permit that a task takes over stays that of the call’s ticket',
     ['line', 'an unclaimed grant goes to the task of its request even if the task cannot be notified at once'],
-    change('...(ticket !== undefined && { k: text(ticket) }),', '', 'shared/permits/deliver.ts'),
+    change('    k: text(ticket),\n', '', 'shared/permits/deliver.ts'),
   ),
   byHistory(
     'the weight in use is not in the condition of a permit',
@@ -194,7 +194,7 @@ export const POOLS: Mutation[] = [
   ),
   {
     name: 'a task that is tried again takes the lease from the execution that has it',
-    changes: [change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/leases/marks.ts')],
+    changes: [change('record.claimTtlMs === undefined && !isRedriven(record, waiter)', 'isRedriven(record, waiter)')],
     test: {
       file: 'test/leases/line.test.ts',
       name: 'a retried task leaves the grant to the execution that has it',
@@ -203,7 +203,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'a task that is tried again takes the permit from the execution that has it',
     ['line', 'a retried task leaves the grant to the execution that has it'],
-    change('= isUnclaimed ? waiter : {};', '= waiter;', 'shared/permits/deliver.ts'),
+    change('entry.claimTtlMs !== undefined || isRedriven(entry, waiter)', 'entry.ttlMs > 0'),
   ),
   byTest(
     'a task that is gone ends a grant that a call may hold',
@@ -342,8 +342,8 @@ export const POOLS: Mutation[] = [
     'the event of an end believes what Step Functions said before the record of a pool was read',
     ['line', 'an execution that is redriven before the pass reads the record'],
     change(
-      'const end = await endOf(dependencies, held, call);',
-      "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
+      'const end = plain.length > 0 ? await endOf(dependencies, reported, call) : undefined;',
+      "const end = plain.length > 0 && execution === '' ? await endOf(dependencies, reported, call) : 'failed';",
       'shared/permits/execution-ended.ts',
     ),
   ),

@@ -122,8 +122,8 @@ export const QUEUE_BOUNDS: Mutation[] = [
     changes: [
       {
         file: 'shared/leases/execution-ended.ts',
-        search: 'const end = await endOf(dependencies, held, call);',
-        replace: "const end = execution === '' ? await endOf(dependencies, held, call) : 'failed';",
+        search: 'const end = await endOf(dependencies, reported, call);',
+        replace: "const end = execution === '' ? await endOf(dependencies, reported, call) : 'failed';",
       },
     ],
     test: { file: 'test/leases/line.test.ts', name: 'an execution that is redriven before the pass reads the record' },

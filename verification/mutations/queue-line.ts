@@ -43,8 +43,8 @@ export const QUEUE_LINE: Mutation[] = [
     'a task that shares an unclaimed grant has its window alone',
     [
       change(
-        'const ttlMs = isUnclaimed ? askedMs : (record.ttlMs ?? askedMs);',
-        'const ttlMs = record.ttlMs ?? askedMs;',
+        'record.claimTtlMs === undefined && !isRedriven(record, waiter)',
+        'record.ttlMs !== undefined && !isRedriven(record, waiter)',
       ),
     ],
     ...['an unclaimed grant becomes a full grant of the task of its request', LINE],

@@ -28,7 +28,12 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a claim takes the ttl on record, which may be that of another caller',
-    [change('ttlSeconds: this.#request.ttlSeconds }', 'ttlSeconds: (record.claimTtlMs ?? 0) / 1000 }')],
+    [
+      change(
+        'const { ttlSeconds, bound } = request;',
+        'const { bound } = request;\n  const ttlSeconds = (record.claimTtlMs ?? 0) / 1000;',
+      ),
+    ],
     ...[
       'test/leases/compat.test.ts',
       'a grant on which version 0.1.0 left the ttl of the waiter before gives its request the ttl that the request asks for',

@@ -33,6 +33,8 @@ class Wrapper extends Execution {
   readonly #key: string;
   readonly #id: string;
   readonly #ttlSeconds: number;
+  /** Whether the lease lasts as long as the execution. */
+  readonly #isBound: boolean;
   #lastState = '';
   #target: Target | undefined;
 
@@ -41,6 +43,7 @@ class Wrapper extends Execution {
     this.#key = key;
     this.#id = id;
     this.#ttlSeconds = one.pick(TTLS);
+    this.#isBound = one.random() < 0.5;
   }
 
   async run(): Promise<void> {
@@ -51,7 +54,7 @@ class Wrapper extends Execution {
       input: {
         key: this.#key,
         stateMachineArn: TARGETS,
-        ttlSeconds: this.#ttlSeconds,
+        ...(!this.#isBound && { ttlSeconds: this.#ttlSeconds }),
         holder: one.name,
         parkSeconds: one.pick([20, 60, 120]),
       },
@@ -120,7 +123,7 @@ class Wrapper extends Execution {
     this.#target = target;
     const { simulation } = one.world;
     const ended = await simulation.wait<'done' | 'timed out'>((resume) => {
-      simulation.at(simulation.now + timeoutMs, () => resume('timed out'));
+      if (Number.isFinite(timeoutMs)) simulation.at(simulation.now + timeoutMs, () => resume('timed out'));
       target.start(lastsMs, () => resume('done'));
     });
     if (ended === 'timed out') throw timeoutError();

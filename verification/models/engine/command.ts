@@ -24,7 +24,7 @@ export interface Model {
   mutants: Record<string, Mutant>;
 }
 
-export const HELP = `npm run models -- [keys|leases|once|permits]: checks the models of docs/protocols by seeded walks, and small scenarios and once completely.
+export const HELP = `npm run models -- [bound|keys|leases|once|permits]: checks the models of docs/protocols by seeded walks, and small scenarios and once completely.
 Without a name it checks all, each in a process of its own.
 
   --walks N     walks of each mix (200)
@@ -34,7 +34,8 @@ Without a name it checks all, each in a process of its own.
   --only TEXT   the mixes, scenarios or rules alone whose name has it
   --tell        tells each history that breaks in full`;
 
-const OPTIONS = {
+/** The options of every model. */
+export const OPTIONS = {
   walks: { type: 'string', default: '200' },
   first: { type: 'string', default: '1' },
   seconds: { type: 'string', default: '60' },

@@ -2,7 +2,7 @@ import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isDue, leftToNextLook } from '../line/executions/bound.ts';
+import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { MOST_LOOKS } from '../line/executions/questions.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
 import { getWaiter } from '../line/waiters.ts';

@@ -2,7 +2,7 @@ import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { isDue, leftToNextLook } from '../line/executions/bound.ts';
+import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { endDeadHolders, lookWithin, type Questions } from '../line/executions/questions.ts';
 import type { Found } from '../line/executions/state.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';

@@ -1,0 +1,40 @@
+import { afterAll, expect, it } from 'vitest';
+import { call } from '../support/emulators/aws.ts';
+import { Timeline } from '../support/time/timeline.ts';
+import { queueWorld } from '../support/worlds/line.ts';
+
+// What bound leases cost. The rules are in test/line/bound.ts.
+
+const timeline = new Timeline();
+const { acquire, executionEnded, steps, repairWith, requests, release } = await queueWorld({ clock: timeline });
+afterAll(() => steps.stop());
+const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
+
+it('1,000 bound leases that no caller wants cost no question in an hour of the schedule', async () => {
+  const hold = (n: number) => acquire({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
+  for (let first = 0; first < 1000; first += 50)
+    await Promise.all(Array.from({ length: 50 }, (_, n) => hold(first + n)));
+  for (let minute = 0; minute < 60; minute++) {
+    timeline.advance(60_000);
+    await repairWith(call());
+  }
+  expect(asked()).toBe(0);
+}, 60_000);
+
+it('an acquire and a release of a plain lease send one write each', async () => {
+  requests.sent.length = 0;
+  const grant = await acquire({ key: 'plain' });
+  await release(grant);
+  expect(requests.sent).toEqual(['PutItem', 'UpdateItem']);
+});
+
+it('the event of the end frees a bound lease in less than two seconds', async () => {
+  const execution = steps.newExecution('RUNNING');
+  await acquire({ key: 'event', execution, bound: true });
+  timeline.advance(1000);
+  steps.executions.set(execution, 'SUCCEEDED');
+  const stopDate = timeline.now();
+  expect(await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate })).toMatchObject({ freed: 1 });
+  expect(await acquire({ key: 'event', holder: 'next' })).toMatchObject({ holder: 'next' });
+  expect(timeline.now() - stopDate).toBeLessThan(2000);
+});

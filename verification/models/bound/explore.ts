@@ -1,0 +1,107 @@
+import { moves, type Rules } from './moves.ts';
+import { BOUND, LAG, MARGIN, PERIOD, SETTLE } from './rules.ts';
+import { FAULTS, type Fault, type State, type Tick } from './types.ts';
+
+/** What no rule looks back beyond. */
+const OLD = -(SETTLE + MARGIN + 2);
+
+interface Explored {
+  states: number;
+  complete: boolean;
+  /** What broke, and what led there. */
+  broken?: { rule: string; path: string[] };
+}
+
+function beginning(faults: readonly Fault[]): State {
+  const past = [{ at: OLD, status: 'R' as const, stop: undefined }];
+  const execution = { runs: true, past, believes: false, codeUntil: Number.NEGATIVE_INFINITY };
+  return {
+    executions: [
+      { ...execution, redrives: 1 },
+      { ...execution, redrives: 0 },
+    ],
+    lease: { holder: undefined, version: 0, boundAt: OLD, expires: undefined, ended: undefined },
+    judges: [],
+    events: [],
+    nextLook: PERIOD,
+    faults: Object.fromEntries(FAULTS.map((fault) => [fault, faults.includes(fault) ? 1 : 0])) as State['faults'],
+    age: 0,
+  };
+}
+
+/** States that no rule tells apart are one: what is old is equally old, and versions that were overtaken are equal. */
+function nameOf(state: State): string {
+  const at = (tick: Tick | undefined) => (tick === undefined ? '' : Math.max(OLD, tick));
+  const { lease } = state;
+  const pastOf = (past: State['executions'][number]['past']) =>
+    past
+      .slice((past.at(-1)?.at ?? 0) > -LAG - 1 ? -2 : -1)
+      .map((one) => [Math.max(one.at, -LAG - 1), one.status, at(one.stop)]);
+  const judges = state.judges.map((one) =>
+    [
+      one.kind,
+      one.who,
+      one.phase,
+      one.seen.version === lease.version,
+      at(one.seen.boundAt),
+      one.said,
+      at(one.stop),
+      at(one.at),
+    ].join(),
+  );
+  const events = state.events.map(({ who, pass, stop, status, notBefore }) =>
+    [who, pass, at(stop), status, notBefore].join(),
+  );
+  return JSON.stringify([
+    state.executions.map((one) => [
+      one.runs,
+      one.believes,
+      one.redrives,
+      Math.max(one.codeUntil, -1),
+      pastOf(one.past),
+    ]),
+    [lease.holder, lease.holder === undefined ? OLD : at(lease.boundAt), at(lease.expires), lease.ended],
+    [judges.toSorted(), events.toSorted(), Math.max(state.nextLook, -2), Object.values(state.faults), state.age],
+  ]);
+}
+
+/** What must hold in each state. */
+function broken({ executions, lease, age }: State, { mutant }: Rules): string | undefined {
+  const believers = executions.flatMap((one, who) => (one.believes && (one.runs || one.codeUntil >= 0) ? [who] : []));
+  if (believers.length > 1) return 'two executions work, and both were answered with the lease';
+  if (believers.length > 0 && mutant !== 'guessedTtl' && lease.holder !== believers[0])
+    return 'an execution works that was answered with the lease, and is not on record';
+  return age > BOUND ? `an execution that has ended is on record for ${BOUND} ticks` : undefined;
+}
+
+interface Seen {
+  before: string | undefined;
+  what: string;
+}
+
+function pathTo(name: string, seen: ReadonlyMap<string, Seen>): string[] {
+  const path: string[] = [];
+  for (let step = seen.get(name); step; step = step.before === undefined ? undefined : seen.get(step.before))
+    path.push(step.what);
+  return path.toReversed();
+}
+
+/** Goes through all states of a mix, or until the time is over. */
+export function explore(faults: readonly Fault[], rules: Rules, mostMs: number): Explored {
+  const first = beginning(faults);
+  const seen = new Map<string, Seen>([[nameOf(first), { before: undefined, what: 'begin' }]]);
+  const stack = [{ state: first, name: nameOf(first) }];
+  const until = performance.now() + mostMs;
+  for (let next = stack.pop(); next; next = stack.pop()) {
+    const rule = broken(next.state, rules);
+    if (rule) return { states: seen.size, complete: false, broken: { rule, path: pathTo(next.name, seen) } };
+    if (performance.now() > until) return { states: seen.size, complete: false };
+    for (const { what, state } of moves(next.state, rules)) {
+      const name = nameOf(state);
+      if (seen.has(name)) continue;
+      seen.set(name, { before: next.name, what });
+      stack.push({ state, name });
+    }
+  }
+  return { states: seen.size, complete: true };
+}

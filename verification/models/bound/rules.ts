@@ -1,0 +1,24 @@
+/** What the product's times are in ticks: how old a status may be, how far clocks differ, when a status is believed, how late an event may come. */
+export const LAG = 1;
+export const MARGIN = 1;
+export const SETTLE = 3;
+export const DELAY = 1;
+/** How often a caller that wants the key looks, and how long code runs on after a stop. */
+export const PERIOD = 2;
+export const GRACE = 2;
+export const GUESSED_TTL = 3;
+/** An execution that has ended is off the record by then. */
+export const BOUND = SETTLE + 2 * PERIOD + LAG + DELAY + GRACE + 2;
+
+export const MUTANTS = {
+  silentRepeat: 'a repeat of the grant writes neither a version nor a time',
+  eventBelieved: 'the first pass does not compare the end with the last answer',
+  staleBelieved: 'a look believes a status at once',
+  noVersion: 'the write that frees names the execution, and not the version that was read',
+  noLooks: 'nothing but the events frees the lease',
+  firstPassAlone: 'only the first pass frees the lease',
+  noGrace: 'the lease of a stopped execution is free at once',
+  guessedTtl: 'an ordinary lease has a ttl that is too short',
+  secondPassEndsGrace: 'the second pass frees a lease in its grace',
+} as const;
+export type Mutant = keyof typeof MUTANTS;

@@ -1,0 +1,69 @@
+/** An instant relative to now, so that each mix can be explored to its end. */
+export type Tick = number;
+
+/** `R`: runs. `E`: ended, and its code with it. `S`: stopped, and its code may run on for the grace. */
+export type Status = 'R' | 'E' | 'S';
+
+interface Change {
+  at: Tick;
+  status: Status;
+  /** When the execution ended, by its own clock. */
+  stop: Tick | undefined;
+}
+
+export interface Execution {
+  runs: boolean;
+  past: Change[];
+  /** Whether its current run was answered with a grant. */
+  believes: boolean;
+  redrives: number;
+  codeUntil: Tick;
+}
+
+export interface Lease {
+  holder: number | undefined;
+  version: number;
+  boundAt: Tick;
+  /** Undefined while bound. */
+  expires: Tick | undefined;
+  /** The execution that held the lease, while it goes on for its grace. */
+  ended: number | undefined;
+}
+
+/** A pass or a look: 1 and 2 for the passes, 3 for a look. */
+export interface Judge {
+  kind: 1 | 2 | 3;
+  who: number;
+  phase: 'ask' | 'write';
+  seen: { version: number; boundAt: Tick };
+  said: Status | undefined;
+  stop: Tick | undefined;
+  at: Tick;
+}
+
+export interface Event {
+  who: number;
+  pass: 1 | 2;
+  stop: Tick;
+  status: Status;
+  notBefore: Tick;
+}
+
+export const FAULTS = ['answer', 'event', 'twice', 'throttle', 'stale', 'late'] as const;
+export type Fault = (typeof FAULTS)[number];
+
+export interface State {
+  executions: Execution[];
+  lease: Lease;
+  judges: Judge[];
+  events: Event[];
+  nextLook: Tick;
+  faults: Record<Fault, number>;
+  /** For how long an execution that has ended is on record. */
+  age: number;
+}
+
+export interface Move {
+  what: string;
+  state: State;
+}
