@@ -15,7 +15,7 @@ export const LOOK_PATIENCE_MS = 15_000;
 const MAX_LAG_MS = 60_000;
 
 /** A grant of a lease or a permit that lasts as long as its execution. Instants are epoch milliseconds. */
-export interface BoundGrant {
+interface BoundGrant {
   boundAt: number;
   /** Functions of an earlier version write these two, and not `boundAt`. */
   acquiredAt?: number | undefined;
