@@ -412,7 +412,7 @@ export interface paths {
         };
         /**
          * Read a key of once, or list such keys
-         * @description With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.
+         * @description With `key`, reads who works for a slot of that key, which slot is done, and the result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.
          *
          *     Permission: `execute-api:Invoke` on `GET/v1/once`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -436,7 +436,7 @@ export interface paths {
         put?: never;
         /**
          * Begin a slot
-         * @description Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant with `heartbeat`. End it with `complete`, or if the work fails with `release`: the next caller then begins the same slot.
+         * @description Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant by `heartbeat`. End the grant by `complete`, or if the work fails by `release`: the next caller then begins the same slot.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/once/begin`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -458,7 +458,7 @@ export interface paths {
         put?: never;
         /**
          * Complete a slot
-         * @description Stores the result of the slot and ends the grant. A caller that does not hold the grant any more stores nothing. That is no error.
+         * @description Stores the result of the slot and ends the grant. If the caller no longer holds the grant, no result is stored, and `completed` is false.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/once/complete`, or a JWT with the scope of the parameter `adminScope`.
          */
@@ -480,7 +480,7 @@ export interface paths {
         put?: never;
         /**
          * Forget a slot
-         * @description For an operator: removes the stored result, so that the next caller begins its slot again.
+         * @description For an operator: removes the slot that is done and the result, so that the next caller works again.
          *
          *     Permission: `execute-api:Invoke` on `POST/v1/once/forget`, or a JWT with the scope of the parameter `adminScope` and `breakScope`.
          */
@@ -619,11 +619,11 @@ export interface components {
              */
             weight?: number;
         };
-        /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a durable function until it has its grant. */
+        /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant. */
         AcquireRequest: {
-            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats. After an abnormal end it stays for `graceSeconds`. Needs `execution`, and not with `ttlSeconds`. */
+            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`. */
             bound?: boolean;
-            /** @description The id of a callback of a durable function. The call answers at once, and the callback completes with its grant as JSON, in order of the tickets. Or it fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment. */
+            /** @description The id of a callback of a durable function. The call returns at once. The callback later completes with the grant as JSON, in arrival order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment. */
             callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
@@ -647,7 +647,7 @@ export interface components {
              * @enum {string}
              */
             mode?: "shared" | "exclusive";
-            /** @description How long the task or the callback waits, in seconds. Then it fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken` or `callbackId`. */
+            /** @description How long the task or the callback waits, in seconds. Then the task or the callback fails with `LeaseHeld`, within two minutes. The default is 86,400. Needs `taskToken` or `callbackId`. */
             parkSeconds?: number;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. After the release it fails with `LeaseLost`, and after the expiry it receives a new grant. Send an unpredictable id, such as a random UUID, with each acquisition. */
             requestId?: string;
@@ -1827,15 +1827,15 @@ export interface components {
             holder: string;
             /** @description A text that differs if the input of the work differs. If the slot is done with another `inputHash`, the call fails with `Conflict`. */
             inputHash?: string;
-            /** @description How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. Without it, a day or that minimum, if the minimum is more. */
+            /** @description How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. The default is a day, or that minimum if the minimum is longer. */
             keepSeconds?: number;
-            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. */
+            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
-            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period of the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. */
+            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. */
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;
-            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the key has the single slot `-`. */
+            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
             slot?: string;
             /**
              * @description How long the caller may work without a heartbeat, in seconds.
@@ -1872,13 +1872,13 @@ export interface components {
             /** @description The slot that is done. */
             slot: string;
         };
-        /** @description Stores the result of the slot for which the caller works, and ends its grant. */
+        /** @description Stores the result of the slot for which the caller works, and ends the grant. */
         OnceCompleteRequest: {
-            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. */
+            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
-            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. As `begin` answered it. */
+            /** @description The proof of the grant, and a secret. Heartbeat and release need it, and heartbeats do not change it. From the response of `begin`. */
             leaseId: string;
-            /** @description What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. Without it, null. */
+            /** @description What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. The default is null. */
             result?: unknown;
         };
         /** @description The slot is done. */
@@ -1911,10 +1911,10 @@ export interface components {
         OnceForgetRequest: {
             /**
              * Format: int64
-             * @description The fence of the key, as the operator read it.
+             * @description The fence of the key that the operator has read.
              */
             fence: number;
-            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. */
+            /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
         };
         /** @description The key remembers no slot. */
@@ -1931,10 +1931,10 @@ export interface components {
             forgotten: true;
             /** @description The key of the call. */
             key: string;
-            /** @description The slot that was forgotten. Null if the key remembered none, as in the answer to a retry. */
+            /** @description The slot that was forgotten. Null if the key remembered no slot, as after a retry. */
             slot: string | null;
         };
-        /** @description A key of `once`: who works, or worked last, and which slot is done. */
+        /** @description A key of `once`: who works or worked last, and which slot is done. */
         OnceKey: {
             /**
              * Format: date-time
@@ -2004,35 +2004,35 @@ export interface components {
             fence: number | null;
             /**
              * Format: date-time
-             * @description How long the result is kept.
+             * @description Until when the result is kept.
              */
             keptUntil: string;
             /** @description The slot. */
             slot: string;
         };
-        /** @description Nothing is stored. */
+        /** @description No result is stored. */
         OnceNotCompleted: {
             /**
-             * @description The caller does not hold the grant any more.
+             * @description The caller no longer holds the grant.
              * @constant
              */
             completed: false;
             /** @description The key of the call. */
             key: string;
             /**
-             * @description The grant was released or its execution ended, another caller has begun since, an operator broke the grant, or the record does not show the grant.
+             * @description `released`: the grant was released, or the execution has ended. `taken`: another caller has begun since. `broken`: an operator broke the grant. `unknown`: the record does not show the grant.
              * @enum {string}
              */
             reason: "released" | "taken" | "broken" | "unknown";
         };
-        /** @description A page of keys, without their results. A page may be empty and still have a cursor. */
+        /** @description A page of keys, without results. An empty page may have a cursor. */
         OncePage: {
             /** @description The keys, in no particular order. */
             keys: components["schemas"]["OnceKey"][];
             /** @description The `cursor` of the next page. Null on the last page. */
             nextCursor: string | null;
         };
-        /** @description The caller is to work for the slot, and then to `complete`. */
+        /** @description The caller works for the slot, and then calls `complete`. */
         OnceRun: {
             /**
              * Format: date-time
@@ -2074,7 +2074,7 @@ export interface components {
              * @description How much of the lease or the permit was left when the service answered, in milliseconds.
              */
             remainingMs: number;
-            /** @description True if the request had its grant already: the call is a retry, or a response was lost. */
+            /** @description True if the request already had this grant: the call is a retry, or a response was lost. */
             repeated: boolean;
             /** @description The slot of the grant. For a retry, the slot of the first try. */
             slot: string;
@@ -2082,7 +2082,7 @@ export interface components {
             version: string;
             /**
              * Format: int64
-             * @description From the arrival of the call to its answer, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.
+             * @description From the arrival of the call to the response, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.
              */
             waitedMs: number;
         };
@@ -4506,7 +4506,7 @@ export interface operations {
                 /** @description The `nextCursor` of the page before. Not with `key`. */
                 cursor?: string;
                 /**
-                 * @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it. Without a key, the answer is a page of keys.
+                 * @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. Without a key, the answer is a page of keys.
                  * @example backup
                  */
                 key?: string;

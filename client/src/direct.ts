@@ -45,14 +45,14 @@ export interface DirectOptions {
   fenceRetentionSeconds?: number | undefined;
   /**
    * Notifies tasks of Step Functions that are parked for the same keys: a release then grants the lease to the next task at once. Without this
-   * client, the schedule of the deployment grants the lease to the task within a minute, as it always does for a callback of a durable function. Each message to a task is sent once, so make the
-   * client with `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was
-   * idle may be closed.
+   * client, the schedule of the deployment grants the lease to the task within a minute. The schedule always serves the callbacks of durable functions.
+   * Each message to a task is sent once, so make the client with
+   * `requestHandler: { requestTimeout: 3000, throwOnRequestTimeout: true, httpsAgent: { keepAlive: false } }`: a connection that was idle may be closed.
    */
   stepFunctions?: (() => Promise<SFNClient>) | undefined;
 }
 
-/** As the functions have them, but for the cursor: who may read the whole table has nothing to hide from itself. */
+/** The names of the functions, but with open cursors: a process that may read the whole table has nothing to hide from itself. */
 const cursors: Names['cursors'] = { open: (cursor) => cursor, seal: (cursor) => cursor };
 const LISTED: Partial<Record<Operation, Names>> = {
   readLeases: { ...LEASE_LISTS, cursors },

@@ -19,7 +19,7 @@ interface CallbackConfig {
   serdes: { deserialize(text: string | undefined): Promise<string | undefined> };
 }
 
-/** How a durable function waits for a lease or a permit, and for how long it holds it. */
+/** How a durable function waits for a lease or a permit, and how long the function holds the lease. */
 export type DurableLeaseOptions = PermitOptions & {
   /** How long to wait in line, in seconds; the default is 3600, and the most is a week. The execution is suspended for that time. */
   parkSeconds?: number | undefined;
@@ -28,13 +28,13 @@ export type DurableLeaseOptions = PermitOptions & {
   /** Any JSON up to 4 KiB, shown to others. */
   data?: unknown;
   /**
-   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because its code may still run. Set it to the
-   * timeout of your function. The default is the time that the invocation has left when it begins to wait.
+   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because the code may still run. Set the timeout
+   * of your function. The default is the time that the invocation has left when the wait begins.
    */
   graceSeconds?: number | undefined;
-  /** The lease lasts until it is released or the execution ends. The default is true, unless `ttlSeconds` is given. */
+  /** The lease lasts until the release or the end of the execution. The default is true, unless `ttlSeconds` is given. */
   bound?: boolean | undefined;
-  /** An expiry instead: the whole body must fit into it, with all of its suspensions, because nothing extends the lease. Not with `bound: true`. */
+  /** An expiry in place of `bound`, in seconds. The whole body, with all suspensions, must end before: no call extends the lease. Not with `bound: true`. */
   ttlSeconds?: number | undefined;
 };
 
@@ -44,7 +44,7 @@ export type DurableLeaseEntry = DurableLeaseOptions & { key: string };
 /** A lease or a permit of a durable execution. */
 export interface DurableLease {
   readonly key: string;
-  /** The fencing token. It is the same in every replay. */
+  /** The fencing token, the same in every replay. */
   readonly fence: number;
 }
 
@@ -65,14 +65,14 @@ const RETRIES = 3;
 /** How long one step repeats its request, in milliseconds. */
 const STEP_MS = 10_000;
 
-/** As the JSON of a step, which keeps all fields over a replay. The SDK keeps only the message of an error. */
+/** The fields of an error, as the result of a step. A replay keeps them all, but only the message of an error that a step throws. */
 type Problem = ConstructorParameters<typeof HoldfastError>[0];
 
 /**
- * Runs the rest of a durable function under a lease or a permit. The execution waits in line while it is suspended, and holds the lease over its own
- * suspensions. The lease is released after the body, and at the end of the execution at the latest.
+ * Runs the body under a lease or a permit. The execution is suspended while it waits in line, and holds the lease over the suspensions of the body. The
+ * lease is released after the body, and at the end of the execution at the latest.
  *
- * The body runs again in each replay, as all code of a durable function does. Put its effects into steps.
+ * The body runs again in each replay, as all code outside steps does. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
  * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, QueueFull, WrongKind, and the other errors of `acquire`; Unreachable if
  * the service sent no answer
@@ -106,8 +106,8 @@ export async function withLease<T>(
 }
 
 /**
- * Runs the rest of a durable function under several leases or permits, for example at most five of a tenant and twenty in total. They are acquired in
- * the order of `holdfast.withLeases`, and released in the reverse order. `parkSeconds` is for each key.
+ * Runs the body under several leases or permits, for example at most five of a tenant and twenty in total. The keys are acquired in the order of
+ * `holdfast.withLeases`, and released in the reverse order. `parkSeconds` is for each key.
  * @throws HoldfastError InvalidRequest if two entries have one key; as `withLease`
  * @example
  * const entries = [{ key: `openai/${tenant}`, limit: 5 }, { key: 'openai', limit: 20 }];
@@ -198,7 +198,7 @@ function refused(key: string, error: unknown): never {
   throw new HoldfastError({ ...(problem as object), code, detail }, error);
 }
 
-/** Never fails: if no release lands, the end of the execution frees the lease. */
+/** Releases the lease. Never fails: without a release, the end of the execution frees the lease. */
 async function released(
   ctx: DurableContext,
   holdfast: Holdfast,

@@ -129,11 +129,11 @@ export class Holdfast {
   }
 
   /**
-   * Runs some work once for a slot: of all callers, one works, and when the work has returned, all others get its result for as long as the service
-   * keeps it. If the work throws or its process ends, the next caller works. Work that has lost its run stores nothing.
+   * Runs some work once for a slot: one caller at a time works, and after the work has returned, all other callers receive the result until
+   * `keepSeconds` are over. If the work throws or the process ends, the next caller works. If the run is lost, no result is stored.
    * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
    * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`; LeaseLost
-   * if the run was lost before its result was stored; what the work throws; the errors of every call
+   * if the run was lost before the result was stored; what the work throws; the errors of every call
    * @example
    * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
    */
@@ -157,12 +157,12 @@ export class Holdfast {
     return begin(this.#core, key, this.#holder, options);
   }
 
-  /** For operators: forgets which slot is done, by the fence that `readOnce` answered. The next caller then works again. */
+  /** For operators: forgets which slot is done, by the fence that `readOnce` returned. The next caller then works again. */
   forget(request: RequestOf<'onceForget'>, options?: CallOptions): Promise<AnswerOf<'onceForget'>> {
     return this.call('onceForget', request, options);
   }
 
-  /** Reads a key of `once` with its result, or one page of such keys. */
+  /** Reads a key of `once` with the result, or a page of such keys. */
   declare readonly readOnce: Bare<'readOnce'>;
 
   /** A single begin and a single complete. `once` does both by itself. */

@@ -128,7 +128,7 @@ export class MemoryOnce {
   }
 
   view(): Schemas['OnceKey'] {
-    const { kind, holders, used, limit, waiting, inGrace, brokenAt, brokenBy, ...lease } = this.lock.row();
+    const { kind, holders, used, limit, waiting, inGrace, bound, brokenAt, brokenBy, ...lease } = this.lock.row();
     const done = this.#remembered;
     return {
       ...lease,

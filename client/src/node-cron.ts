@@ -7,15 +7,15 @@ export interface NodeCronCoordinator {
   onComplete(key: string): Promise<void>;
 }
 
-/** What node-cron calls a fire: the name of the task, and the time for which it fires. */
+/** The key of a fire in node-cron: the name of the task, and the time of the fire. */
 const FIRE = /^(.*):(\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z)$/s;
 
 /** The shortest ttl of the service, in seconds. */
 const LEAST_TTL_SECONDS = 2;
 
 /**
- * Lets one of several processes run each fire of a node-cron task. The key is the name of the task and the slot is the time of the fire, so clocks that
- * differ change nothing. A fire is skipped while a run of the task still works anywhere, and no later process repeats a fire whose run died.
+ * Lets one of several processes run each fire of a node-cron task. The key is the name of the task, and the slot is the time of the fire, so the clocks of
+ * the processes may differ. A fire is skipped while an earlier run of the task still works. A fire whose run crashed is not repeated.
  * @throws Error from `shouldRun` if the service does not answer, which node-cron logs, and skips the fire
  * @example
  * setRunCoordinator(nodeCronCoordinator(holdfast));

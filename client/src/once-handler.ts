@@ -25,16 +25,16 @@ export type OnceHandlerOptions<Event, Key extends string | undefined> = Omit<
     slot?: ByEvent<Event> | undefined;
     /** A text that differs if the input differs. If the key is done with another input, the wrapper throws Conflict. */
     inputHash?: ByEvent<Event> | undefined;
-    /** Whether to store the result of the handler for later deliveries; the default is true. Whoever may begin can read the result. */
+    /** Whether to store the result of the handler for later deliveries; the default is true. Every caller that may begin can read the result. */
     result?: boolean | undefined;
   };
 
-/** The run that a handler gets. Undefined is possible only if `key` may return undefined. */
+/** The run that a handler receives. Undefined only if `key` may return undefined. */
 export type RunOf<Key> = undefined extends Key ? OnceRun | undefined : OnceRun;
 
 /**
- * Runs a Lambda handler once for a key and a slot. A later delivery gets the stored result, as JSON has it, and `undefined` if no result was stored or
- * a later slot is done. If the handler throws, the next delivery runs it again.
+ * Runs a Lambda handler once for a key and a slot. A later delivery receives the stored result, or `undefined` if no result was stored or a later slot is
+ * done. If the handler throws, the next delivery runs the handler again.
  *
  * A result above 4 KiB of JSON is not stored, with a warning on stderr. A second before the invocation ends, `run.signal` aborts. If the handler then
  * ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
@@ -85,4 +85,4 @@ export const onceHandler =
 /** How long to try to store a result if there is time, in milliseconds. */
 const COMPLETE_MS = 30_000;
 
-const NOT_STORED = 'JSON has no form of it, or one above 4 KiB';
+const NOT_STORED = 'it is no JSON, or more than 4 KiB of JSON';

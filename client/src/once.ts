@@ -6,10 +6,10 @@ import type { Lease } from './lease.ts';
 import { stayAlive } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
-/** Which slot is meant: of a period, by a name, or if both are left out the only slot of the key. */
+/** The slot of a call: a period, a name, or without both the only slot of the key. */
 export type SlotOptions =
   | {
-      /** The length of the slots, such as `1d`, `1h` or `15m`. The service's clock decides which slot it is. */
+      /** The length of the slots, such as `1d`, `1h` or `15m`. The slot is the present period by the service's clock. */
       per?: string | undefined;
       slot?: undefined;
     }
@@ -27,7 +27,7 @@ export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'grac
   inputHash?: string | undefined;
 }
 
-/** What the work of a slot gets: the lease without its release, and the slot. */
+/** What the work of a slot receives: the lease without `release`, and the slot. */
 export type OnceRun = Omit<Lease, 'release' | 'limitChanged' | typeof Symbol.asyncDispose> & {
   /** The slot, to name what you write. */
   readonly slot: string;
@@ -41,7 +41,7 @@ interface DoneBy {
   fence: number | null;
 }
 
-/** What became of a slot. `result` is what the work returned. After `done` it went through JSON, and is null if no result was stored. */
+/** What became of a slot. `result` is what the work returned. After `done`, `result` is a copy by JSON, or null if no result was stored. */
 export type OnceAnswer<Result> =
   | {
       outcome: 'ran';
@@ -49,14 +49,14 @@ export type OnceAnswer<Result> =
       result: Result;
       fence: number;
       by: string;
-      /** False if the slot is done without a result, because JSON has no form of the result, or one above 4 KiB. */
+      /** False if the slot is done without a result, because the result is no JSON, or more than 4 KiB of JSON. */
       stored: boolean;
     }
   | (DoneBy & { outcome: 'done'; result: Result | null })
-  /** A later slot is done, so nothing works for this one any more. `by`, `at` and `fence` are those of the later slot. */
+  /** A later slot is done, so no caller works for this slot any more. `by`, `at` and `fence` are those of the later slot. */
   | (DoneBy & { outcome: 'superseded'; doneSlot: string; result?: undefined });
 
-/** A slot that was asked for: the answer, or a run, which must be ended by `complete` or `fail`. */
+/** The answer for a slot, or a run, which must end by `complete` or `release`. */
 export type Begun = Exclude<OnceAnswer<unknown>, { outcome: 'ran' }> | BegunRun;
 
 export interface BegunRun {
@@ -108,7 +108,7 @@ export async function begin(core: Core, key: string, holder: string, options: Op
     if (answer?.completed) return answer.hasResult;
     throw lost ?? leaseLost(key, answer?.reason ?? 'released');
   };
-  // After `complete`, this is its own release, which has thrown already.
+  // After `complete`, this is the release of `complete`, which has thrown already.
   const release = (timeoutMs?: number) => lease.release(timeoutMs).catch(() => false);
   return { outcome: 'run', run: lease, complete, release };
 }
@@ -147,14 +147,14 @@ function storable(result: unknown): { result?: unknown } {
     const text = JSON.stringify(result) as string | undefined;
     if (text !== undefined && new TextEncoder().encode(text).length <= MOST_BYTES) return { result };
   } catch {
-    // A cycle, or a BigInt: the work is done all the same.
+    // A cycle, or a BigInt. The work is done, so complete without a result.
   }
   return {};
 }
 
 type Stored = AnswerOf<'onceComplete'> & { hasResult: boolean; reason?: LossReason };
 
-/** Completes, without the result if the service refuses the result. */
+/** Completes the slot. If the service refuses the result, completes without a result. */
 async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: number): Promise<Stored> {
   const hasResult = 'result' in sent;
   try {
@@ -166,14 +166,14 @@ async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: 
   }
 }
 
-/** Ends a grant whose answer was lost: a repeat of its request receives the grant. */
+/** Ends a grant whose response was lost. A retry of the request receives the grant. */
 async function takeBack(core: Core, request: RequestOf<'onceBegin'>, timeoutMs = RELEASE_MS): Promise<void> {
   const { key } = request;
   try {
     const answer = await insist(core, 'onceBegin', request, { timeoutMs, ms: timeoutMs / 2 });
     if ('leaseId' in answer) await giveBack(core, { key, leaseId: answer.leaseId }, timeoutMs);
   } catch (error) {
-    // Then another caller works, or the grant has ended.
+    // Another caller works, or the grant has ended: there is no grant to end.
     if (isHoldfastError(error, 'LeaseHeld') || isHoldfastError(error, 'LeaseLost')) return;
     core.emit({ type: 'released', key, confirmed: false, error });
   }

@@ -20,8 +20,9 @@ type Calls = { [O in Operation]?: (request: RequestOf<O>, signal: AbortSignal) =
  * Holdfast in memory, for unit tests: the client's own code runs over its `transport`.
  *
  * The service has `acquire` (leases and permits, with waiting in line), `heartbeat`, `release`, `withdraw`, `breakLease`, `readLeases`, and the calls of
- * `once` (`readOnce` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions, namespaces (all keys are in one space), most checks of the
- * input, the order of a list by `sort`, lost responses and clocks that differ. To test these, use `npm start`.
+ * `once` (`readOnce` for one key). Each other call is `Refused`. The service does not imitate executions, tasks, `fair: false`, quotas, permissions,
+ * namespaces (all keys are in one space), most checks of the input, the order of a list by `sort`, lost responses and clocks that differ. To test these,
+ * use `npm start`.
  * @example
  * const service = new MemoryService();
  * const holdfast = new Holdfast({ transport: service.transport, holder: 'test' });

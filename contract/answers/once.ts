@@ -20,15 +20,15 @@ const doneFields = () => ({
 
 const run = component<Run>()(
   'OnceRun',
-  'The caller is to work for the slot, and then to `complete`.',
+  'The caller works for the slot, and then calls `complete`.',
   z.strictObject({
     outcome: always('run', 'No other caller works for the slot, and the slot is not done.'),
     ...grantFields(),
     slot: text('The slot of the grant. For a retry, the slot of the first try.'),
     waitedMs: count(
-      'From the arrival of the call to its answer, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.',
+      'From the arrival of the call to the response, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.',
     ),
-    repeated: flag('True if the request had its grant already: the call is a retry, or a response was lost.'),
+    repeated: flag('True if the request already had this grant: the call is a retry, or a response was lost.'),
     previous: nullable(previous),
   }),
 );
@@ -73,13 +73,13 @@ const wasCompleted = component<Extract<Completed, { completed: true }>>()(
 );
 const wasNotCompleted = component<Extract<Completed, { completed: false }>>()(
   'OnceNotCompleted',
-  'Nothing is stored.',
+  'No result is stored.',
   z.strictObject({
     key: key(),
-    completed: always(false, 'The caller does not hold the grant any more.'),
+    completed: always(false, 'The caller no longer holds the grant.'),
     reason: oneOf(
       ['released', 'taken', 'broken', 'unknown'],
-      'The grant was released or its execution ended, another caller has begun since, an operator broke the grant, or the record does not show the grant.',
+      '`released`: the grant was released, or the execution has ended. `taken`: another caller has begun since. `broken`: an operator broke the grant. `unknown`: the record does not show the grant.',
     ),
   }),
 );
@@ -92,7 +92,7 @@ export const forgotten = component<Forgotten>()(
     key: key(),
     forgotten: always(true, 'The key remembers no slot.'),
     fence: count('The fence of the request.'),
-    slot: nullable(text('The slot that was forgotten. Null if the key remembered none, as in the answer to a retry.')),
+    slot: nullable(text('The slot that was forgotten. Null if the key remembered no slot, as after a retry.')),
   }),
 );
 
@@ -104,7 +104,7 @@ const done = component<DoneView>()(
     by: nullable(text(orNull('The holder that completed the slot.'))),
     at: instant('When the slot was completed.'),
     fence: nullable(count(orNull('The fence of the grant that completed the slot.'))),
-    keptUntil: instant('How long the result is kept.'),
+    keptUntil: instant('Until when the result is kept.'),
   }),
 );
 
@@ -112,7 +112,7 @@ const { bound: _, inGrace: __, brokenAt: ___, brokenBy: ____, ...ofLease } = lea
 
 export const onceKey = component<OnceView>()(
   'OnceKey',
-  'A key of `once`: who works, or worked last, and which slot is done.',
+  'A key of `once`: who works or worked last, and which slot is done.',
   z.strictObject({
     ...ofLease,
     kind: always('once', 'The kind of the key.'),
@@ -124,7 +124,7 @@ export const onceKey = component<OnceView>()(
 
 export const oncePage = component<OncePage>()(
   'OncePage',
-  'A page of keys, without their results. A page may be empty and still have a cursor.',
+  'A page of keys, without results. An empty page may have a cursor.',
   z.strictObject({
     keys: list(onceKey, 'The keys, in no particular order.'),
     nextCursor: nullable(text(MEANING.nextCursor)),

@@ -19,7 +19,7 @@ const arn = (description: string) => ({ description, ...bytes(320) });
 export const acquireRequest = request(acquireInput(), {
   id: 'AcquireRequest',
   description:
-    'Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a durable function until it has its grant.',
+    'Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant.',
   fields: {
     key: key(),
     holder: holder(),
@@ -55,7 +55,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     bound: {
       description:
-        'If true, the grant lasts as long as `execution` runs, without heartbeats. After an abnormal end it stays for `graceSeconds`. Needs `execution`, and not with `ttlSeconds`.',
+        'If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`.',
     },
     taskToken: {
       description:
@@ -64,12 +64,12 @@ export const acquireRequest = request(acquireInput(), {
     },
     callbackId: {
       description:
-        'The id of a callback of a durable function. The call answers at once, and the callback completes with its grant as JSON, in order of the tickets. Or it fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment.',
+        'The id of a callback of a durable function. The call returns at once. The callback later completes with the grant as JSON, in arrival order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment.',
       ...bytes(1024),
     },
     parkSeconds: {
       description:
-        'How long the task or the callback waits, in seconds. Then it fails with `LeaseHeld`, within two minutes. Without it, 86,400. Needs `taskToken` or `callbackId`.',
+        'How long the task or the callback waits, in seconds. Then the task or the callback fails with `LeaseHeld`, within two minutes. The default is 86,400. Needs `taskToken` or `callbackId`.',
     },
     limit: {
       description:

@@ -4,7 +4,7 @@ import { bytes, cursor, json, limit, request } from './request.ts';
 
 const key = () => ({
   description:
-    'The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent of it.',
+    'The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent.',
   ...bytes(MOST_KEY_BYTES),
 });
 
@@ -16,12 +16,12 @@ export const onceBeginRequest = request(beginInput(), {
     holder: { description: MEANING.holder, ...bytes(256) },
     slot: {
       description:
-        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the key has the single slot `-`.',
+        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the slot is `-`, the only slot of the key.',
       ...bytes(256),
     },
     per: {
       description:
-        'The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period of the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant.',
+        'The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant.',
     },
     ttlSeconds: { description: 'How long the caller may work without a heartbeat, in seconds.' },
     waitSeconds: {
@@ -34,7 +34,7 @@ export const onceBeginRequest = request(beginInput(), {
     },
     keepSeconds: {
       description:
-        'How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. Without it, a day or that minimum, if the minimum is more.',
+        'How long the result is kept after the work, in seconds: at least `ttlSeconds`, and two periods of `per`. The default is a day, or that minimum if the minimum is longer.',
     },
     inputHash: {
       description:
@@ -53,12 +53,12 @@ export const onceBeginRequest = request(beginInput(), {
 
 export const onceCompleteRequest = request(completeInput(), {
   id: 'OnceCompleteRequest',
-  description: 'Stores the result of the slot for which the caller works, and ends its grant.',
+  description: 'Stores the result of the slot for which the caller works, and ends the grant.',
   fields: {
     key: key(),
-    leaseId: { description: `${MEANING.leaseId} As \`begin\` answered it.`, ...bytes(256) },
+    leaseId: { description: `${MEANING.leaseId} From the response of \`begin\`.`, ...bytes(256) },
     result: json(
-      'What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. Without it, null.',
+      'What every later caller of the slot receives: up to 4 KiB of JSON and 32 levels deep. The default is null.',
     ),
   },
 });
@@ -66,7 +66,7 @@ export const onceCompleteRequest = request(completeInput(), {
 export const onceForgetRequest = request(forgetInput(), {
   id: 'OnceForgetRequest',
   description: 'Forgets the slot that is done.',
-  fields: { key: key(), fence: { description: 'The fence of the key, as the operator read it.' } },
+  fields: { key: key(), fence: { description: 'The fence of the key that the operator has read.' } },
 });
 
 export const readOnceRequest = request(readOnceInput(), {

@@ -17,7 +17,7 @@ export const ONCE_ROUTES = [
     tag: 'Leases',
     summary: 'Begin a slot',
     description:
-      'Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant with `heartbeat`. End it with `complete`, or if the work fails with `release`: the next caller then begins the same slot.',
+      'Grants the work for a slot of a key to one caller at a time, and answers every caller of a slot that is done with the stored result. Extend the grant by `heartbeat`. End the grant by `complete`, or if the work fails by `release`: the next caller then begins the same slot.',
     request: onceBeginRequest,
     success: {
       200: { description: 'The grant, the result of the slot, or that a later slot is done.', answer: begun },
@@ -37,7 +37,7 @@ export const ONCE_ROUTES = [
     tag: 'Leases',
     summary: 'Complete a slot',
     description:
-      'Stores the result of the slot and ends the grant. A caller that does not hold the grant any more stores nothing. That is no error.',
+      'Stores the result of the slot and ends the grant. If the caller no longer holds the grant, no result is stored, and `completed` is false.',
     request: onceCompleteRequest,
     success: { 200: { description: 'Whether the result of this caller is stored.', answer: completed } },
     errors: ['OutcomeUnknown'],
@@ -49,14 +49,14 @@ export const ONCE_ROUTES = [
     path: '/v1/once/forget',
     tag: 'Leases',
     summary: 'Forget a slot',
-    description: 'For an operator: removes the stored result, so that the next caller begins its slot again.',
+    description: 'For an operator: removes the slot that is done and the result, so that the next caller works again.',
     request: onceForgetRequest,
     success: { 200: { description: 'The key remembers no slot.', answer: forgotten } },
     errors: ['NotFound', 'Conflict', 'LeaseHeld', 'OutcomeUnknown'],
     when: {
       NotFound: 'No caller has begun a slot of the key.',
       Conflict: 'The key has another fence. `actual` is the state of the key.',
-      LeaseHeld: 'A caller works for a slot of the key. Break its grant first.',
+      LeaseHeld: 'A caller works for a slot of the key. Break that grant first.',
     },
     scope: 'breakScope',
     examples: examplesOf('onceForget'),
@@ -68,7 +68,7 @@ export const ONCE_ROUTES = [
     tag: 'Leases',
     summary: 'Read a key of once, or list such keys',
     description:
-      'With `key`, reads who works for a slot of that key, which slot is done, and its result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.',
+      'With `key`, reads who works for a slot of that key, which slot is done, and the result. Without `key`, lists keys page by page, without results. A page reads up to 1,000 records of the leases table.',
     request: readOnceRequest,
     success: { 200: { description: 'The key, or the page.', answer: z.union([onceKey, oncePage]) } },
     errors: [],

@@ -24,6 +24,8 @@ const EVERYDAY = new Set([
     'guard',
     'reserve',
     'callback',
+    'bound',
+    'look',
   ],
 ]);
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { ACCOUNT, REGION } from '../../infrastructure/pseudo-parameters.ts';
 
-/** How a callback ended. `closed`: it timed out, or its execution ended before an answer arrived. */
+/** How a callback ended. `closed`: the callback timed out, or the execution ended before an answer arrived. */
 export type CallbackResult =
   | { outcome: 'succeeded'; result: string }
   | { outcome: 'failed'; error: { ErrorType?: string; ErrorMessage?: string; ErrorData?: string } }
@@ -9,7 +9,7 @@ export type CallbackResult =
 
 export interface Callback {
   id: string;
-  /** The ARN of its execution. */
+  /** The ARN of the execution. */
   execution: string;
   /** Undefined while the callback waits. */
   result?: CallbackResult;
@@ -44,8 +44,8 @@ export interface ApiAnswer {
 
 /**
  * Callbacks and executions of durable functions, in memory, and the API of version 2025-12-01 as far as Holdfast uses it: SendDurableExecutionCallbackSuccess,
- * SendDurableExecutionCallbackFailure and GetDurableExecution. A callback accepts one answer. A later answer, or one after the end of the
- * execution, is refused with CallbackTimeoutException.
+ * SendDurableExecutionCallbackFailure and GetDurableExecution. A callback accepts a single answer. A later answer, also after the end
+ * of the execution, is refused with CallbackTimeoutException.
  */
 export class Callbacks {
   readonly executions = new Map<string, DurableExecution>();

@@ -94,7 +94,7 @@ export class DurableExecution {
     return [...this.#operations.values()];
   }
 
-  /** Whether the callback is one of this execution. */
+  /** Whether the callback belongs to this execution. */
   hasCallback(callbackId: string): boolean {
     return this.#callback(callbackId) !== undefined;
   }
@@ -111,7 +111,7 @@ export class DurableExecution {
     this.#resume();
   }
 
-  /** Ends the execution, and not the invocation that runs: its next checkpoint fails. */
+  /** Ends the execution, but not the invocation that runs, whose next checkpoint fails. */
   stop(error?: ErrorObject): void {
     this.#ends('STOPPED', { Error: error });
   }
@@ -144,7 +144,7 @@ export class DurableExecution {
     }
   }
 
-  /** Invokes the handler if it has not read a change, and otherwise at the next change that time makes. */
+  /** Invokes the handler, if there is a change that the handler has not read, and otherwise when a wait ends or a step is due again. */
   #resume(): void {
     if (this.#isInvoked || this.status !== 'RUNNING') return;
     this.#completeDue(new Date());

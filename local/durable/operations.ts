@@ -10,7 +10,7 @@ interface Change {
   secondMs: number;
 }
 
-/** What each action of a checkpoint makes of an operation. */
+/** The status of an operation after each action of a checkpoint. */
 const STATUS_AFTER = {
   START: 'STARTED',
   SUCCEED: 'SUCCEEDED',
@@ -63,7 +63,7 @@ function details({ update, before, now, secondMs }: Change): Partial<Operation> 
   }
 }
 
-/** Opaque, and of the characters of AWS: standard base64. */
+/** An opaque token in standard base64, as AWS sends. */
 const newCallbackId = () => Buffer.from(crypto.getRandomValues(new Uint8Array(64))).toString('base64');
 
 /** An open callback after its result, its failure, or its timeout. */
@@ -92,7 +92,7 @@ export const afterDue = (operation: Operation, now: Date): Operation =>
     ? { ...operation, Status: 'SUCCEEDED', EndTimestamp: now }
     : { ...operation, Status: 'READY' };
 
-/** As the event of an invocation has it: timestamps are epoch milliseconds. */
+/** The operation in the event of an invocation. Timestamps are epoch milliseconds. */
 export const inMilliseconds = (operation: Operation): object =>
   JSON.parse(
     JSON.stringify(operation, function (this: Record<string, unknown>, field, value) {

@@ -25,7 +25,7 @@ export class DurableFunctions {
   }
 
   /**
-   * Idempotent by name, as long as the input is the same.
+   * Starts an execution. Idempotent by name, if the input is the same.
    * @param functionName with or without a version
    * @throws LambdaError ResourceNotFoundException, InvalidParameterValueException, DurableExecutionAlreadyStartedException
    */

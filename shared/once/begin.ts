@@ -19,7 +19,7 @@ import { rowOf, withKey } from './row-key.ts';
 import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
 
-/** The caller works for the slot, until `remainingMs` are over or it completes. */
+/** A run of the slot: the caller works until `complete`, or until `remainingMs` are over. */
 export interface Run extends LeaseGrant {
   outcome: 'run';
   slot: string;
@@ -27,7 +27,7 @@ export interface Run extends LeaseGrant {
   waitedMs: number;
   /** True if an earlier try of this request received the grant. */
   repeated: boolean;
-  /** The worker before, if it did not complete: it may have left its work half done. Null if there was none, or a first try had no answer. */
+  /** The former worker if it did not complete, and may have left work half done. Null without such a worker, and if a first try had no answer. */
   previous: Previous | null;
 }
 
@@ -57,15 +57,15 @@ export interface Superseded extends DoneBy {
 
 export type Begun = Run | AlreadyDone | Superseded;
 
-/** A waiting call looks at the record at intervals from this. */
+/** The shortest pause between two looks of a waiting call, in milliseconds. */
 const LEAST_PAUSE_MS = 100;
 const PAUSE_RANGE_MS = 150;
 
-/** A write fails by the fence, or by `keep_until`, only if the record was written since, or is ahead of the clock here. */
+/** A write fails by the fence or by `keep_until` only if the record was written since the read, or is ahead of this clock. */
 const MAX_TRIES = 5;
 
 /**
- * Begins the work for a slot, or answers with its result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
+ * Begins the work for a slot, or answers with the stored result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
  * at the record while another caller works.
  * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with another
  * input), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown

@@ -18,7 +18,7 @@ export type Completed =
 
 /**
  * Stores the result of a slot and ends the grant, with one conditional UpdateItem (docs/protocols/once.md#complete). A repeat answers with the result
- * that is stored. A caller that does not hold the grant any more stores nothing.
+ * that is stored. A caller that no longer holds the grant stores no result.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export function completeOnce({ dynamodb, clock, table }: LeaseDependencies) {

@@ -12,13 +12,13 @@ import {
 } from '../leases/conditions.ts';
 import type { OnceGrant } from './once-grant.ts';
 
-/** The slot and every later one is not done, or the memory of what was done is over. @param cut now, less the margin of the clocks */
+/** Neither the slot nor a later slot is done, or `keep_until` is over. @param cut now, less the margin of the clocks */
 const isNotDone = (slot: string, cut: number): Condition => ({
   expression: 'attribute_not_exists(done_slot) OR done_slot < :slot OR keep_until < :cut',
   values: { ':slot': text(slot), ':cut': integer(cut) },
 });
 
-/** The result of the grant will be kept for at least as long as the memory that it replaces. */
+/** The result of the grant is kept at least as long as the result that it replaces. */
 const keepsLonger = (keepUntil: number): Condition => ({
   expression: 'attribute_not_exists(keep_until) OR keep_until <= :keepUntil',
   values: { ':keepUntil': integer(keepUntil) },
@@ -31,8 +31,8 @@ export function mayBegin(grant: OnceGrant, cut: number): Condition {
   return all(canBeHad, isNotDone(grant.slot, cut), isBelow(grant.fence), keepsLonger(keepUntil));
 }
 
-/** The second row. An expired grant that no caller has taken may store its result, as a heartbeat revives a lease. */
+/** The second row of that table. An expired grant that no caller has taken may store its result, as a heartbeat revives a lease. */
 export const mayComplete = (leaseId: string): Condition => all(hasLeaseId(leaseId), isHeld);
 
-/** The last row. */
+/** The last row of that table. */
 export const mayForget = (fence: number): Condition => all(hasFence(fence), isFree);

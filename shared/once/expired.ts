@@ -26,7 +26,7 @@ export function findRun(item: Item, now: number, margins: Margins): Found<OnceKi
   };
 }
 
-/** Whether the record may still remember a slot. Without the record, the slot would run again. */
+/** Whether the record may still remember a slot. After a deletion, the slot would run again. */
 export function mayRemember(
   { identity }: ExpiredRow,
   { clockSkewMs }: Pick<Margins, 'clockSkewMs'>,

@@ -24,7 +24,7 @@ export interface Forgotten {
 const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_fence', 'done_input_hash', 'keep_until'];
 
 /**
- * Forgets which slot is done, for an operator that saw the key under this fence (docs/protocols/once.md#forget). The next caller works for its slot again.
+ * Forgets which slot is done, for an operator that saw the key under this fence (docs/protocols/once.md#forget). The next caller works again.
  * @throws HoldfastError NotFound (no record), Conflict (another fence), LeaseHeld (a caller works), Throttled, Unavailable, OutcomeUnknown
  */
 export function forgetOnce({ dynamodb, clock, table, clockSkewMs }: LeaseDependencies) {

@@ -15,7 +15,7 @@ export const beginInput = () =>
     .strictObject({
       key: key(),
       holder: name(256),
-      /** Names the slot. Without it and `per`, the key has a single slot. */
+      /** Names the slot. Without `slot` and `per`, the key has a single slot. */
       slot: z.optional(name(256)),
       /** The length of the slots, which the service's clock counts. */
       per: z.optional(
@@ -28,13 +28,13 @@ export const beginInput = () =>
       waitSeconds: z._default(whole(0, 20), 0),
       /** Names one acquisition. A repeat gets the same grant. */
       requestId: z.optional(name(256)),
-      /** For how long the result is kept. */
+      /** How long the result is kept. */
       keepSeconds: z.optional(whole(2, 2 * MOST_PERIOD_SECONDS)),
       /** A text that differs if the input of the work differs. */
       inputHash: z.optional(name(128)),
       /** Shown to every reader while the caller works. */
       data: z.optional(json()),
-      /** The ARN of the execution that works: its end frees the slot. */
+      /** The ARN of the execution that works. The end of the execution frees the slot. */
       execution: z.optional(executionArn()),
     })
     .check(

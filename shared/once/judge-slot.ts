@@ -14,7 +14,7 @@ export type Verdict =
   | { meaning: 'done' | 'superseded'; done: Done }
   | { meaning: 'free' | 'held' };
 
-/** What the record remembers, if the memory is not over. */
+/** The slot that the record remembers, if `keep_until` is not over. */
 export const rememberedBy = (
   { done }: OnceRecord,
   { clock, clockSkewMs }: Pick<LeaseDependencies, 'clock' | 'clockSkewMs'>,
@@ -40,7 +40,7 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
   return { meaning: canBeHad(record, dependencies) ? 'free' : 'held' };
 }
 
-/** A caller that names its input wants a result of that input, so a result without a hash is no answer to it. */
+/** A caller that names its input wants a result of that input. A result without a hash may be of another input. */
 const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
   inputHash === undefined || inputHash === done.inputHash;
 

@@ -20,7 +20,7 @@ export interface OnceGrant extends OnceRequest {
   leaseId: string;
   fence: number;
   acquiredAt: number;
-  /** As long as the caller asked for, or longer, so that what is remembered now is remembered for its time. */
+  /** How long the result is kept: as the caller asked, or longer, so that the present `keep_until` is not shortened. */
   keepMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** The slot of a call without `slot` and `per`: once until `keepSeconds` are over. */
+/** The slot of a call without `slot` and `per`, which is done until `keepSeconds` are over. */
 export const ONLY_SLOT = '-';
 
 const UNIT_SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;

@@ -1,6 +1,6 @@
 import { ONLY_SLOT, periodSeconds, slotAt } from './slots.ts';
 
-/** What says which slot is meant, and for how long its result is kept. */
+/** The fields of a call that choose the slot, and how long the result is kept. */
 interface Terms {
   slot?: string | undefined;
   per?: string | undefined;
@@ -16,7 +16,7 @@ export function slotOf({ slot, per }: Terms, now: number): string {
   return slot ?? (seconds === undefined ? ONLY_SLOT : slotAt(now, seconds));
 }
 
-/** The least that a caller may ask for: the ttl, and two periods, because a late caller of the period before must find what is done. */
+/** The least `keepSeconds`: the ttl, and two periods, because a late caller of the former period must find the slot that is done. */
 export const leastKeepSeconds = ({ per, ttlSeconds }: Terms): number =>
   Math.max(ttlSeconds, 2 * (per === undefined ? 0 : (periodSeconds(per) ?? 0)));
 

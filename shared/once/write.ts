@@ -8,13 +8,13 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { mayBegin } from './conditions.ts';
 import { type OnceGrant, onceItem } from './once-grant.ts';
 
-/** What a grant may have, and the grant before it had: the attributes that the grant of a run removes if it does not set them. */
+/** Optional attributes of the former grant, which a new grant removes unless it sets them. */
 const OF_THE_GRANT_BEFORE = [
   ...['released_at', 'ended_by', 'broken_at', 'broken_until', 'broken_by', 'ending_at', 'principal', 'data'],
   ...['grace_ms', 'execution', 'target', 'ended_execution', 'input_hash'],
 ];
 
-/** Writes the grant, and leaves what the record remembers of the last slot that was done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
+/** Writes the grant, and leaves the last slot that is done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */
 export function writeGrant(dependencies: LeaseDependencies, grant: OnceGrant, call: Call) {
   const { dynamodb, table, clockSkewMs } = dependencies;
   const { key, ...attributes } = onceItem(dependencies, grant);

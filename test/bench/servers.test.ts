@@ -30,14 +30,14 @@ async function echoes(replyMs = 0) {
 }
 
 describe('the proxy in front of a server', () => {
-  it('delays each reply by the time that it is given', async () => {
+  it('the proxy delays each reply by the given time', async () => {
     const { ask } = await echoes(100);
     const startedAt = performance.now();
     expect(await ask('one')).toBe('one');
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(99);
   });
 
-  it('breaks the connection instead of the reply that it is told to drop, and none before', async () => {
+  it('the proxy closes the connection in place of the reply that is to be dropped, and passes on the reply before', async () => {
     const { proxy, socket, ask } = await echoes();
     expect(await ask('before')).toBe('before');
     const dropped = proxy.dropReply(1);
@@ -54,28 +54,28 @@ describe('the proxy in front of a server', () => {
 describe('double writes at a store', () => {
   const write = (writer: string, fence?: number): Write => ({ writer, at: 0, ...(fence !== undefined && { fence }) });
 
-  it('are the writes of the first holder after the second has begun, and a store with fences takes none of them', () => {
+  it('the double writes are those of the first holder after the first write of the second holder, and a store with fences takes none of them', () => {
     const writes = [write('first', 1), write('second', 2), write('first', 1), write('first', 1)];
     expect(doubleWrites(writes, 'first', 'second')).toEqual({ without: 2, withFences: 0 });
   });
 
-  it('are taken by a store with fences if the fence of the second holder is no higher', () => {
+  it('a store with fences takes double writes if the fence of the second holder is no higher', () => {
     const writes = [write('first', 1), write('second', 1), write('first', 1)];
     expect(doubleWrites(writes, 'first', 'second')).toEqual({ without: 1, withFences: 1 });
   });
 
-  it('have no count with fences if a lock has no fence', () => {
+  it('the double writes under a lock without fences have no count with fences', () => {
     expect(doubleWrites([write('first'), write('second'), write('first')], 'first', 'second')).toEqual({
       without: 1,
       withFences: undefined,
     });
   });
 
-  it('are none if the second holder never wrote', () => {
+  it('the double writes are none if the second holder never wrote', () => {
     expect(doubleWrites([write('first', 1)], 'first', 'second').without).toBe(0);
   });
 
-  it('are recorded by the store in the order of their arrival', async () => {
+  it('the store records all writes in the order of their arrival', async () => {
     const store = await startStore();
     stops.push(store.stop);
     for (const writer of ['first', 'second'])

@@ -134,7 +134,7 @@ const secrets = { SECRET: VALUE, 'spring.datasource.password': VALUE, 'Connectio
 const SAYS = `console.log(process.env['spring.datasource.password'] + process.env['ConnectionStrings:Db']); setInterval(() => {}, 1000);`;
 
 describe.concurrent('the command lines of all processes of a run', () => {
-  it('have no variable of the environment, and only those of the supervisor and the command have the arguments', async () => {
+  it('the command lines of a run have no variable of the environment, and only those of the supervisor and the command have the arguments', async () => {
     const { child, stdout, exited } = cli.start(['run', freshKey(), '--', process.execPath, '-e', SAYS, ARGUMENT], {
       env: { ...env, ...secrets },
     });
@@ -205,7 +205,7 @@ describe.concurrent('the guard', () => {
     await until(() => living(guard)).toBe(false);
   });
 
-  it('ends with a supervisor that is killed while it waits', async () => {
+  it('the guard ends with a supervisor that is killed while it waits', async () => {
     const key = freshKey();
     await using _ = await holdfast.acquire(key);
     const { child, stderr } = cli.start(['run', key, '--wait', 'forever', '--', 'true'], { env });
@@ -216,7 +216,7 @@ describe.concurrent('the guard', () => {
     await until(() => living(guard)).toBe(false);
   });
 
-  it('is missed at once if it is killed: the command ends, and the supervisor exits with 137', async () => {
+  it('the supervisor ends the command and exits with 137 as soon as the guard is killed', async () => {
     const key = freshKey();
     const { child, exited, stdout } = cli.start(
       ['run', key, '--', 'sh', '-c', 'trap "" TERM; echo $$; while :; do sleep 1; done'],

@@ -107,7 +107,7 @@ describe('every verb', () => {
     for (const option of ['--version', '-v']) expect((await run(option)).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
-  it('lists the options of deploy in docs/deploy.md as in the help', async () => {
+  it('the page docs/deploy.md lists the options of deploy as the help does', async () => {
     const help = helpOf('deploy', VERBS.deploy as never);
     const options = help.split('\n').filter((line) => line.startsWith('      --'));
     expect(await readFile('docs/deploy.md', 'utf8')).toContain(`\`\`\`\n${options.join('\n')}\n\`\`\``);

@@ -52,7 +52,7 @@ function world({ answer = GRANT, tries = () => undefined, leftMs = 59_400 }: Scr
 const failed = (fields: object) => Object.assign(new Error('failed'), fields);
 
 describe('withLease of a durable function', () => {
-  it('parks the callback, and releases the grant after the body', async () => {
+  it('withLease of a durable function parks the callback, and releases the grant after the body', async () => {
     const { hold, operations, calls, warnings } = world();
     expect(await hold({ data: { run: 1 } })).toEqual({ key: 'k', fence: 7 });
     expect(operations).toEqual(['lease k for 3840 s', 'park k', 'release k']);
@@ -64,7 +64,7 @@ describe('withLease of a durable function', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('sends the options of the caller in place of its own, and warns of an expiry', async () => {
+  it('withLease of a durable function sends the options of the caller in place of its own, and warns of an expiry', async () => {
     const { hold, calls, warnings } = world({ leftMs: 901_000 });
     await hold({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
     expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 900 });
@@ -72,7 +72,7 @@ describe('withLease of a durable function', () => {
     expect(warnings).toEqual(['the lease of k has an expiry, and no heartbeats: its body must end before']);
   });
 
-  it('names no request, so that each run of the submitter is one request', async () => {
+  it('the client names no request when it parks a callback, so that all runs of the submitter are one request', async () => {
     const { holdfast, calls } = world();
     const request = { key: 'k', callbackId: 'Ab3==', parkSeconds: 60 };
     await Promise.all([holdfast.park(request), holdfast.park(request)]);
@@ -83,7 +83,7 @@ describe('withLease of a durable function', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  it('fails with the problem of the service, with all of its fields', async () => {
+  it('withLease of a durable function throws the problem of the service with all of its fields', async () => {
     const problem = { code: 'LeaseHeld', detail: 'held by the other', key: 'k', holder: 'other', retryAfterMs: 5 };
     const { hold, operations } = world({
       answer: failed({ errorType: 'CallbackExternalError', errorData: JSON.stringify(problem) }),
@@ -94,27 +94,27 @@ describe('withLease of a durable function', () => {
     expect(operations).not.toContain('release k');
   });
 
-  it('fails with Unreachable if the callback times out', async () => {
+  it('withLease of a durable function throws Unreachable if the callback times out', async () => {
     const { hold } = world({ answer: failed({ errorType: 'CallbackTimeoutError' }) });
     await expect(hold()).rejects.toMatchObject({ code: 'Unreachable' });
   });
 
   it.each([undefined, 'no JSON', '7', '{"code": 7}'])(
-    'passes on a failure that is not from Holdfast: error data %s',
+    'withLease of a durable function passes on a failure that is not from Holdfast: error data %s',
     async (errorData) => {
       const other = failed({ errorType: 'CallbackExternalError', errorData });
       await expect(world({ answer: other }).hold()).rejects.toBe(other);
     },
   );
 
-  it('fails at once with a refusal, without another try', async () => {
+  it('withLease of a durable function throws a refusal at once, without another try', async () => {
     const refused = new HoldfastError({ code: 'InvalidRequest', detail: 'limit: must be at most 200' });
     const { hold, operations, calls } = world({ tries: () => refused });
     await expect(hold({ limit: 500 })).rejects.toMatchObject({ code: 'InvalidRequest', message: refused.message });
     expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
   });
 
-  it('tries again after suspensions while the service is full, and then fails with its code', async () => {
+  it('withLease of a durable function tries again after suspensions while the line is full, and then throws QueueFull', async () => {
     const full = () => new HoldfastError({ code: 'QueueFull', detail: 'full', ...{ retryAfterMs: 60_000 } });
     const { hold, operations } = world({ tries: full });
     await expect(hold()).rejects.toMatchObject({ code: 'QueueFull', retryAfterMs: 60_000 });
@@ -122,7 +122,7 @@ describe('withLease of a durable function', () => {
     expect(operations.slice(1)).toEqual(['park k', ...again]);
   });
 
-  it('passes on the error of the body, even if the release fails', async () => {
+  it('withLease of a durable function passes on the error of the body, even if the release fails', async () => {
     const { ctx, holdfast, operations } = world({
       tries: (operation) => operation === 'release' && new HoldfastError({ code: 'Refused', detail: 'no' }),
     });
@@ -134,7 +134,7 @@ describe('withLease of a durable function', () => {
     expect(operations.at(-1)).toBe('release k');
   });
 
-  it('returns the result of the body, even if every release is unanswered', async () => {
+  it('withLease of a durable function returns the result of the body, even if every release is throttled', async () => {
     const { hold } = world({
       tries: (operation) =>
         operation === 'release' && new HoldfastError({ code: 'Throttled', detail: '', ...{ retryAfterMs: 60_000 } }),
@@ -144,7 +144,7 @@ describe('withLease of a durable function', () => {
 });
 
 describe('withLeases of a durable function', () => {
-  it('acquires deeper paths first, releases in the reverse order, and lets an entry override the common options', async () => {
+  it('withLeases of a durable function acquires deeper paths first, releases in the reverse order, and lets an entry override the common options', async () => {
     const { ctx, holdfast, operations, calls } = world();
     const entries = [
       { key: 'openai', limit: 20 },
@@ -165,7 +165,7 @@ describe('withLeases of a durable function', () => {
     expect(calls.map(([, { limit }]) => limit)).toEqual([undefined, 20, undefined, undefined]);
   });
 
-  it('refuses two entries of one key before it acquires any', async () => {
+  it('withLeases of a durable function refuses two entries of one key before it acquires any', async () => {
     const { ctx, holdfast, operations } = world();
     const twice = withLeases(ctx, holdfast, [{ key: 'a' }, { key: 'a' }], {}, () => {});
     await expect(twice).rejects.toMatchObject({ code: 'InvalidRequest' });

@@ -104,7 +104,7 @@ describe('the dashboard', () => {
   it('the dashboard has a place for each question of an operator, which overlaps no other', () => {
     const widgets = dashboardOf();
     expect(widgets.map(({ properties }) => properties.title)).toEqual([
-      ...['Grants', 'Waiting time (ms)', 'Hand-off (ms)', 'Parked', 'Age of the oldest ticket (s)', 'Expired records'],
+      ...['Grants', 'Waiting time (ms)', 'Hand-off (ms)', 'Parked', 'Age of the oldest waiter (s)', 'Expired records'],
       ...['Refusals by code', 'Faults', 'API requests and latency (ms)'],
       ...['Throttled functions', 'Throttled tables', 'Environments in use'],
     ]);

@@ -14,12 +14,12 @@ const mayUse = (operation: string, of: Template) =>
   );
 
 describe('durableFunctions', () => {
-  it('without it there is neither a rule for the ends of durable functions nor a permission on them', () => {
+  it('a stack without durableFunctions has neither a rule for the ends of durable functions nor a permission on durable functions', () => {
     expect(Object.keys(template.Resources).filter((id) => id.startsWith('Durable'))).toEqual([]);
     expect(JSON.stringify(template)).not.toMatch(/DurableExecution(Callback|EndedRule)|GetDurableExecution/);
   });
 
-  it('with it the functions that notify waiters may complete the callbacks of the named functions alone', () => {
+  it('a stack with durableFunctions lets only the functions that notify waiters complete callbacks, and only those of the named functions', () => {
     const notifying = [
       'acquire',
       'release',
@@ -41,7 +41,7 @@ describe('durableFunctions', () => {
     ]);
   });
 
-  it('with it the four ends of executions of the named functions are events for the function, and once more for the queue', () => {
+  it('a stack with durableFunctions sends the four ends of executions of the named functions to executionEnded at once, and again by its queue', () => {
     const { EventPattern, Targets } = serving.Resources.DurableExecutionEndedRule?.Properties ?? {};
     expect(EventPattern).toEqual({
       source: ['aws.lambda'],

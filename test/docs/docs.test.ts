@@ -125,7 +125,7 @@ const anchorsOf = (markdown: string) => [
       .replace(/[^\w\- ]/g, '')
       .replaceAll(' ', '-'),
   ),
-  ...[...markdown.matchAll(/<a id="([\w-]+)">/g)].map(([, id]) => id),
+  ...[...markdown.matchAll(/<a\s+id="([\w-]+)">/g)].map(([, id]) => id),
 ];
 
 it('docs/configuration.md names every parameter', async () => {

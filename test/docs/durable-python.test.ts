@@ -106,7 +106,7 @@ describe.skipIf(!isThere)(`The Python example of docs/durable-functions.md${whyS
     return read.kind === 'lease' ? read.state : undefined;
   };
 
-  it('waits suspended, holds the lease over its wait, and releases it after the work', async () => {
+  it('the Python example waits suspended, holds the lease over its wait, and releases the lease after the work', async () => {
     await start(example);
     const before = await holdfast.acquire('tenant/a');
     const execution = run('a');
@@ -121,7 +121,7 @@ describe.skipIf(!isThere)(`The Python example of docs/durable-functions.md${whyS
     expect(await stateOf('a')).toBe('released');
   });
 
-  it('with `finally` would release the lease at its wait, before the work has ended', async () => {
+  it('the Python example would release the lease at its wait if it had `finally`, before the work has ended', async () => {
     const wrong = example
       .replace(/ {4}except Exception:.*\n.*\n {8}raise\n/, '    finally:\n        ctx.step(release, name="release")\n')
       .replace(/\n {4}ctx\.step\(release, name=f"release \{key\}"\)\n {4}return charged/, '\n    return charged')

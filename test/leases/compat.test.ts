@@ -16,7 +16,7 @@ function onTheSecond(): number {
 }
 
 describe('records of the Rust crate', () => {
-  it('are respected: held by a client without a name', async () => {
+  it('records of the Rust crate are respected as leases of a holder without a name', async () => {
     const now = onTheSecond();
     await rust.tryAcquire('rust-held', 60);
     const { code, context } = await failure(acquire({ key: 'rust-held' }));

@@ -166,7 +166,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     const again = ({ callback, execution }: { callback: Callback; execution: string }, key: string) =>
       submit({ key, callback, execution });
 
-    it('before the grant, the first ticket is granted, and the second is gone when its turn comes', async () => {
+    it('a callback that is submitted twice before its grant is served by its first ticket, and the next hand-off removes the second ticket', async () => {
       const parked = await held();
       const { key, first, callback, ticket } = parked;
       const second = await again(parked, key);
@@ -181,7 +181,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it('after the grant, the second run is gone, and the grant stays', async () => {
+    it('a callback that is submitted again after its grant keeps the grant, and the second ticket is gone', async () => {
       const key = newKey();
       const parked = await park(key);
       const grant = grantOf(parked.callback);
@@ -192,7 +192,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it('after the grant was released, the second run receives nothing, and the key stays free', async () => {
+    it('a callback that is submitted again after the release of its grant receives no other grant, and the key stays free', async () => {
       const key = newKey();
       const parked = await park(key);
       await release(grantOf(parked.callback));
@@ -200,7 +200,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
     });
 
-    it('past the deadline, one message ends the callback, and neither ticket stays', async () => {
+    it('a callback that is submitted twice fails with LeaseHeld past its deadline, and neither ticket stays', async () => {
       const parked = await held({ parkSeconds: 30 });
       const { key, callback } = parked;
       await submit({ key, callback, execution: parked.execution, parkSeconds: 30 });
@@ -210,7 +210,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it('if the line is full for the second run, the callback fails with QueueFull, and the first ticket is gone when its turn comes', async () => {
+    it('a callback whose second submission finds the line full fails with QueueFull, and the hand-off removes its first ticket', async () => {
       const parked = await held();
       const { key, first, callback } = parked;
       for (let at = 1; at < 30; at++) await park(key, { holder: `durable ${at}` });
@@ -223,7 +223,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
   });
 
   describe('a message to a callback', () => {
-    it.each(['missing', 'closed'] as const)('that is %s hands the lock on to the next waiter', async (how) => {
+    it.each(['missing', 'closed'] as const)('a grant to a callback that is %s goes to the next waiter', async (how) => {
       const { key, first, callback } = await held();
       const next = await park(key, { holder: 'next' });
       if (how === 'closed') callbacks.close(callback.id);
@@ -233,7 +233,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it('whose answer is lost leaves the ticket, and the schedule finds out that the callback has its grant', async () => {
+    it('a message to a callback whose answer is lost leaves the ticket, and the repair finds that the callback has its grant', async () => {
       const { key, first, callback } = await held();
       double.faults.push('lost');
       await release(first);
@@ -247,7 +247,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await heartbeat(grant)).toMatchObject({ holder: 'durable' });
     });
 
-    it('that is throttled is sent again within the call', async () => {
+    it('a throttled message to a callback is sent again within the call', async () => {
       const { first, callback } = await held();
       double.faults.push('throttled', 'throttled');
       await release(first);
@@ -256,7 +256,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
     });
 
     it.each(['refused', 'denied'] as const)(
-      'that is %s leaves the ticket and the grant, and the schedule sends again',
+      'a %s message to a callback leaves the ticket and the grant, and the repair sends the message again',
       async (fault) => {
         const { key, first, callback } = await held();
         double.faults.push(fault);
@@ -269,7 +269,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       },
     );
 
-    it('is sent by no process without a client of Lambda, and the schedule of the deployment serves the callback', async () => {
+    it('a process without a client of Lambda sends no message to a callback, and the repair of the deployment serves the callback', async () => {
       const { key, first, callback } = await held();
       const { durableFunctions: withClient } = dependencies;
       dependencies.durableFunctions = undefined;
@@ -297,7 +297,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       for (const { key } of killed) expect([(await see(key)).holder, await rows(key)]).toEqual([undefined, []]);
     });
 
-    it('hands the lease on to the next callback, and the holder before is named', async () => {
+    it('the end of a durable execution serves the next callback, whose grant names the holder before', async () => {
       const key = newKey();
       const one = await park(key);
       const next = await park(key, { holder: 'next' });
@@ -305,7 +305,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(grantOf(next.callback)).toMatchObject({ previous: { holder: 'durable', ended: 'executionEnded' } });
     });
 
-    it('is found by the schedule if its event is lost', async () => {
+    it('the repair finds the end of a durable execution if its event is lost', async () => {
       const key = newKey();
       const one = await park(key, { ttlSeconds: 3600 });
       const next = await park(key, { holder: 'next' });
@@ -315,7 +315,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(grantOf(next.callback)).toMatchObject({ key, holder: 'next' });
     });
 
-    it('frees nothing while AWS says that the execution runs, unless an event says that it ended', async () => {
+    it('the end of a durable execution frees no lease while AWS says that the execution runs, unless an event says that it ended', async () => {
       const key = newKey();
       const { execution, callback } = await park(key);
       expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
@@ -327,7 +327,7 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       expect(await executionEnded(execution, false, { status: 'FAILED' })).toMatchObject({ freed: 1 });
     });
 
-    it('gives a grace to the code that a stopped execution leaves running', async () => {
+    it('the lease of a stopped durable execution lasts for the grace of the code that still runs', async () => {
       const key = newKey();
       const { execution } = await park(key, { graceSeconds: 20 });
       await end(execution, 'STOPPED');

@@ -24,7 +24,7 @@ const visited = async (executionArn: string) => {
 };
 
 describe('the wrapper without ttlSeconds', () => {
-  it('the target runs as long as it needs, in eight transitions, and the release frees the lease', async () => {
+  it('the target of a wrapper without ttlSeconds runs as long as it needs, in eight transitions, and the release frees the lease', async () => {
     const { run, atWorkNo, asked, state } = await wrapped();
     const arn = await run({ input: { n: 1 } });
     const { input, finish } = await atWorkNo(0);
@@ -39,7 +39,7 @@ describe('the wrapper without ttlSeconds', () => {
     expect(names).toHaveLength(8);
   });
 
-  it('the target receives its fence if the input asks for it', async () => {
+  it('the target of a wrapper without ttlSeconds receives its fence if the input asks for it', async () => {
     const { run, atWorkNo } = await wrapped({ passFence: true });
     const arn = await run({ input: { n: 1 } });
     const { input, finish } = await atWorkNo(0);
@@ -48,7 +48,7 @@ describe('the wrapper without ttlSeconds', () => {
     expect((await states.ended(arn)).status).toBe('SUCCEEDED');
   });
 
-  it('a target that fails frees the lease, and its error is the error of the wrapper', async () => {
+  it('a target that fails frees the lease of a wrapper without ttlSeconds, and its error is the error of the wrapper', async () => {
     const { run, atWorkNo, state } = await wrapped();
     const arn = await run();
     (await atWorkNo(0)).fail(boom());
@@ -65,7 +65,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     const runNested = (total: object = {}) =>
       world.run({ stateMachineArn: world.exclusive, input: { ...inner, ...total } });
     const used = async (key: string) => (await world.pool(key)).used ?? 0;
-    /** All is free within two minutes in which a caller wants both keys. */
+    /** Both keys are free within two minutes in which another caller asks for both. */
     const expectAllFree = async () => {
       world.fallBehind(-TWO_MINUTES_MS);
       for (const [key, weight] of [
@@ -84,7 +84,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     return { ...world, runNested, used, expectAllFree };
   }
 
-  it('both permits are held while the target works, and free after it', async () => {
+  it('both permits of nested wrappers are held while the target works, and free after it', async () => {
     const { runNested, used, atWorkNo } = await nested();
     const outer = await runNested();
     const { finish } = await atWorkNo(0);
@@ -94,7 +94,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     expect([await used('total/tenant'), await used('total')]).toEqual([0, 0]);
   });
 
-  it('both permits are free within two minutes of a stop of the outer wrapper while the inner one waits', async () => {
+  it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the inner one waits', async () => {
     const { runNested, acquire, release, waiting, expectAllFree } = await nested();
     const full = { key: 'total', holder: 'full', limit: 20, weight: 20, ttlSeconds: 600 };
     const holder = (await acquire(full)) as { leaseId: string };
@@ -105,7 +105,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     await expectAllFree();
   });
 
-  it('both permits are free within two minutes of a stop of the outer wrapper while the target works', async () => {
+  it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the target works', async () => {
     const { runNested, atWorkNo, expectAllFree } = await nested();
     const outer = await runNested();
     const { finish } = await atWorkNo(0);
@@ -114,7 +114,7 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     finish(null);
   });
 
-  it('both permits are free within two minutes of a stop of the outer wrapper while the inner one releases', async () => {
+  it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the inner one releases', async () => {
     const { runNested, atWorkNo, targets, expectAllFree } = await nested();
     const outer = await runNested();
     const { finish } = await atWorkNo(0);

@@ -372,10 +372,10 @@ describe('the wrapper exclusive', () => {
       }),
     );
     expect(keyless).toMatchObject({ status: 'FAILED', error: 'InvalidRequest', cause: 'key: is missing' });
-    const misspelt = await states.ended(await run({}, undefined, 'k', { limt: 5, ttlSeconds: undefined }));
+    const misspelt = await states.ended(await run({}, undefined, 'k', { limt: 5, stateMachineArn: undefined }));
     expect(misspelt).toMatchObject({
       error: 'InvalidRequest',
-      cause: 'limt: is not a known field; ttlSeconds: is missing',
+      cause: 'limt: is not a known field; stateMachineArn: is missing',
     });
     expect(running).toHaveLength(0);
   });

@@ -119,7 +119,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (machine) => {
 
 describe('the wrapper exclusive', () => {
   it.each([false, true])(
-    'without ttlSeconds the lease is bound, and the target has no limit of time (passFence: %s)',
+    'the wrapper without ttlSeconds binds the lease, and gives the target no limit of time (passFence: %s)',
     async (passFence) => {
       const { visited, asked, timeouts, error, cause } = await play('exclusive', {
         input: { ttlSeconds: undefined, passFence },

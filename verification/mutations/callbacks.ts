@@ -12,12 +12,12 @@ export const CALLBACKS: Mutation[] = [
   shown(
     'a callback that is gone to a second run of its submitter loses its grant',
     [change("if (outcome === 'gone' && !repeated) await lock", "if (outcome === 'gone') await lock")],
-    'after the grant, the second run is gone, and the grant stays',
+    'a callback that is submitted again after its grant keeps the grant, and the second ticket is gone',
   ),
   shown(
     'a callback that Lambda does not find counts as unanswered',
     [change('CALLBACK_GONE.has(name) || $metadata?.httpStatusCode === 404', 'CALLBACK_GONE.has(name)')],
-    'that is missing hands the lock on to the next waiter',
+    'a grant to a callback that is missing goes to the next waiter',
   ),
   shown(
     'the SDK sends a message to a callback again',
@@ -28,12 +28,12 @@ export const CALLBACKS: Mutation[] = [
       ),
       change('maxAttempts: 1,', 'maxAttempts: 3,', 'shared/aws/step-functions.ts'),
     ],
-    'that is refused leaves the ticket and the grant, and the schedule sends again',
+    'a refused message to a callback leaves the ticket and the grant, and the repair sends the message again',
   ),
   shown(
     'each run of a submitter is a request of its own',
     [change("`c-${createHash('sha256').update(callbackId).digest('base64url')}`", '`c-${Math.random()}`')],
-    'after the grant, the second run is gone, and the grant stays',
+    'a callback that is submitted again after its grant keeps the grant, and the second ticket is gone',
   ),
   shown(
     'the error data of a callback has no code',

@@ -9,7 +9,10 @@ export const DURABLE: Mutation[] = [
   shown(
     'the client names the request of a callback anew in each run of the submitter',
     [change("const own = 'callbackId' in request && { requestId: undefined };", 'const own = {};')],
-    ['client/durable', 'names no request, so that each run of the submitter is one request'],
+    [
+      'client/durable',
+      'the client names no request when it parks a callback, so that all runs of the submitter are one request',
+    ],
   ),
   shown(
     'a durable lease is not released when its body fails',
@@ -24,7 +27,7 @@ export const DURABLE: Mutation[] = [
         'throw new HoldfastError({ code, detail }, error);',
       ),
     ],
-    ['client/durable', 'fails with the problem of the service, with all of its fields'],
+    ['client/durable', 'withLease of a durable function throws the problem of the service with all of its fields'],
   ),
   shown(
     'a callback of the local stack takes a second answer',

@@ -16,8 +16,8 @@ export interface ExecutionRules {
 export const ANY_EXECUTION: ExecutionRules = { ownAlone: false, stateMachines: '*', service: undefined };
 
 /**
- * The service cannot tell whether an execution of elsewhere has ended. It would never free its lease, or free it under a target that runs. And the
- * end of another team's execution must neither free a lease nor keep it.
+ * Refuses executions of another account or region: the service cannot find out whether such an execution has ended, and would never free the lease, or
+ * free the lease while the target runs. Refuses executions of another team, whose end must neither free a lease nor keep a lease.
  * @param named the ARNs by the fields that hold them
  * @throws HoldfastError InvalidRequest naming each field at fault
  */
@@ -58,7 +58,7 @@ export const isDurable = (arn: string): boolean => arn.split(':', 3)[2] === 'lam
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
   isOf(home, arn) && isKnown(rules, arn);
 
-/** Of an account that is not known there is none. Records of earlier versions may name ARNs that no execution has. */
+/** False if the account of the deployment is not known. Records of earlier versions may name ARNs that no execution has. */
 function isOf(home: string | undefined, arn: string): boolean {
   const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
   const isKind = kind === (isDurable(arn) ? 'function' : 'execution');
@@ -71,7 +71,7 @@ const nameOf = (arn: string): string => arn.split(':')[6] ?? '';
 const patternFor = ({ stateMachines, durableFunctions = '' }: ExecutionRules, arn: string): string =>
   isDurable(arn) ? durableFunctions : stateMachines;
 
-/** As IAM compares names: `*` stands for any text, and everything else for itself. */
+/** Compares names as IAM does: `*` stands for any text, and every other character for itself. */
 function isKnown(rules: ExecutionRules, arn: string): boolean {
   const name = nameOf(arn);
   const pattern = patternFor(rules, arn)

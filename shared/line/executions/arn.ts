@@ -4,8 +4,8 @@ import { name } from '../../fields.ts';
 const NO_EXECUTION = 'must be the ARN of an execution of a Standard workflow or of a durable function';
 
 /**
- * It must be of a Standard workflow or of a durable function. Step Functions sends no event at the end of an Express one, and does not describe it. IAM
- * denies a question about an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the
+ * The ARN of an execution of a Standard workflow or of a durable function. Step Functions sends no event at the end of an Express workflow, and does not
+ * describe the execution. IAM denies a question about an ARN without both names, which looks like a missing permission. The state machine of a Map Run's child is named with the
  * label of the Map Run. The version of a durable function is never an alias.
  */
 export const executionArn = () =>

@@ -5,10 +5,10 @@ import type { LeaseDependencies } from '../dependencies.ts';
 import { ASK_EVERY_MS } from '../times.ts';
 import { type Described, describeExecution, type End, endBy, type Reported, SETTLED_MS } from './state.ts';
 
-// When a grant ends that lasts as long as its execution (docs/protocols/bound.md). No call extends such a grant. A look ends it: a question about the
-// execution, and a write that requires the version that was read before the question.
+// When a bound grant ends (docs/protocols/bound.md). No call extends the grant. A look ends the grant: a question about the execution, then a write that
+// requires the version that was read before the question.
 
-/** Calls in line that are not next leave the question to the next waiter for up to this long, or a crowd would ask at one moment. */
+/** Calls in line that are not next leave the question to the next waiter for up to this long, or all of them would ask at the same moment. */
 export const LOOK_PATIENCE_MS = 15_000;
 
 /** No answer about an execution is older than this. */
@@ -22,7 +22,7 @@ interface BoundGrant {
   answeredAt?: number | undefined;
 }
 
-/** When a call or a task was last answered with the grant: its execution was running then, or the answer reached nothing that runs. */
+/** When a call or a task last received the grant. The execution was running then, or the answer reached no execution that runs. */
 const answeredAtOf = ({ boundAt, acquiredAt = 0, answeredAt = 0 }: BoundGrant): number =>
   Math.max(boundAt, acquiredAt, answeredAt);
 
@@ -40,9 +40,8 @@ type Judged = EndOfHolder & { endedAt: number };
 export type Judge = (grant: BoundGrant) => Judged | undefined;
 
 /**
- * Asks whether the execution of bound grants has ended. The event in the first pass says when the execution ended, so that pass asks nothing.
- * The grants must be as they were read before this question. A grant goes on if the execution runs, if Step Functions says nothing about it, and if the
- * end may be one that was followed by a redrive.
+ * Asks whether the execution of bound grants has ended. The first pass does not ask, because the event has the time of the end. Read the grants before
+ * this question. A grant stays if the execution runs, if Step Functions does not say, and if the execution may have been redriven after that end.
  * @throws HoldfastError as `describeExecution`
  */
 export async function judgeOfBound(
@@ -84,7 +83,7 @@ export function judgeBy(described: Described, { askedAt, settled, clockSkewMs }:
 export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>
   lookedAt < now - ASK_EVERY_MS;
 
-/** For the look of a call that the holder keeps waiting. The call goes on, and the next look decides. @throws what is no HoldfastError */
+/** Logs why the look of a call that waits failed. The call goes on, and the next look decides. @throws every error but a HoldfastError */
 export function leftToNextLook(error: unknown): void {
   if (!(error instanceof HoldfastError)) throw error;
   logLine('WARN', { message: 'the execution of a bound holder could not be judged', cause: error.message });

@@ -1,6 +1,6 @@
 /**
- * `missing`: it never started, or ended longer ago than AWS remembers. `foreign`: AWS says nothing about it, because it belongs to another account or
- * region, to an Express workflow, or to a state machine or a function that the deployment may not describe. Records of earlier versions and
+ * `missing`: the execution never started, or ended longer ago than AWS remembers. `foreign`: AWS does not say, because the execution belongs to another
+ * account or region, to an Express workflow, or to a state machine or a function that the deployment may not describe. Records of earlier versions and
  * of other clients may name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';

@@ -4,7 +4,7 @@ import { shuffled } from '../../surroundings/ids.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Found, findEnd } from './state.ts';
 
-/** DescribeExecution has a quota for the whole account, and refills it by 10 to 15 a second. Passes at the end of executions need it more. */
+/** DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second. Passes at the end of executions need the quota more. */
 const MOST_ASKED = 100;
 
 /** Events of the end arrive within seconds. An older grant is worth a question. */
@@ -13,22 +13,22 @@ const ASKED_AFTER_MS = 60_000;
 /** What one run of the repair may still ask about executions that hold what others wait for. */
 export interface Questions {
   left: number;
-  /** About the executions of bound grants: no event has to be awaited, and no other call asks for a while. */
+  /** How many questions about the executions of bound grants are left. These need not wait for an event. */
   looks: number;
 }
 
 export const newQuestions = (): Questions => ({ left: MOST_ASKED, looks: MOST_ASKED });
 
-/** For a message about one key, which has many messages. */
+/** What the run of a message may ask. A key has many messages. */
 export const questionsOfMessage = (): Questions => ({ left: 0, looks: MOST_LOOKS });
 
-/** One look asks about the executions of no more grants. */
+/** A look asks about the executions of at most this many grants. */
 export const MOST_LOOKS = 5;
 
 /**
  * Looks at bound grants, if the run may still ask. Once Step Functions throttles, the run looks no more.
  * @param wanted how many grants the key has
- * @param look given how many questions the run may ask, and answers how many in line were given a lease or a permit
+ * @param look receives how many questions it may ask, and returns how many waiters were granted a lease or a permit
  */
 export async function lookWithin(
   questions: Questions,

@@ -20,7 +20,7 @@ export interface Execution {
   codeUntil: Tick;
 }
 
-export interface Lease {
+interface Lease {
   holder: number | undefined;
   version: number;
   boundAt: Tick;
