@@ -1,5 +1,5 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { startExecution } from './executions.ts';
 import { fencesRiseOnRecord, neverBoth, ofKind, wrongKindIsTrue } from './kinds.model.ts';
@@ -108,6 +108,6 @@ async function cancel(caller: Caller, key: string): Promise<void> {
 async function haveAs(caller: Caller, name: string, terms: object): Promise<void> {
   const key = caller.world.prefix + name;
   const id = `${AFTERWARDS}-${name}-${caller.world.entries.length}`;
-  const answer = await caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
+  const answer = await acquireInTheEnd(caller, { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
 }
