@@ -38,7 +38,8 @@ interface Other {
 /** The caller that comes when all faults have stopped. */
 export const AFTERWARDS = 'afterwards';
 
-const LOOKED_AFTER_MS = 120_000;
+/** A dead bound holder is gone so long after the first call that meets it. */
+export const LOOKED_AFTER_MS = 120_000;
 /** No grant with a ttl lasts this long, and every bound grant lasts longer. */
 const LONGER_THAN_TTLS_MS = 300 * 86_400_000;
 
@@ -46,12 +47,14 @@ interface Told {
   expiresAt?: string | null;
 }
 
+export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
+  Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
+
 /** True if a refusal names bound holders alone: the executions may have ended, and the events be lost. */
 export function isRefusedByBound({ outcome, body = {} }: Pick<Entry, 'outcome' | 'body'>): boolean {
   if (outcome !== 'LeaseHeld' && outcome !== 'WrongKind') return false;
-  const { holders = [body] } = body as { holders?: Told[] };
-  const isBound = ({ expiresAt }: Told) => Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
-  return holders.length > 0 && holders.every(isBound);
+  const { holders = [body as Told] } = body as { holders?: Told[] };
+  return holders.length > 0 && holders.every(({ expiresAt }) => isBoundExpiry(expiresAt));
 }
 
 /** Asks for a key in the end. If bound holders keep the key, this call makes the service ask about their executions, and the same request comes once more. */

@@ -1,6 +1,7 @@
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
 import { startExecution } from './executions.ts';
 import { fencesRiseOnRecord, neverBoth, ofKind, wrongKindIsTrue } from './kinds.model.ts';
 import { actOn, exclusive, falselyLost, keysOf } from './leases.ts';
@@ -82,6 +83,7 @@ export const kinds: Capability = {
           ...cancelledForGood(ofKey),
           ...forgotten(ofKey),
           ...ticketsGone(history, key),
+          ...deadHolderGone(history, key, facts),
         ];
       }),
       ...stuck(

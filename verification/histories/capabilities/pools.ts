@@ -2,6 +2,7 @@ import type { Caller } from '../caller.ts';
 import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
 import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { falselyLost, keysOf } from './leases.ts';
@@ -129,6 +130,7 @@ export const pools: Capability = {
           ...toldWholeToCallers(history, key, WHOLE_PERMIT),
           ...roomBesideLine(history, key, facts),
           ...deadTaskCostsNothing(history, key, facts),
+          ...deadHolderGone(history, key, facts),
         ];
       }),
       ...stuck(
