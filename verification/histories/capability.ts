@@ -51,7 +51,7 @@ export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
   Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
 
 /** True if a refusal names bound holders alone: the executions may have ended, and the events be lost. */
-export function isRefusedByBound({ outcome, body = {} }: Pick<Entry, 'outcome' | 'body'>): boolean {
+function isRefusedByBound({ outcome, body = {} }: Pick<Entry, 'outcome' | 'body'>): boolean {
   if (outcome !== 'LeaseHeld' && outcome !== 'WrongKind') return false;
   const { holders = [body as Told] } = body as { holders?: Told[] };
   return holders.length > 0 && holders.every(({ expiresAt }) => isBoundExpiry(expiresAt));
