@@ -3,14 +3,14 @@ import type { Item } from '../aws/dynamodb.ts';
 import { HoldfastError } from '../errors.ts';
 import { handOff as handOffLease } from '../leases/hand-off.ts';
 import { type LeaseRecord, parseRecord, unusable } from '../leases/record.ts';
-import { canBeHad, isLeased } from '../leases/rules.ts';
+import { canBeHad, isBound, isLeased } from '../leases/rules.ts';
 import { leaseHeld } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Kind, OtherKind } from '../line/kind.ts';
 import { dissolvePool, formPool } from '../permits/form.ts';
 import { endPermits, MOST_ENDED } from '../permits/grants.ts';
 import { handOff as handOffPool } from '../permits/hand-off.ts';
-import { type PoolRecord, parsePool, unusable as unusablePool } from '../permits/record.ts';
+import { isBound as isBoundPermit, type PoolRecord, parsePool, unusable as unusablePool } from '../permits/record.ts';
 import { takeoverAt } from '../permits/room.ts';
 import { poolHeld } from '../permits/views.ts';
 
@@ -42,9 +42,24 @@ export async function changeKind(
     await leaseFrom(dependencies, parsePool(key, item), call);
   } catch (error) {
     // Another call has changed the kind.
-    if (!(error instanceof OtherKind)) throw error;
+    if (error instanceof OtherKind) return undefined;
+    if (error instanceof HoldfastError && error.code === 'WrongKind')
+      await lookBeside(dependencies, { key, item, to }, call);
+    throw error;
   }
   return undefined;
+}
+
+/** Asks about the executions of bound holders, as a call does that is refused by holders of its own kind. */
+async function lookBeside(dependencies: LeaseDependencies, { key, item, to }: Changing, call: Call): Promise<void> {
+  if (to === 'pool') {
+    const record = parseRecord(item);
+    if (isBound(record)) await (await import('../leases/holder-look.ts')).lookBeside(dependencies, record, call);
+    return;
+  }
+  const record = parsePool(key, item);
+  if (record.entries.some(isBoundPermit))
+    await (await import('../permits/holder-look.ts')).lookBeside(dependencies, record, call);
 }
 
 /** @throws OtherKind if the key is a pool */

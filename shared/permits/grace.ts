@@ -24,7 +24,8 @@ export async function giveGrace(
       key,
       now: clock.now(),
       set: ['#h.v = :version', '#h.e = :expires', '#h.g = :execution', ...(isBound(entry) ? ['#h.t = #h.n'] : [])],
-      remove: ['#h.x', '#h.y', '#h.n', '#h.z', '#h.j'],
+      // The entry keeps `z`, so that the lease id stays the same (identity.ts).
+      remove: ['#h.x', '#h.y', '#h.n', '#h.j'],
       condition: isStill(entry),
       values: { ':version': text(version), ':expires': integer(until), ':execution': text(entry.execution) },
     },

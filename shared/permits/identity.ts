@@ -22,7 +22,7 @@ export interface Proof {
   id: string;
 }
 
-/** The last part is for functions of 0.2.0, which refuse an id without it. The first one says whether the permit is bound, so that its heartbeats extend nothing. */
+/** The last part is for functions of 0.2.0, which refuse an id without it. The first one says whether the permit is bound or was before its grace, so that its heartbeats extend nothing. */
 export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }, isBound = false): string =>
   `${isBound ? 'b' : 'p'}.${name}.${id}.${fence % RING}`;
 

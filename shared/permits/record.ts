@@ -28,7 +28,7 @@ export interface PoolEntry {
   target?: string | undefined;
   /** How long the permit goes on after an abnormal end of its execution, in milliseconds. */
   graceMs?: number | undefined;
-  /** When a call or a task was last answered with a permit that lasts as long as `execution`. Absent from every other permit. */
+  /** When a call or a task was last answered with a permit that lasts as long as `execution`. Stays in the grace. Absent from every other permit. */
   boundAt?: number | undefined;
   /** When a call last asked about the execution of a bound permit. */
   lookedAt?: number | undefined;

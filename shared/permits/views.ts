@@ -67,7 +67,7 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   return {
     key,
     holder,
-    leaseId: leaseIdOf({ name, id, fence }, isBound(entry)),
+    leaseId: leaseIdOf({ name, id, fence }, entry.boundAt !== undefined),
     version,
     fence,
     acquiredAt: instant(acquiredAt),

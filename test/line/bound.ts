@@ -259,11 +259,13 @@ export async function boundGrants(lineWorld: LineWorld) {
     it.each(['FAILED', 'TIMED_OUT', 'ABORTED'] as const)(
       'a bound grant goes on for its grace after %s, and neither a heartbeat nor the second pass changes its end',
       async (status) => {
-        const { key, execution, grant } = await hold({ graceSeconds: 60 });
+        const { key, execution, request, grant } = await hold({ graceSeconds: 60 });
         const event = end(execution, status);
         expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none, graced: 1 });
         timeline.advance(30_000);
-        expect(await heartbeat(grant)).toMatchObject({ remainingMs: 30_000 });
+        const { leaseId } = grant;
+        expect(await heartbeat(grant)).toMatchObject({ leaseId, remainingMs: 30_000 });
+        expect(await acquire({ ...request, bound: false })).toMatchObject({ leaseId, repeated: true });
         expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
         expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: true, remainingMs: 30_000 });
         timeline.advance(30_000 + MARGIN_MS + 1);

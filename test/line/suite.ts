@@ -1,5 +1,6 @@
 import { askingAgain } from './asking-again.ts';
 import { boundGrants } from './bound.ts';
+import { racesOfBoundHolders } from './bound-races.ts';
 import { breaks } from './breaks.ts';
 import { racesOfCallbacks } from './callback-races.ts';
 import { callbacksOfDurableFunctions } from './callbacks.ts';
@@ -27,6 +28,7 @@ import type { LineWorld } from './world.ts';
 const TOPICS = [
   askingAgain,
   boundGrants,
+  racesOfBoundHolders,
   breaks,
   racesOfCallbacks,
   callbacksOfDurableFunctions,

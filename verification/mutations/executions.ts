@@ -149,6 +149,21 @@ export const BOUND_GRANTS: Mutation[] = [
     ),
   ),
   shown(
+    'a call that is refused by a bound lease of the other kind does not look',
+    ['test/locks/bound-kinds.test.ts', 'a caller that meets the bound lease of an ended execution is refused'],
+    change('if (isBound(record)) await (await import(', 'if (!isBound(record)) await (await import('),
+  ),
+  shown(
+    'a call that is refused by a bound permit of the other kind does not look',
+    ['test/locks/bound-kinds.test.ts', 'a caller that meets the bound permit of an ended execution is refused'],
+    change('if (record.entries.some(isBoundPermit))', 'if (!record.entries.some(isBoundPermit))'),
+  ),
+  shown(
+    'the lease id of a bound permit changes in its grace',
+    [PERMITS, 'a bound grant goes on for its grace after ABORTED'],
+    change('}, entry.boundAt !== undefined),', '}, isBound(entry)),'),
+  ),
+  shown(
     'the second pass asks nothing about a bound lease',
     [LEASES, 'the first pass leaves an end close to the last answer to the second pass'],
     change('if (!settled && status !== undefined && stoppedAt', 'if (status !== undefined && stoppedAt', BOUND),

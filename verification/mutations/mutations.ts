@@ -574,7 +574,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [change("'data', 'execution', 'target',", "'data', 'target',")],
     only: 'queue',
-    seed: 9,
+    seed: 19,
   },
   {
     name: 'a lease is handed on whatever became of it since it was read',
@@ -596,7 +596,7 @@ export const MUTATIONS: Mutation[] = [
     promise: ONE_HOLDER,
     changes: [change("? 'throttled' : 'unanswered';\n}", "? 'throttled' : 'gone';\n}")],
     only: 'queue',
-    seed: 9,
+    seed: 32,
   },
   {
     name: 'a ticket goes although its task could not be told of the grant',
@@ -613,7 +613,7 @@ export const MUTATIONS: Mutation[] = [
     promise: NO_STUCK_KEY,
     changes: [change('takeoverAt(record, clockSkewMs) <= clock.now()', 'takeoverAt(record, clockSkewMs) < 0')],
     only: 'queue',
-    seed: 13,
+    seed: 21,
   },
   {
     name: 'tickets are taken from the newest on',
@@ -842,7 +842,7 @@ export const MUTATIONS: Mutation[] = [
       ),
     ],
     only: 'queue',
-    seed: 21,
+    seed: 19,
   },
   {
     name: 'the wrapper releases its lease after a start that may still land',

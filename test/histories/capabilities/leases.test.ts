@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { exclusive, fencesRise, leases } from '../../../verification/histories/capabilities/leases.ts';
-import { AFTERWARDS } from '../../../verification/histories/capability.ts';
+import { AFTERWARDS, stuck } from '../../../verification/histories/capability.ts';
 import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
 
@@ -304,6 +304,32 @@ describe('leases', () => {
       { actor: AFTERWARDS },
     );
     expect(check(granted('a', [0, 10], 1), late)).toEqual(['no key is stuck']);
+  });
+
+  it('a lease that is refused twice afterwards is stuck, and once only if its holder is bound and it is asked for again', () => {
+    const refused = (ms: number, expiresMs: number) =>
+      entry(
+        'acquire',
+        { key: 'w-k0', holder: 'z', requestId: 'z' },
+        [ms, ms + 10],
+        'LeaseHeld',
+        { holder: 'a', fence: 1, expiresAt: at(expiresMs), retryAfterMs: 1 },
+        { actor: AFTERWARDS },
+      );
+    const had = entry(
+      'acquire',
+      { key: 'w-k0', holder: 'z', requestId: 'z' },
+      [180_010, 180_020],
+      'ok',
+      {},
+      { actor: AFTERWARDS },
+    );
+    const [soon, far] = [65_000, 400 * 86_400_000];
+    expect(stuck([refused(60_000, far), had], 'stuck')).toEqual([]);
+    expect(stuck([refused(60_000, soon), had], 'stuck')).toHaveLength(1);
+    expect(stuck([refused(60_000, far)], 'stuck')).toHaveLength(1);
+    expect(stuck([refused(60_000, far), refused(180_010, far)], 'stuck')).toHaveLength(1);
+    expect(stuck([refused(100_000, far), had], 'stuck')).toHaveLength(1);
   });
 
   it('leases whose record is cleaned up are free, and forget the request that had them', () => {

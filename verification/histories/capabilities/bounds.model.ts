@@ -4,6 +4,7 @@ import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
+import { lastAnsweredMs } from './dead-holders.model.ts';
 import { eventsOf } from './line.model.ts';
 import { asGrants } from './queue.model.ts';
 
@@ -146,6 +147,7 @@ const ONE_FAILED_READ = /^(DescribeExecution|GetDurableExecution) (throttled|res
  * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
  * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass. So does a pass without `stopDate` by a
  * clock that is behind, if the grant is as young as the clocks may differ. A pass without a status believes AWS, which shows the end a second later.
+ * A bound grant that was answered close to the end stays until no status can be that old.
  */
 export function freedByEvent(
   history: readonly Entry[],
@@ -186,7 +188,8 @@ export function freedByEvent(
         body?.repeated === false &&
         input.execution !== end.input.execution,
     );
-    if (!grant?.body?.fence || isRedriven || mayLag || isOfAnother) return [];
+    if (!grant?.body?.fence || isRedriven || mayLag || isOfAnother || mayStayBound(history, { grant, end }, spreadMs))
+      return [];
     const seen = history.find(
       ({ call, outcome, body, input, calledAt }) =>
         (call === 'acquire'
@@ -201,6 +204,23 @@ export function freedByEvent(
     const detail = `${seen.actor} meets ${grant.input.holder}, whose execution has ended`;
     return [{ promise: end.faults.length > 0 ? FREED_BY_FAILED_READ : FREED_BY_EVENT, detail, entries: [end, seen] }];
   });
+}
+
+/** No status is older than this. */
+const MAX_LAG_MS = 60_000;
+
+function mayStayBound(
+  history: readonly Entry[],
+  { grant, end }: { grant: Entry; end: Entry },
+  spreadMs: number,
+): boolean {
+  if (grant.body?.bound !== true) return false;
+  const { key, holder } = grant.input;
+  const answeredMs = lastAnsweredMs(history, { key, holder }) + spreadMs;
+  const endedMs =
+    history.find(({ call, input }) => call === 'executionEnds' && input.holder === holder)?.calledAt.ms ?? 0;
+  const isSureLater = end.input.again === true && answeredMs + MAX_LAG_MS < end.calledAt.ms;
+  return answeredMs + CLOCK_SKEW_MS > endedMs && !isSureLater;
 }
 
 /** Of a grant that the line made: more than half of the ttl is left, however late the claim was answered. */

@@ -14,6 +14,9 @@ const SPARE_MS = 180_000;
 /** After a stop, code runs on to its next checkpoint. */
 const RUNS_ON_MS = 60_000;
 
+/** Of every ten that are durable, these five are bound: the rest of the number by which executions become durable (executions.ts). */
+const isBoundOf = (id: string): boolean => Math.floor(Number.parseInt(id, 36) / 5) % 2 === 0;
+
 interface Named {
   id: string;
   terms: Terms;
@@ -79,8 +82,7 @@ export class DurableExecution {
     if (this.#hasEnded) return undefined;
     const id = Buffer.from(`${one.world.prefix}${this.#id}-${++this.#callbacks}`).toString('base64');
     const { parkSeconds, ...request } = {
-      ...{ key, holder: one.name, ttlSeconds: one.pick(TTLS) },
-      ...(one.random() < 0.75 && { execution: this.#arn }),
+      ...{ key, holder: one.name, ...this.#lasting() },
       ...this.#terms(one, key),
       parkSeconds: one.random() < 0.4 ? 5 + Math.floor(one.random() * 60) : 600,
     };
@@ -101,6 +103,14 @@ export class DurableExecution {
     if (heard && one.strikes('submittedAgain', 0.1)) this.#submitAgain(submission, requestId, one.random() * 30_000);
     if (heard?.outcome !== 'ok') return undefined;
     return { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key, enteredMs };
+  }
+
+  /** A grant with a ttl, or one that lasts as long as the execution, and then for as long as code may run on. */
+  #lasting(): object {
+    const [ttlSeconds, isNamed] = [this.#one.pick(TTLS), this.#one.random() < 0.75];
+    if (isBoundOf(this.#id))
+      return { bound: true, execution: this.#arn, ...(isNamed && { graceSeconds: RUNS_ON_MS / 1000 }) };
+    return { ttlSeconds, ...(isNamed && { execution: this.#arn }) };
   }
 
   /** The step that submits a callback: it is tried again after a failure, and may run again although it has succeeded. */

@@ -16,7 +16,7 @@ function kindOf({ call, input, body }: Entry): Kind | undefined {
   return call === 'heartbeat' ? idKind(String(body?.leaseId ?? input.leaseId)) : undefined;
 }
 
-const idKind = (leaseId: string): Kind => (leaseId.startsWith('p.') ? 'pool' : 'lease');
+const idKind = (leaseId: string): Kind => (/^[pb]\./.test(leaseId) ? 'pool' : 'lease');
 
 /** The calls of one kind, and those on either kind. */
 export const ofKind = (entries: readonly Entry[], kind: Kind): Entry[] =>

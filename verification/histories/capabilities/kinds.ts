@@ -1,6 +1,7 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
 import { startExecution } from './executions.ts';
 import { fencesRiseOnRecord, neverBoth, ofKind, wrongKindIsTrue } from './kinds.model.ts';
 import { actOn, exclusive, falselyLost, keysOf } from './leases.ts';
@@ -82,6 +83,7 @@ export const kinds: Capability = {
           ...cancelledForGood(ofKey),
           ...forgotten(ofKey),
           ...ticketsGone(history, key),
+          ...deadHolderGone(history, key, facts),
         ];
       }),
       ...stuck(
@@ -108,6 +110,6 @@ async function cancel(caller: Caller, key: string): Promise<void> {
 async function haveAs(caller: Caller, name: string, terms: object): Promise<void> {
   const key = caller.world.prefix + name;
   const id = `${AFTERWARDS}-${name}-${caller.world.entries.length}`;
-  const answer = await caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
+  const answer = await acquireInTheEnd(caller, { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
 }

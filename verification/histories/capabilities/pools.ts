@@ -1,7 +1,8 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
 import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { deadTaskCostsNothing, roomBesideLine } from './free.model.ts';
 import { falselyLost, keysOf } from './leases.ts';
@@ -129,6 +130,7 @@ export const pools: Capability = {
           ...toldWholeToCallers(history, key, WHOLE_PERMIT),
           ...roomBesideLine(history, key, facts),
           ...deadTaskCostsNothing(history, key, facts),
+          ...deadHolderGone(history, key, facts),
         ];
       }),
       ...stuck(
@@ -220,7 +222,7 @@ async function cancel(caller: Caller, key: string): Promise<void> {
 async function haveAlone(caller: Caller, key: string): Promise<void> {
   const id = `${AFTERWARDS}-${key}`;
   const asked = { key, holder: id, requestId: id, ttlSeconds: 2, mode: 'exclusive' };
-  const answer = await caller.call('acquire', asked);
+  const answer = await acquireInTheEnd(caller, asked);
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
   await caller.call('readLeases', { key, waiters: 'true' });
 }

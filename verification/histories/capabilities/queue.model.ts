@@ -1,3 +1,4 @@
+import { BOUND_SECONDS } from '../../../shared/line/times.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -6,7 +7,8 @@ import type { Entry, Violation } from '../history.ts';
 interface TaskInput {
   holder: string;
   requestId: string;
-  ttlSeconds: number;
+  /** Absent from a request for a bound grant. */
+  ttlSeconds?: number;
   parkSeconds?: number;
   /** Once its call was answered, at that moment. */
   ticket?: string;
@@ -156,16 +158,18 @@ const callsFor = ({ input }: Entry, entries: readonly Entry[]) =>
 /** A task measures its work by the ttl: at its notification all of the ttl must be left, but for half a second. */
 const MAX_SHORTFALL_MS = 500;
 
+/** What was granted. A task may be told of the bound grant of another call of its request, and of one with a ttl, and it counts on what it is told. */
+const ttlMsOf = ({ input, body }: Entry): number =>
+  (body?.bound === true ? BOUND_SECONDS : Number(input.ttlSeconds)) * 1000;
+
 export function toldWhole(entries: readonly Entry[]): Violation[] {
   const short = entries.filter(
     (one) =>
-      one.call === 'task' &&
-      one.outcome === 'ok' &&
-      Number(one.body?.remainingMs) < inputOf(one).ttlSeconds * 1000 - MAX_SHORTFALL_MS,
+      one.call === 'task' && one.outcome === 'ok' && Number(one.body?.remainingMs) < ttlMsOf(one) - MAX_SHORTFALL_MS,
   );
   return short.map((task) => ({
     promise: 'a task gets its whole ttl',
-    detail: `${task.actor} was told ${task.body?.remainingMs} ms of ${inputOf(task).ttlSeconds} s`,
+    detail: `${task.actor} was told ${task.body?.remainingMs} ms of ${ttlMsOf(task) / 1000} s`,
     entries: [task],
   }));
 }
@@ -296,8 +300,9 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
   });
 }
 
-/** For how long a grant of the task may be met, as far as clocks agree. */
-const longestMs = (task: Entry, { spreadMs }: WorldFacts) => inputOf(task).ttlSeconds * 1000 + spreadMs + 500;
+/** For how long a grant of the task may be met, as far as clocks agree. A bound grant ends with the execution (dead-holders.model.ts). */
+const longestMs = (task: Entry, { spreadMs }: WorldFacts) =>
+  Number(inputOf(task).ttlSeconds ?? BOUND_SECONDS) * 1000 + spreadMs + 500;
 
 /** When the grant was made that was met: a fence is the time, or one more than the fence before. */
 const grantedMs = ({ body }: Entry) => Number(body?.fence ?? BEGIN) - BEGIN;

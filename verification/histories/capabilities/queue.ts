@@ -10,6 +10,7 @@ import {
   WHOLE_LEASE,
   windowKept,
 } from './bounds.model.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
 import { askInTheNameOfATask, startExecution } from './executions.ts';
 import { freeLeaseIsHad } from './free.model.ts';
 import {
@@ -111,6 +112,7 @@ export const queue: Capability = {
           ...toldWholeToCallers(history, key, WHOLE_LEASE),
           ...(facts.foreignQueue || facts.sweeps ? [] : windowKept(history, key, facts)),
           ...freeLeaseIsHad(history, key, facts),
+          ...deadHolderGone(history, key, facts),
         ];
       }),
       ...freedByEvent(entries, facts),

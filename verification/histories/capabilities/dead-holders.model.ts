@@ -1,0 +1,110 @@
+import { ASK_EVERY_MS } from '../../../shared/line/times.ts';
+import type { WorldFacts } from '../caller.ts';
+import { isBoundExpiry, LOOKED_AFTER_MS } from '../capability.ts';
+import { BEGIN } from '../clocks.ts';
+import type { Entry, Violation } from '../history.ts';
+import { eventsOf } from './line.model.ts';
+
+// When a bound grant ends whose execution has ended: no ttl ends such a grant (docs/protocols/bound.md).
+
+const DEAD_HOLDER_GONE = 'a dead bound holder is gone two minutes after a caller or task wants the key';
+
+/** As long as an ended execution may be shown as running (work.ts). */
+const STATUS_LAG_MS = 1000;
+/** No status is older than this, so that an end is certain by then. */
+const SURE_AFTER_MS = 60_000;
+/** Longer than any function takes, and stands still. */
+const MAX_CALL_MS = 160_000;
+/** One look at a pool asks about up to so many permits. */
+const MOST_ASKED = 5;
+
+interface Holder {
+  holder: string | null;
+  fence: number | null;
+  expiresAt: string | null;
+}
+
+/** The bound holders that an answer shows. */
+function boundHoldersIn({ call, outcome, body = {} }: Entry): Holder[] {
+  const isRefusal = call === 'acquire' && (outcome === 'LeaseHeld' || outcome === 'WrongKind');
+  if (!isRefusal && !(call === 'readLeases' && outcome === 'ok')) return [];
+  const { holders = [body as unknown as Holder] } = body as { holders?: Holder[] };
+  return holders.filter(({ expiresAt }) => isBoundExpiry(expiresAt));
+}
+
+const lastMs = ({ answeredAt, calledAt, strays }: Entry): number =>
+  answeredAt && strays === 0 ? answeredAt.ms : calledAt.ms + MAX_CALL_MS;
+
+/** When a call or a task of a holder may last have been answered with its grant. */
+export const lastAnsweredMs = (history: readonly Entry[], { key, holder }: Readonly<Record<string, unknown>>): number =>
+  Math.max(
+    ...history
+      .filter(({ call, input }) => call === 'acquire' && input.key === key && input.holder === holder)
+      .map(lastMs),
+    ...history
+      .filter(({ call, input }) => call === 'task' && input.key === key && input.holder === holder)
+      .map(({ answeredAt, calledAt }) => answeredAt?.ms ?? calledAt.ms),
+  );
+
+/** Calls that no fault has struck and that ask about the holders of a key: a plain caller that is refused, and the schedule if a caller or task waits. */
+function wantsOf(history: readonly Entry[], key: string): Entry[] {
+  const events = eventsOf(history, key);
+  const isInLine = (moment: number) => {
+    const rows = new Set<string>();
+    for (const event of events) {
+      if (event.moment > moment) break;
+      if (event.what === 'row') rows.add(event.ticket);
+      if (event.what === 'deletion' || event.what === 'flag') rows.delete(event.ticket);
+    }
+    return rows.size > 0;
+  };
+  return history.filter((entry) => {
+    const { call, input, body, faults, answeredAt, calledAt } = entry;
+    if (faults.length > 0 || !answeredAt) return false;
+    if (call === 'repairQueues')
+      return (
+        input.key === undefined && body?.complete === true && isInLine(calledAt.moment) && isInLine(answeredAt.moment)
+      );
+    const isPlain = call === 'acquire' && input.key === key && !input.waitSeconds && !input.taskToken;
+    return isPlain && boundHoldersIn(entry).length > 0;
+  });
+}
+
+/** The lease of an execution that has a target passes to the target. */
+export function deadHolderGone(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
+  const ofKey = history.filter(({ input }) => input.key === key);
+  const struck = ofKey
+    .concat(history.filter(({ call }) => call === 'repairQueues'))
+    .filter(({ faults }) => faults.length > 0);
+  const wants = wantsOf(history, key);
+  const isDisturbed = ({ calledAt, answeredAt }: Entry) =>
+    struck.some(
+      (one) => one.calledAt.ms < Number(answeredAt?.ms) && lastMs(one) + ASK_EVERY_MS + spreadMs > calledAt.ms,
+    );
+  for (const seen of ofKey)
+    for (const { holder, fence } of boundHoldersIn(seen)) {
+      const end = ofKey.findLast(({ call, input }) => call === 'executionEnds' && input.holder === holder);
+      const hasTarget = ofKey.some(({ input }) => input.holder === holder && input.target !== undefined);
+      if (!end || hasTarget) continue;
+      const grantedMs = Number(fence) - BEGIN;
+      const sureMs = Math.max(
+        end.calledAt.ms + STATUS_LAG_MS + ASK_EVERY_MS,
+        Math.max(grantedMs, lastAnsweredMs(ofKey, { key, holder })) + SURE_AFTER_MS,
+      );
+      const want = wants.find(
+        (one) =>
+          one.calledAt.ms > sureMs + spreadMs &&
+          one.calledAt.ms + LOOKED_AFTER_MS <= seen.calledAt.ms &&
+          boundHoldersIn(one).length <= MOST_ASKED &&
+          !isDisturbed(one),
+      );
+      if (!want) continue;
+      const detail = `${seen.actor} meets ${holder}, whose execution ended at ${end.calledAt.ms.toFixed(0)} ms`;
+      return [{ promise: DEAD_HOLDER_GONE, detail, entries: [end, want, seen] }];
+    }
+  return [];
+}
