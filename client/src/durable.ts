@@ -136,6 +136,10 @@ export async function withLeases<T>(
   return under(inOrder(entries));
 }
 
+/** The name of an operation, the same in every replay. AWS allows up to 256 printable ASCII characters. Two operations may have one name. */
+const nameOf = (verb: string, key: string): string =>
+  `${verb} ${key}`.replace(/[^ -~]/g, (other) => `\\u${other.charCodeAt(0).toString(16)}`).slice(0, 256);
+
 /** Waits in line, suspended. @throws HoldfastError as `withLease` */
 async function acquired(
   ctx: DurableContext,
@@ -153,7 +157,7 @@ async function acquired(
   } = entry;
   if (!bound) ctx.logger.warn(`the lease of ${key} has an expiry, and no heartbeats: its body must end before`);
   const leftSeconds = Math.ceil(ctx.lambdaContext.getRemainingTimeInMillis() / 1000);
-  const [grant, callbackId] = await ctx.createCallback(`lease ${key}`, {
+  const [grant, callbackId] = await ctx.createCallback(nameOf('lease', key), {
     timeout: { seconds: parkSeconds + MARGIN_SECONDS },
     serdes: { deserialize: async (text) => text },
   });
@@ -173,11 +177,11 @@ async function acquired(
     }
   };
   for (let failures = 0; ; ) {
-    const problem = await ctx.step(`park ${key}`, park);
+    const problem = await ctx.step(nameOf('park', key), park);
     if (problem === null) break;
     const error = new HoldfastError(problem);
     if (failures === RETRIES || !isTransient(error)) throw error;
-    await ctx.wait(`try again for ${key}`, { seconds: 5 * 2 ** failures++ });
+    await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures++ });
   }
   return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error)));
 }
@@ -212,5 +216,5 @@ async function released(
       return false;
     }
   };
-  await Promise.resolve(ctx.step(`release ${key}`, release)).catch(() => {});
+  await Promise.resolve(ctx.step(nameOf('release', key), release)).catch(() => {});
 }

@@ -64,6 +64,27 @@ describe('withLease of a durable function', () => {
     expect(warnings).toEqual([]);
   });
 
+  it.each([
+    ['has characters outside ASCII', `größe/\u{1f512}`],
+    ['has 1,024 characters', 'k'.repeat(1024)],
+    ['has 256 emoji', '\u{1f512}'.repeat(256)],
+    ['has two lines', 'a\nb'],
+  ])(
+    'withLease of a durable function names its operations in up to 256 printable ASCII characters, even if the key %s',
+    async (_, key) => {
+      const { ctx, holdfast, operations } = world();
+      await withLease(ctx, holdfast, key, {}, () => {});
+      const [callback = '', ...steps] = operations;
+      for (const name of [callback.replace(' for 3840 s', ''), ...steps]) expect(name).toMatch(/^[ -~]{1,256}$/);
+    },
+  );
+
+  it('withLease of a durable function shows the key in the names of its operations', async () => {
+    const { ctx, holdfast, operations } = world();
+    await withLease(ctx, holdfast, 'größe/a b', {}, () => {});
+    expect(operations.at(-1)).toBe('release gr\\uf6\\udfe/a b');
+  });
+
   it('withLease of a durable function sends the options of the caller in place of its own, and warns of an expiry', async () => {
     const { hold, calls, warnings } = world({ leftMs: 901_000 });
     await hold({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });

@@ -191,6 +191,21 @@ export function durableLeases(startBackend: StartBackend): void {
     for (const arn of others) await resultOf(arn);
   });
 
+  it.each([
+    ['has characters outside ASCII', () => `${newKey()}/größe/\u{1f512}`],
+    ['has 1,024 bytes', () => newKey().padEnd(1024, 'k')],
+  ])('An execution holds the lease of a key that %s', async (_, keyOf) => {
+    const key = keyOf();
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, async () => {
+        await pause(ctx);
+        return ctx.step('look', () => stateOf(key));
+      }),
+    );
+    expect(await resultOf(arn)).toBe('held');
+    expect(await stateOf(key)).toBe('released');
+  });
+
   it('LeaseHeld reaches the handler as HoldfastError with its fields, after parkSeconds', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
