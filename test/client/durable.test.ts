@@ -135,10 +135,11 @@ describe('withLease of a durable function', () => {
     expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
   });
 
-  it('withLease of a durable function tries again after suspensions while the line is full, and then throws QueueFull', async () => {
-    const full = () => new HoldfastError({ code: 'QueueFull', detail: 'full', ...{ retryAfterMs: 60_000 } });
-    const { hold, operations } = world({ tries: full });
-    await expect(hold()).rejects.toMatchObject({ code: 'QueueFull', retryAfterMs: 60_000 });
+  it('withLease of a durable function tries again after suspensions while no request is answered, and then throws Unreachable', async () => {
+    const unanswered = () =>
+      new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });
+    const { hold, operations } = world({ tries: unanswered });
+    await expect(hold()).rejects.toMatchObject({ code: 'Unreachable' });
     const again = [5, 10, 20].flatMap((seconds) => [`try again for k in ${seconds} s`, 'park k']);
     expect(operations.slice(1)).toEqual(['park k', ...again]);
   });

@@ -1,6 +1,6 @@
 import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DurableContext as OfHelper, withLease, withLeases } from '../../client/src/durable.ts';
+import { withLease, withLeases } from '../../client/src/durable.ts';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
 import { REGION } from '../../infrastructure/pseudo-parameters.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
@@ -165,30 +165,32 @@ export function durableLeases(startBackend: StartBackend): void {
     expect(await stateOf(key)).toBe('released');
   });
 
-  it('QueueFull reaches the handler as HoldfastError with its code', async () => {
+  it('QueueFull reaches the handler at once, and with a new callback the same execution waits in line', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
-    const work: Work = (_event, ctx) => withLease(ctx, holdfast, key, {}, async () => {});
+    const work: Work = (_event, ctx) => withLease(ctx, holdfast, key, {}, async () => 'worked');
     const others = [await functions.start(work), await functions.start(work)];
     await expect.poll(() => waiting(key)).toBe(2);
-    const quick = Object.assign(Object.create(holdfast) as Holdfast, {
-      park: (request: Parameters<Holdfast['park']>[0]) => holdfast.park(request, { timeoutMs: 0 }),
+    let requests = 0;
+    const counting = new Holdfast({
+      ...{ endpoint: api.url, holder: 'late' },
+      fetch: (...request) => {
+        requests++;
+        return fetch(...request);
+      },
     });
-    const impatient = (ctx: DurableContext) => {
-      const { executionContext, lambdaContext, logger } = ctx;
-      return {
-        ...{ executionContext, lambdaContext, logger },
-        createCallback: ctx.createCallback.bind(ctx) as OfHelper['createCallback'],
-        step: ctx.step.bind(ctx) as OfHelper['step'],
-        wait: (name: string) => ctx.wait(name, { seconds: 1 }),
-      };
-    };
-    const full = await functions.start(
-      caught((_event, ctx) => withLease(impatient(ctx), quick, key, {}, async () => {})),
-    );
-    expect(await resultOf(full)).toMatchObject({ code: 'QueueFull' });
-    await first.release();
-    for (const arn of others) await resultOf(arn);
+    const full = await functions.start(async (event, ctx) => {
+      const late: Work = () => withLease(ctx, counting, key, {}, async () => 'worked later');
+      const refused = (await caught(late)(event, ctx)) as { code: string };
+      const [requestsOfRefusal] = await ctx.step('count', async () => [requests]);
+      await ctx.step('make room', () => first.release());
+      await ctx.wait('room', { seconds: 20 });
+      return [refused.code, requestsOfRefusal, await late(event, ctx)];
+    });
+    expect(await resultOf(full)).toEqual(['QueueFull', 1, 'worked later']);
+    for (const arn of others) expect(await resultOf(arn)).toBe('worked');
+    expect(await stateOf(key)).toBe('released');
+    expect(await waiting(key)).toBe(0);
   });
 
   it.each([
