@@ -7,7 +7,6 @@ import { inOrder } from './several.ts';
 /** The part of the context of `@aws/durable-execution-sdk-js` that the helpers use. */
 export interface DurableContext {
   executionContext: { readonly durableExecutionArn: string };
-  lambdaContext: { getRemainingTimeInMillis(): number };
   logger: { warn(...message: unknown[]): void };
   createCallback(name: string, config: CallbackConfig): PromiseLike<[result: PromiseLike<string>, callbackId: string]>;
   step<T>(name: string, run: () => Promise<T>): PromiseLike<T>;
@@ -28,8 +27,8 @@ export type DurableLeaseOptions = PermitOptions & {
   /** Any JSON up to 4 KiB, shown to others. */
   data?: unknown;
   /**
-   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because the code may still run. Set the timeout
-   * of your function. The default is the time that the invocation has left when the wait begins.
+   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because the code may still run. The default is
+   * 900, the longest timeout of a Lambda function. Lower it to the timeout of your function, not to less.
    */
   graceSeconds?: number | undefined;
   /** The lease lasts until the release or the end of the execution. The default is true, unless `ttlSeconds` is given. */
@@ -151,12 +150,11 @@ async function acquired(
     holder,
     parkSeconds = 3600,
     ttlSeconds,
-    graceSeconds,
+    graceSeconds = 900,
     bound = ttlSeconds === undefined,
     ...asked
   } = entry;
   if (!bound) ctx.logger.warn(`the lease of ${key} has an expiry, and no heartbeats: its body must end before`);
-  const leftSeconds = Math.ceil(ctx.lambdaContext.getRemainingTimeInMillis() / 1000);
   const [grant, callbackId] = await ctx.createCallback(nameOf('lease', key), {
     timeout: { seconds: parkSeconds + MARGIN_SECONDS },
     serdes: { deserialize: async (text) => text },
@@ -164,7 +162,7 @@ async function acquired(
   const request = {
     ...{ key, callbackId, parkSeconds, execution: ctx.executionContext.durableExecutionArn },
     ...(bound && { bound }),
-    ...{ ttlSeconds, graceSeconds: graceSeconds ?? Math.max(0, Math.min(900, leftSeconds)), ...asked },
+    ...{ ttlSeconds, graceSeconds, ...asked },
     ...(holder !== undefined && { holder }),
   } as Parameters<Holdfast['park']>[0];
   const park = async (): Promise<Problem | null> => {

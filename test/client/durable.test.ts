@@ -12,11 +12,10 @@ interface Script {
   answer?: string | Error;
   /** The answer to each try of a call, or its failure; without it, success. */
   tries?: (operation: string) => unknown;
-  leftMs?: number;
 }
 
 /** A context without an SDK: each operation runs once. */
-function world({ answer = GRANT, tries = () => undefined, leftMs = 59_400 }: Script = {}) {
+function world({ answer = GRANT, tries = () => undefined }: Script = {}) {
   const operations: string[] = [];
   const calls: Call[] = [];
   const warnings: unknown[] = [];
@@ -31,7 +30,6 @@ function world({ answer = GRANT, tries = () => undefined, leftMs = 59_400 }: Scr
   });
   const ctx: DurableContext = {
     executionContext: { durableExecutionArn: ARN },
-    lambdaContext: { getRemainingTimeInMillis: () => leftMs },
     logger: { warn: (message) => warnings.push(message) },
     createCallback: async (name, { timeout: { seconds } }) => {
       operations.push(`${name} for ${seconds} s`);
@@ -58,7 +56,7 @@ describe('withLease of a durable function', () => {
     expect(operations).toEqual(['lease k for 3840 s', 'park k', 'release k']);
     const request = { key: 'k', holder: 'billing', callbackId: 'Ab3==', execution: ARN, parkSeconds: 3600 };
     expect(calls).toEqual([
-      ['acquire', { ...request, data: { run: 1 }, bound: true, graceSeconds: 60, requestId: undefined }],
+      ['acquire', { ...request, data: { run: 1 }, bound: true, graceSeconds: 900, requestId: undefined }],
       ['release', { key: 'k', leaseId: 'secret' }],
     ]);
     expect(warnings).toEqual([]);
@@ -86,9 +84,9 @@ describe('withLease of a durable function', () => {
   });
 
   it('withLease of a durable function sends the options of the caller in place of its own, and warns of an expiry', async () => {
-    const { hold, calls, warnings } = world({ leftMs: 901_000 });
-    await hold({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
-    expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 900 });
+    const { hold, calls, warnings } = world();
+    await hold({ graceSeconds: 60, ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
+    expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 60 });
     expect(calls[0]?.[1]).not.toHaveProperty('bound');
     expect(warnings).toEqual(['the lease of k has an expiry, and no heartbeats: its body must end before']);
   });

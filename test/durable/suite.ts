@@ -154,6 +154,19 @@ export function durableLeases(startBackend: StartBackend): void {
     expect(await resultOf(second)).toBe('next');
   });
 
+  it('The lease of an execution that is killed stays for the longest timeout of a function, unless graceSeconds is lower', async () => {
+    const key = newKey();
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, () => ctx.wait('work', { hours: 1 })),
+    );
+    await expect.poll(() => stateOf(key)).toBe('held');
+    await functions.kill(arn);
+    const remainingMs = async () => ((await holdfast.readLease(key)) as { remainingMs?: number }).remainingMs ?? 0;
+    await expect.poll(remainingMs).toBeLessThanOrEqual(900_000);
+    expect(await remainingMs()).toBeGreaterThan(800_000);
+    expect(await stateOf(key)).toBe('held');
+  });
+
   it('An execution that is killed while it waits leaves the line', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
