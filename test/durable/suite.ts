@@ -197,7 +197,7 @@ export function durableLeases(startBackend: StartBackend): void {
       const refused = (await caught(late)(event, ctx)) as { code: string };
       const [requestsOfRefusal] = await ctx.step('count', async () => [requests]);
       await ctx.step('make room', () => first.release());
-      await ctx.wait('room', { seconds: 20 });
+      await ctx.wait('room', { seconds: 3 });
       return [refused.code, requestsOfRefusal, await late(event, ctx)];
     });
     expect(await resultOf(full)).toEqual(['QueueFull', 1, 'worked later']);
