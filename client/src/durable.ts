@@ -33,7 +33,10 @@ export type DurableLeaseOptions = PermitOptions & {
   graceSeconds?: number | undefined;
   /** The lease lasts until the release or the end of the execution. The default is true, unless `ttlSeconds` is given. */
   bound?: boolean | undefined;
-  /** An expiry in place of `bound`, in seconds. The whole body, with all suspensions, must end before: no call extends the lease. Not with `bound: true`. */
+  /**
+   * An expiry in place of `bound`, in seconds. The whole body, with all suspensions, must end before: no call extends the lease. The default is 60 if
+   * `bound` is false. Not with `bound: true`.
+   */
   ttlSeconds?: number | undefined;
 };
 
@@ -69,7 +72,7 @@ type Problem = ConstructorParameters<typeof HoldfastError>[0];
 
 /**
  * Runs the body under a lease or a permit. The execution is suspended while it waits in line, and holds the lease over the suspensions of the body. The
- * lease is released after the body, and at the end of the execution at the latest.
+ * lease is released after the body, and at the latest `graceSeconds` after the end of the execution.
  *
  * The body runs again in each replay, as all code outside steps does. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
