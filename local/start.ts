@@ -33,6 +33,7 @@ async function main(): Promise<void> {
 
   const given = (['DYNAMODB', 'S3'] as const).filter((name) => process.env[`AWS_ENDPOINT_URL_${name}`]);
   const { durable = [] } = values;
+  const durableHandlers = handlersIn(durable); // before anything starts
   const ports = await readPorts(base, [
     ...given.map((name) => `${name}_PORT` as const),
     ...(durable.length > 0 ? [] : (['LAMBDA_PORT'] as const)),
@@ -67,7 +68,7 @@ async function main(): Promise<void> {
     const states = await startStepFunctions(functions, events, { stateMachines: service.stateMachines, port: sfnPort });
     running.push({ stop: async () => events.stop() }, states); // in this order, so that nobody hears of executions that stop here
     if (durable.length > 0)
-      running.push(await startDurableFunctions(events, { handlers: handlersIn(durable), port: lambdaPort }));
+      running.push(await startDurableFunctions(events, { handlers: durableHandlers, port: lambdaPort }));
     if (process.env.SCHEDULES !== 'off') {
       const schedules = startSchedules(functions);
       running.push({ stop: async () => schedules.stop() });

@@ -7,7 +7,6 @@ import { inOrder } from './several.ts';
 /** The part of the context of `@aws/durable-execution-sdk-js` that the helpers use. */
 export interface DurableContext {
   executionContext: { readonly durableExecutionArn: string };
-  lambdaContext: { getRemainingTimeInMillis(): number };
   logger: { warn(...message: unknown[]): void };
   createCallback(name: string, config: CallbackConfig): PromiseLike<[result: PromiseLike<string>, callbackId: string]>;
   step<T>(name: string, run: () => Promise<T>): PromiseLike<T>;
@@ -28,13 +27,16 @@ export type DurableLeaseOptions = PermitOptions & {
   /** Any JSON up to 4 KiB, shown to others. */
   data?: unknown;
   /**
-   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because the code may still run. Set the timeout
-   * of your function. The default is the time that the invocation has left when the wait begins.
+   * How long the lease stays after the execution was stopped or timed out, in whole seconds up to 900, because the code may still run. The default is
+   * 900, the longest timeout of a Lambda function. Lower it to the timeout of your function, not to less.
    */
   graceSeconds?: number | undefined;
   /** The lease lasts until the release or the end of the execution. The default is true, unless `ttlSeconds` is given. */
   bound?: boolean | undefined;
-  /** An expiry in place of `bound`, in seconds. The whole body, with all suspensions, must end before: no call extends the lease. Not with `bound: true`. */
+  /**
+   * An expiry in place of `bound`, in seconds. The whole body, with all suspensions, must end before: no call extends the lease. The default is 60 if
+   * `bound` is false. Not with `bound: true`.
+   */
   ttlSeconds?: number | undefined;
 };
 
@@ -62,15 +64,15 @@ const MARGIN_SECONDS = 240;
 /** How often an unanswered request is sent again, after a suspension. */
 const RETRIES = 3;
 
-/** How long one step repeats its request, in milliseconds. */
-const STEP_MS = 10_000;
+/** How long one step repeats its request, in milliseconds. At most the `retryAfterMs` of QueueFull: a full line has failed the callback. */
+const STEP_MS = 5000;
 
 /** The fields of an error, as the result of a step. A replay keeps them all, but only the message of an error that a step throws. */
 type Problem = ConstructorParameters<typeof HoldfastError>[0];
 
 /**
  * Runs the body under a lease or a permit. The execution is suspended while it waits in line, and holds the lease over the suspensions of the body. The
- * lease is released after the body, and at the end of the execution at the latest.
+ * lease is released after the body, and at the latest `graceSeconds` after the end of the execution.
  *
  * The body runs again in each replay, as all code outside steps does. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
@@ -136,6 +138,10 @@ export async function withLeases<T>(
   return under(inOrder(entries));
 }
 
+/** The name of an operation, the same in every replay. AWS allows up to 256 printable ASCII characters. Two operations may have one name. */
+const nameOf = (verb: string, key: string): string =>
+  `${verb} ${key}`.replace(/[^ -~]/g, (other) => `\\u${other.charCodeAt(0).toString(16)}`).slice(0, 256);
+
 /** Waits in line, suspended. @throws HoldfastError as `withLease` */
 async function acquired(
   ctx: DurableContext,
@@ -147,20 +153,19 @@ async function acquired(
     holder,
     parkSeconds = 3600,
     ttlSeconds,
-    graceSeconds,
+    graceSeconds = 900,
     bound = ttlSeconds === undefined,
     ...asked
   } = entry;
   if (!bound) ctx.logger.warn(`the lease of ${key} has an expiry, and no heartbeats: its body must end before`);
-  const leftSeconds = Math.ceil(ctx.lambdaContext.getRemainingTimeInMillis() / 1000);
-  const [grant, callbackId] = await ctx.createCallback(`lease ${key}`, {
+  const [grant, callbackId] = await ctx.createCallback(nameOf('lease', key), {
     timeout: { seconds: parkSeconds + MARGIN_SECONDS },
     serdes: { deserialize: async (text) => text },
   });
   const request = {
     ...{ key, callbackId, parkSeconds, execution: ctx.executionContext.durableExecutionArn },
     ...(bound && { bound }),
-    ...{ ttlSeconds, graceSeconds: graceSeconds ?? Math.max(0, Math.min(900, leftSeconds)), ...asked },
+    ...{ ttlSeconds, graceSeconds, ...asked },
     ...(holder !== undefined && { holder }),
   } as Parameters<Holdfast['park']>[0];
   const park = async (): Promise<Problem | null> => {
@@ -173,11 +178,11 @@ async function acquired(
     }
   };
   for (let failures = 0; ; ) {
-    const problem = await ctx.step(`park ${key}`, park);
+    const problem = await ctx.step(nameOf('park', key), park);
     if (problem === null) break;
     const error = new HoldfastError(problem);
-    if (failures === RETRIES || !isTransient(error)) throw error;
-    await ctx.wait(`try again for ${key}`, { seconds: 5 * 2 ** failures++ });
+    if (failures === RETRIES || !isTransient(error) || error.code === 'QueueFull') throw error;
+    await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures++ });
   }
   return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error)));
 }
@@ -212,5 +217,5 @@ async function released(
       return false;
     }
   };
-  await Promise.resolve(ctx.step(`release ${key}`, release)).catch(() => {});
+  await Promise.resolve(ctx.step(nameOf('release', key), release)).catch(() => {});
 }

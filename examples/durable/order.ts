@@ -16,7 +16,7 @@ interface Order {
 }
 
 export const handler = withDurableExecution(({ tenant, settles }: Order, ctx: DurableContext) =>
-  // The default grace is the rest of the invocation's time. This code ends with its execution, because it has no long steps.
+  // Set graceSeconds to the timeout of your function. Here 0, because no step of this code goes on after a stop.
   withLease(ctx, holdfast, `tenant/${tenant}`, { parkSeconds: 3600, graceSeconds: 0 }, async ({ fence }) => {
     const charged = await ctx.step('charge', async () => ({ tenant, isFenced: fence > 0 }));
     await ctx.wait('settle', { seconds: settles });

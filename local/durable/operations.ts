@@ -1,5 +1,5 @@
 import type { ErrorObject, Operation, OperationUpdate } from '@aws-sdk/client-lambda';
-import { invalid } from './errors.ts';
+import { invalid, LambdaError } from './errors.ts';
 
 interface Change {
   update: OperationUpdate;
@@ -22,19 +22,23 @@ const STATUS_AFTER = {
 export const isOver = ({ Status }: Operation): boolean =>
   Status !== 'STARTED' && Status !== 'PENDING' && Status !== 'READY';
 
+const NAME = /^[ -~]{1,256}$/;
+
 /**
  * An operation after an update of the SDK.
- * @throws LambdaError InvalidParameterValueException for a second start, an update after the end, or an operation that the local stack does not run
+ * @throws LambdaError ValidationException for a name that AWS does not allow; InvalidParameterValueException for a second start, an update after the end, or an operation that the local stack does not run
  */
 export function updated({ update, before, now, secondMs }: Change): Operation {
-  const { Action, Type } = update;
+  const { Action, Type, Name } = update;
+  if (Name !== undefined && !NAME.test(Name))
+    throw new LambdaError('ValidationException', `Name must have 1 to 256 printable ASCII characters: '${Name}'`);
   if (!Action || !(Action in STATUS_AFTER)) throw invalid(`Invalid action: ${Action}`);
   if (Type !== 'STEP' && Type !== 'WAIT' && Type !== 'CALLBACK' && Type !== 'CONTEXT')
     throw invalid(`the local stack does not run operations of the type ${Type}`);
   if (before && (Action === 'START' ? before.Status !== 'READY' : isOver(before)))
     throw invalid(`Invalid ${Action} of an operation that is ${before.Status}`);
   const operation: Operation = {
-    ...{ Id: update.Id, ParentId: update.ParentId, Name: update.Name, Type, SubType: update.SubType },
+    ...{ Id: update.Id, ParentId: update.ParentId, Name, Type, SubType: update.SubType },
     ...{ StartTimestamp: before?.StartTimestamp ?? now, Status: STATUS_AFTER[Action] },
   };
   if (isOver(operation)) operation.EndTimestamp = now;

@@ -12,11 +12,10 @@ interface Script {
   answer?: string | Error;
   /** The answer to each try of a call, or its failure; without it, success. */
   tries?: (operation: string) => unknown;
-  leftMs?: number;
 }
 
 /** A context without an SDK: each operation runs once. */
-function world({ answer = GRANT, tries = () => undefined, leftMs = 59_400 }: Script = {}) {
+function world({ answer = GRANT, tries = () => undefined }: Script = {}) {
   const operations: string[] = [];
   const calls: Call[] = [];
   const warnings: unknown[] = [];
@@ -31,7 +30,6 @@ function world({ answer = GRANT, tries = () => undefined, leftMs = 59_400 }: Scr
   });
   const ctx: DurableContext = {
     executionContext: { durableExecutionArn: ARN },
-    lambdaContext: { getRemainingTimeInMillis: () => leftMs },
     logger: { warn: (message) => warnings.push(message) },
     createCallback: async (name, { timeout: { seconds } }) => {
       operations.push(`${name} for ${seconds} s`);
@@ -58,16 +56,37 @@ describe('withLease of a durable function', () => {
     expect(operations).toEqual(['lease k for 3840 s', 'park k', 'release k']);
     const request = { key: 'k', holder: 'billing', callbackId: 'Ab3==', execution: ARN, parkSeconds: 3600 };
     expect(calls).toEqual([
-      ['acquire', { ...request, data: { run: 1 }, bound: true, graceSeconds: 60, requestId: undefined }],
+      ['acquire', { ...request, data: { run: 1 }, bound: true, graceSeconds: 900, requestId: undefined }],
       ['release', { key: 'k', leaseId: 'secret' }],
     ]);
     expect(warnings).toEqual([]);
   });
 
+  it.each([
+    ['has characters outside ASCII', `größe/\u{1f512}`],
+    ['has 1,024 characters', 'k'.repeat(1024)],
+    ['has 256 emoji', '\u{1f512}'.repeat(256)],
+    ['has two lines', 'a\nb'],
+  ])(
+    'withLease of a durable function names its operations in up to 256 printable ASCII characters, even if the key %s',
+    async (_, key) => {
+      const { ctx, holdfast, operations } = world();
+      await withLease(ctx, holdfast, key, {}, () => {});
+      const [callback = '', ...steps] = operations;
+      for (const name of [callback.replace(' for 3840 s', ''), ...steps]) expect(name).toMatch(/^[ -~]{1,256}$/);
+    },
+  );
+
+  it('withLease of a durable function shows the key in the names of its operations', async () => {
+    const { ctx, holdfast, operations } = world();
+    await withLease(ctx, holdfast, 'größe/a b', {}, () => {});
+    expect(operations.at(-1)).toBe('release gr\\uf6\\udfe/a b');
+  });
+
   it('withLease of a durable function sends the options of the caller in place of its own, and warns of an expiry', async () => {
-    const { hold, calls, warnings } = world({ leftMs: 901_000 });
-    await hold({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
-    expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 900 });
+    const { hold, calls, warnings } = world();
+    await hold({ graceSeconds: 60, ttlSeconds: 60, holder: 'other', limit: 3, weight: 2 });
+    expect(calls[0]?.[1]).toMatchObject({ ttlSeconds: 60, holder: 'other', limit: 3, weight: 2, graceSeconds: 60 });
     expect(calls[0]?.[1]).not.toHaveProperty('bound');
     expect(warnings).toEqual(['the lease of k has an expiry, and no heartbeats: its body must end before']);
   });
@@ -114,10 +133,11 @@ describe('withLease of a durable function', () => {
     expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
   });
 
-  it('withLease of a durable function tries again after suspensions while the line is full, and then throws QueueFull', async () => {
-    const full = () => new HoldfastError({ code: 'QueueFull', detail: 'full', ...{ retryAfterMs: 60_000 } });
-    const { hold, operations } = world({ tries: full });
-    await expect(hold()).rejects.toMatchObject({ code: 'QueueFull', retryAfterMs: 60_000 });
+  it('withLease of a durable function tries again after suspensions while no request is answered, and then throws Unreachable', async () => {
+    const unanswered = () =>
+      new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });
+    const { hold, operations } = world({ tries: unanswered });
+    await expect(hold()).rejects.toMatchObject({ code: 'Unreachable' });
     const again = [5, 10, 20].flatMap((seconds) => [`try again for k in ${seconds} s`, 'park k']);
     expect(operations.slice(1)).toEqual(['park k', ...again]);
   });

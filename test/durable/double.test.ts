@@ -99,6 +99,15 @@ it('The double runs a failed step again, after the delay that the handler asks f
   expect(await ended(arn)).toMatchObject({ Status: 'SUCCEEDED', Result: '3' });
 });
 
+it.each(['größe', 'k'.repeat(257), 'two\nlines'])(
+  'The double refuses a name that AWS does not allow: %j',
+  async (name) => {
+    const arn = await start(async (_event, ctx) => ctx.step(name, async () => 1));
+    const { Status, Error: error } = await ended(arn);
+    expect([Status, error?.ErrorMessage]).toEqual(['FAILED', expect.stringContaining('printable ASCII')]);
+  },
+);
+
 it('A callback resumes the execution with its result as text, and takes one answer', async () => {
   const ids: string[] = [];
   const arn = await start(async (_event, ctx) => ctx.waitForCallback('approval', async (id) => void ids.push(id)));

@@ -1,6 +1,6 @@
 import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DurableContext as OfHelper, withLease, withLeases } from '../../client/src/durable.ts';
+import { withLease, withLeases } from '../../client/src/durable.ts';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
 import { REGION } from '../../infrastructure/pseudo-parameters.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
@@ -154,6 +154,19 @@ export function durableLeases(startBackend: StartBackend): void {
     expect(await resultOf(second)).toBe('next');
   });
 
+  it('The lease of an execution that is killed stays for the longest timeout of a function, unless graceSeconds is lower', async () => {
+    const key = newKey();
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, () => ctx.wait('work', { hours: 1 })),
+    );
+    await expect.poll(() => stateOf(key)).toBe('held');
+    await functions.kill(arn);
+    const remainingMs = async () => ((await holdfast.readLease(key)) as { remainingMs?: number }).remainingMs ?? 0;
+    await expect.poll(remainingMs).toBeLessThanOrEqual(900_000);
+    expect(await remainingMs()).toBeGreaterThan(800_000);
+    expect(await stateOf(key)).toBe('held');
+  });
+
   it('An execution that is killed while it waits leaves the line', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
@@ -165,30 +178,47 @@ export function durableLeases(startBackend: StartBackend): void {
     expect(await stateOf(key)).toBe('released');
   });
 
-  it('QueueFull reaches the handler as HoldfastError with its code', async () => {
+  it('QueueFull reaches the handler at once, and with a new callback the same execution waits in line', async () => {
     const key = newKey();
     const first = await holdfast.acquire(key);
-    const work: Work = (_event, ctx) => withLease(ctx, holdfast, key, {}, async () => {});
+    const work: Work = (_event, ctx) => withLease(ctx, holdfast, key, {}, async () => 'worked');
     const others = [await functions.start(work), await functions.start(work)];
     await expect.poll(() => waiting(key)).toBe(2);
-    const quick = Object.assign(Object.create(holdfast) as Holdfast, {
-      park: (request: Parameters<Holdfast['park']>[0]) => holdfast.park(request, { timeoutMs: 0 }),
+    let requests = 0;
+    const counting = new Holdfast({
+      ...{ endpoint: api.url, holder: 'late' },
+      fetch: (...request) => {
+        requests++;
+        return fetch(...request);
+      },
     });
-    const impatient = (ctx: DurableContext) => {
-      const { executionContext, lambdaContext, logger } = ctx;
-      return {
-        ...{ executionContext, lambdaContext, logger },
-        createCallback: ctx.createCallback.bind(ctx) as OfHelper['createCallback'],
-        step: ctx.step.bind(ctx) as OfHelper['step'],
-        wait: (name: string) => ctx.wait(name, { seconds: 1 }),
-      };
-    };
-    const full = await functions.start(
-      caught((_event, ctx) => withLease(impatient(ctx), quick, key, {}, async () => {})),
+    const full = await functions.start(async (event, ctx) => {
+      const late: Work = () => withLease(ctx, counting, key, {}, async () => 'worked later');
+      const refused = (await caught(late)(event, ctx)) as { code: string };
+      const [requestsOfRefusal] = await ctx.step('count', async () => [requests]);
+      await ctx.step('make room', () => first.release());
+      await ctx.wait('room', { seconds: 3 });
+      return [refused.code, requestsOfRefusal, await late(event, ctx)];
+    });
+    expect(await resultOf(full)).toEqual(['QueueFull', 1, 'worked later']);
+    for (const arn of others) expect(await resultOf(arn)).toBe('worked');
+    expect(await stateOf(key)).toBe('released');
+    expect(await waiting(key)).toBe(0);
+  });
+
+  it.each([
+    ['has characters outside ASCII', () => `${newKey()}/größe/\u{1f512}`],
+    ['has 1,024 bytes', () => newKey().padEnd(1024, 'k')],
+  ])('An execution holds the lease of a key that %s', async (_, keyOf) => {
+    const key = keyOf();
+    const arn = await functions.start((_event, ctx) =>
+      withLease(ctx, holdfast, key, {}, async () => {
+        await pause(ctx);
+        return ctx.step('look', () => stateOf(key));
+      }),
     );
-    expect(await resultOf(full)).toMatchObject({ code: 'QueueFull' });
-    await first.release();
-    for (const arn of others) await resultOf(arn);
+    expect(await resultOf(arn)).toBe('held');
+    expect(await stateOf(key)).toBe('released');
   });
 
   it('LeaseHeld reaches the handler as HoldfastError with its fields, after parkSeconds', async () => {

@@ -20,6 +20,19 @@ export const DURABLE: Mutation[] = [
     ['durable/with-lease', 'A body that fails releases its lease, and its error reaches the caller'],
   ),
   shown(
+    'a durable lease repeats the request that a full line refused',
+    [change(" || error.code === 'QueueFull'", '', 'client/src/durable.ts')],
+    [
+      'durable/with-lease',
+      'QueueFull reaches the handler at once, and with a new callback the same execution waits in line',
+    ],
+  ),
+  shown(
+    'a durable lease uses any key as the name of an operation',
+    [change('.slice(0, 256)', '', 'client/src/durable.ts')],
+    ['durable/with-lease', 'An execution holds the lease of a key that has 1,024 bytes'],
+  ),
+  shown(
     'a durable lease keeps only the code of a problem',
     [
       change(
