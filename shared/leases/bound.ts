@@ -1,8 +1,10 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
+import type { HoldfastError } from '../errors.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { otherEnd } from '../line/executions/bound-grant.ts';
 import { BOUND_SECONDS } from '../line/times.ts';
 import type { GrantRequest } from './grant.ts';
 import { readRecord } from './read-record.ts';
@@ -15,6 +17,10 @@ type Terms = Pick<GrantRequest, 'bound' | 'execution' | 'target' | 'graceSeconds
 /** Whether a lease goes on for the grace of the execution that asks again for a bound one, because it was redriven. */
 export const isRedriven = (record: Leased, { bound, execution }: Terms): boolean =>
   bound === true && record.execution === undefined && record.endedExecution === execution && execution !== undefined;
+
+/** The error for a request that has a lease which ends otherwise than this call asks for (docs/protocols/bound.md#the-same-request-again). */
+export const otherTerms = (record: Leased, asked: Terms): HoldfastError | undefined =>
+  isRedriven(record, asked) ? undefined : otherEnd(asked, isBound(record) ? record.execution : undefined);
 
 interface Again {
   set: Item;

@@ -7,6 +7,7 @@ import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Sight, Written
 import type { Notified } from '../line/notify.ts';
 import { measureHandOff } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
+import { otherTerms } from './bound.ts';
 import { grantUnchanged, isHeldByAnother, isOfAnother } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
 import type { GrantRequest } from './grant.ts';
@@ -182,6 +183,10 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
 
   received(grant: Grant): void {
     measureHandOff(grant, this.#dependencies.clock.now(), this.#call);
+  }
+
+  otherTerms(record: LeaseRecord): HoldfastError | undefined {
+    return isLeased(record) ? otherTerms(record, this.#request) : undefined;
   }
 
   async markTask(ticket: string, over?: LeaseRecord): Promise<Marked<LeaseRecord>> {

@@ -67,7 +67,7 @@ async function claimFull<Rec>(
   for (let [renewals, conflicts] = [0, 0]; ; ) {
     const grant = lock.own(current);
     if (!isGrant(grant)) return undefined;
-    const error = lock.otherTerms?.(current);
+    const error = isAlive(grant, clock.now()) ? lock.otherTerms?.(current) : undefined;
     if (error && ticket !== undefined)
       await deleteWaiter({ clock, ...dependencies }, { key: lock.asked.key, ticket }, call);
     if (error) throw error;

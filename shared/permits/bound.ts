@@ -1,8 +1,10 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
+import type { HoldfastError } from '../errors.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { otherEnd } from '../line/executions/bound-grant.ts';
 import { BOUND_SECONDS } from '../line/times.ts';
 import type { Proof } from './identity.ts';
 import type { PermitRequest } from './permit-request.ts';
@@ -29,6 +31,10 @@ type Terms = Pick<PermitRequest, 'bound' | 'execution' | 'target' | 'graceMs'>;
 /** Whether a permit goes on for the grace of the execution that asks again for a bound one, because it was redriven. */
 export const isRedriven = (entry: PoolEntry, { bound, execution }: Pick<Terms, 'bound' | 'execution'>): boolean =>
   bound === true && entry.execution === undefined && entry.endedExecution === execution && execution !== undefined;
+
+/** The error for a request that has a permit which ends otherwise than this call asks for, as for a lease (leases/bound.ts). */
+export const otherTerms = (entry: PoolEntry, asked: Pick<Terms, 'bound' | 'execution'>): HoldfastError | undefined =>
+  isRedriven(entry, asked) ? undefined : otherEnd(asked, isBound(entry) ? entry.execution : undefined);
 
 /** What a write sets that answers the request of a permit again, as for a lease (leases/bound.ts). */
 export function boundAgain(entry: PoolEntry, asked: Terms, now: number): Again {

@@ -9,7 +9,7 @@ import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from
 import type { Notified } from '../line/notify.ts';
 import { repairLater } from '../line/repair/later.ts';
 import type { WaitingTask } from '../line/waiters.ts';
-import { boundAgain, setting } from './bound.ts';
+import { boundAgain, otherTerms, setting } from './bound.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
 import { handOff, repairAtRoom } from './hand-off.ts';
@@ -181,7 +181,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   otherTerms(record: PoolRecord): HoldfastError | undefined {
     const own = this.#entry(record);
-    return own && otherWeight(this.#request, own);
+    return own && (otherWeight(this.#request, own) ?? otherTerms(own, this.#request));
   }
 
   /** Changes if a permit ends or expires, or if the mark changes: by an arrival or by a grant. */

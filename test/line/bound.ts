@@ -92,6 +92,82 @@ export async function boundGrants(lineWorld: LineWorld) {
     });
   });
 
+  describe('a request that asks again by other terms', () => {
+    const refused = (terms: string) => ({
+      code: 'InvalidRequest',
+      context: { issues: [{ path: 'requestId', message: `${terms}, or another requestId` }] },
+    });
+    const unbound = refused('has a grant with a ttl: send ttlSeconds in place of bound');
+    const otherwiseBound = refused(
+      'has a bound grant of another execution or with a ttl: send bound and that execution',
+    );
+
+    it('a request with a ttl is not answered as bound, whether a call or a task asks again', async () => {
+      const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
+      const grant = await acquire({ key, holder: 'wf', requestId: 'r', ttlSeconds: 20 });
+      const again = { key, holder: 'wf', requestId: 'r', bound: true, execution };
+      expect(await failure(acquire(again))).toMatchObject(unbound);
+      expect(await failure(park(again))).toMatchObject(unbound);
+      expect(await see(key)).toMatchObject({
+        holder: 'wf',
+        execution: null,
+        waiting: 0,
+        expiresAt: grant.expiresAt,
+      });
+      expect(await heartbeat({ ...grant, ttlSeconds: 20 })).toMatchObject({ fence: grant.fence });
+    });
+
+    it('a request with a ttl that names the execution is not answered as bound to that execution', async () => {
+      const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
+      const request = { key, holder: 'wf', requestId: 'r', execution };
+      await acquire({ ...request, ttlSeconds: 20 });
+      expect(await failure(acquire({ ...request, bound: true }))).toMatchObject(unbound);
+    });
+
+    it('a bound request is answered neither to another execution, nor to a call or a task with a ttl', async () => {
+      const { request, key, execution } = await hold();
+      const { bound: _, ...plain } = request;
+      for (const again of [{ ...request, execution: steps.newExecution('RUNNING') }, plain]) {
+        expect(await failure(acquire(again))).toMatchObject(otherwiseBound);
+        expect(await failure(park(again))).toMatchObject(otherwiseBound);
+      }
+      expect(await see(key)).toMatchObject({ holder: 'wf', execution, waiting: 0 });
+      expect(await acquire(request)).toMatchObject({ repeated: true, bound: true });
+    });
+
+    it('a bound request receives a new grant after the end of the ttl of its earlier grant', async () => {
+      const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
+      const grant = await acquire({ key, holder: 'wf', requestId: 'r', ttlSeconds: 20 });
+      timeline.advance(20_000 + MARGIN_MS + 1);
+      const again = await acquire({ key, holder: 'wf', requestId: 'r', bound: true, execution });
+      expect(again).toMatchObject({ bound: true, repeated: false });
+      expect(again.leaseId).not.toBe(grant.leaseId);
+    });
+
+    it('the grace of an execution is not bound to another execution', async () => {
+      const { request, execution } = await hold({ graceSeconds: 60 });
+      await executionEnded(execution, false, end(execution, 'FAILED'));
+      const again = { ...request, execution: steps.newExecution('RUNNING') };
+      expect(await failure(acquire(again))).toMatchObject(unbound);
+      expect(await failure(park(again))).toMatchObject(unbound);
+    });
+
+    it('a call in line does not claim the grant of its request by other terms', async () => {
+      const { key, grant } = await hold();
+      const waits = (more: object) =>
+        acquire({ key, holder: 'caller', requestId: 'q', waitSeconds: 10, ...more }).then(
+          () => 'granted',
+          ({ code }) => code,
+        );
+      const [first, second] = await timeline.play(
+        () => waits({ ttlSeconds: 20 }),
+        () => waits({ execution: steps.newExecution('RUNNING'), bound: true }),
+        () => timeline.later(1000, () => release(grant)),
+      );
+      expect([first, second].sort()).toEqual(['InvalidRequest', 'granted']);
+    });
+  });
+
   describe('the end of the execution of a bound grant', () => {
     it('the event frees the grant at once, and asks nothing', async () => {
       const { key, execution } = await hold();

@@ -58,8 +58,8 @@ describe('the wrapper without ttlSeconds', () => {
 });
 
 describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
-  async function nested() {
-    const world = await wrapped({ key: 'total/tenant', limit: 5 });
+  async function nested(more: object = {}) {
+    const world = await wrapped({ key: 'total/tenant', limit: 5, ...more });
     const inner = { key: 'total', limit: 20, stateMachineArn: world.target };
     /** The outer wrapper runs the inner one. */
     const runNested = (total: object = {}) =>
@@ -92,6 +92,20 @@ describe('a wrapper in a wrapper, for 5 per tenant and 20 in total', () => {
     finish('done');
     expect(await states.ended(outer)).toMatchObject({ status: 'SUCCEEDED', output: 'done' });
     expect([await used('total/tenant'), await used('total')]).toEqual([0, 0]);
+  });
+
+  it('the target of nested wrappers that pass the fence receives the fence of the inner one, and without passFence of the inner one none', async () => {
+    const { runNested, atWorkNo } = await nested({ passFence: true });
+    const passed = await runNested({ passFence: true, input: { n: 1 } });
+    const first = await atWorkNo(0);
+    expect(first.input).toMatchObject({ n: 1, holdfast: { key: 'total', fence: expect.any(Number) } });
+    first.finish(null);
+    expect((await states.ended(passed)).status).toBe('SUCCEEDED');
+    const dropped = await runNested({ input: { n: 2 } });
+    const second = await atWorkNo(1);
+    expect(second.input).toEqual({ n: 2 });
+    second.finish(null);
+    expect((await states.ended(dropped)).status).toBe('SUCCEEDED');
   });
 
   it('both permits of nested wrappers are free within two minutes of a stop of the outer wrapper while the inner one waits', async () => {

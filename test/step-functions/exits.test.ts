@@ -143,6 +143,9 @@ describe('the wrapper exclusive', () => {
     [{ stateMachineArn: 'nightly' }, 'stateMachineArn: must be the ARN of a state machine'],
     [{ parkSeconds: 'x' }, 'parkSeconds: must be a number'],
     [{ passFence: 'yes' }, 'passFence: must be true or false'],
+    [{ holdfast: 'x' }, 'holdfast: must be an object'],
+    [{ passFence: true, input: [1] }, 'input: must be an object with passFence'],
+    [{ passFence: true, input: null, ttlSeconds: undefined }, 'input: must be an object with passFence'],
   ])('The wrapper refuses an input with %j before it asks for a lease', async (given, cause) => {
     const { visited, asked, error, cause: told } = await play('exclusive', { input: given });
     expect({ asked, error, told }).toEqual({ asked: {}, error: 'InvalidRequest', told: cause });

@@ -1,5 +1,5 @@
 import type { Call } from '../../aws/call.ts';
-import { HoldfastError } from '../../errors.ts';
+import { HoldfastError, invalidRequest } from '../../errors.ts';
 import { logLine } from '../../surroundings/log.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { ASK_EVERY_MS } from '../times.ts';
@@ -25,6 +25,22 @@ interface BoundGrant {
 /** When a call or a task last received the grant. The execution was running then, or the answer reached no execution that runs. */
 const answeredAtOf = ({ boundAt, acquiredAt = 0, answeredAt = 0 }: BoundGrant): number =>
   Math.max(boundAt, acquiredAt, answeredAt);
+
+/**
+ * The error for a request that has a grant which ends otherwise than this call asks for. The answer would mislead its caller about the end.
+ * @param boundTo the execution of the bound grant. Undefined for a grant with a ttl
+ */
+export function otherEnd(
+  { bound, execution }: { bound?: boolean | undefined; execution?: string | undefined },
+  boundTo: string | undefined,
+): HoldfastError | undefined {
+  if ((bound ? execution : undefined) === boundTo) return undefined;
+  const terms =
+    boundTo === undefined
+      ? 'has a grant with a ttl: send ttlSeconds in place of bound'
+      : 'has a bound grant of another execution or with a ttl: send bound and that execution';
+  return invalidRequest([{ path: 'requestId', message: `${terms}, or another requestId` }]);
+}
 
 /** How the execution of a grant ended. */
 export interface EndOfHolder {
