@@ -132,7 +132,7 @@ export const leasedRecords =
     // Without a worker, the response would say that all records were handled.
     await Promise.all(Records.slice(0, concurrency > 1 ? concurrency : 1).map(worker));
     // Without ReportBatchItemFailures, any response counts as success of the whole batch.
-    if (failed.size > 0 && failed.size === entries.length) throw cause;
+    if (entries.length > 0 && entries.length === failed.size) throw cause;
     const again = entries.filter((entry) => failed.has(entry));
     return { batchItemFailures: again.map(({ record }) => ({ itemIdentifier: record.messageId })) };
   };
