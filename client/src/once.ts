@@ -113,12 +113,14 @@ export async function begin(core: Core, key: string, holder: string, options: Op
   return { outcome: 'run', run: lease, complete, release };
 }
 
-/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws */
+/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws; TypeError if `work` is no function */
 export async function runOnce<T>(
   core: Core,
-  begun: Begun,
   work: (run: OnceRun) => T | Promise<T>,
+  beginRun: () => Promise<Begun>,
 ): Promise<OnceAnswer<T>> {
+  if (typeof work !== 'function') throw new TypeError('work must be a function');
+  const begun = await beginRun();
   if (begun.outcome !== 'run') return begun as OnceAnswer<T>;
   const { run } = begun;
   const stop = stayAlive(core.by);

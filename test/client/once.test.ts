@@ -54,6 +54,24 @@ describe('once', () => {
     expect(world.clock.timers).toEqual([]);
   });
 
+  it('holdfast.once runs the work of a call without options, and stores its result', async () => {
+    const { one, other } = setting();
+    expect(await one.once('message/7', ({ slot }) => `did ${slot}`)).toMatchObject({ outcome: 'ran', result: 'did -' });
+    expect(await other.once('message/7', () => 'never')).toMatchObject({ outcome: 'done', result: 'did -' });
+  });
+
+  it.each([
+    ['a number', [{}, 5]],
+    ['undefined', [{}, undefined]],
+    ['left out', [{}]],
+    ['a promise', [Promise.resolve(1)]],
+  ])('holdfast.once throws TypeError and begins nothing if the work is %s', async (_, rest) => {
+    const world = setting();
+    const once = world.one.once.bind(world.one) as (...given: unknown[]) => Promise<unknown>;
+    expect(await errorOf(once('backup', ...rest))).toBeInstanceOf(TypeError);
+    expect(operations(world)).toEqual([]);
+  });
+
   it('holdfast.once runs the work again in the next period', async () => {
     const { clock, one, other } = setting();
     await one.once('backup', { per: '1d' }, () => 1);
