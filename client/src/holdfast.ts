@@ -133,7 +133,8 @@ export class Holdfast {
    * `keepSeconds` are over. If the work throws or the process ends, the next caller works. If the run is lost, no result is stored.
    * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
    * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`; LeaseLost
-   * if the run was lost before the result was stored; what the work throws; TypeError if `work` is no function; the errors of every call
+   * if the run was lost before the result was stored; OutcomeUnknown if the work has run, and no answer says whether the slot is done; what the work
+   * throws; TypeError if `work` is no function; the errors of every call
    * @example
    * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
    */
