@@ -85,7 +85,7 @@ export class MemoryKey {
     const own = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
     if (own && !own.ending && own.endsAt > this.#now) return this.#answer(own, { repeated: true, waitedMs: 0 });
     const ended = this.#ended.get(requestId);
-    if (ended || own) throw this.#lost(ended ?? 'broken');
+    if (ended || own?.ending) throw this.#lost(ended ?? 'broken');
     if (kindOf(request) !== this.kind) this.#changeKind(request);
     if (this.#line.length > 0 || !this.#hasRoom(request)) throw this.#held(request);
     return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
@@ -121,6 +121,11 @@ export class MemoryKey {
     grant.version = this.#by.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
     return this.#bare(grant);
+  }
+
+  /** True if no caller has taken the grant, even if the grant has expired. */
+  has(leaseId: string): boolean {
+    return this.#grants.some((one) => one.leaseId === leaseId);
   }
 
   release(leaseId: string): AnswerOf<'release'> {

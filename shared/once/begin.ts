@@ -153,7 +153,7 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
 
 function granted(dependencies: LeaseDependencies, grant: OnceGrant, before: OnceRecord): Granted {
   const run = parseOnce(grant.key, onceItem(dependencies, grant));
-  const wasCompleted = !isLeased(before) && before.done?.by === before.leaseId;
+  const wasCompleted = !isLeased(before) && before.doneBy === before.leaseId;
   const ended = wasCompleted ? undefined : endedBefore(before, 'expired', { now: grant.acquiredAt });
   return { run, repeated: false, previous: previousView(ended) };
 }
