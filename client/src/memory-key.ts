@@ -70,6 +70,7 @@ export class MemoryKey {
   #limited: Grant | undefined;
   /** How each grant ended, by its lease id and by its request id. */
   readonly #ended = new Map<string, 'released' | LossReason>();
+  #lastEnded: string | undefined;
   #cancelTimer = () => {};
 
   /** @param idPrefix begins each lease id */
@@ -116,23 +117,25 @@ export class MemoryKey {
 
   heartbeat(leaseId: string, ttlSeconds?: number): AnswerOf<'heartbeat'> {
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
-    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : (this.#ended.get(leaseId) ?? 'unknown'));
+    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : this.#reasonOf(leaseId));
     grant.request.ttlSeconds = ttlSeconds ?? grant.request.ttlSeconds ?? 60;
     grant.version = this.#by.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
     return this.#bare(grant);
   }
 
-  /** True if no caller has taken the grant, even if the grant has expired. */
-  has(leaseId: string): boolean {
-    return this.#grants.some((one) => one.leaseId === leaseId);
+  /** Ends a grant whose work is done. An expired grant that no caller has taken is still there. @returns false if the grant has ended */
+  finish(leaseId: string): boolean {
+    const grant = this.#grants.find((one) => one.leaseId === leaseId);
+    if (grant) this.#end(grant, 'released');
+    return grant !== undefined;
   }
 
   release(leaseId: string): AnswerOf<'release'> {
     const { key } = this;
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
     if (grant) this.#end(grant, grant.ending ? 'broken' : 'released');
-    const reason = this.#ended.get(leaseId) ?? 'unknown';
+    const reason = this.#reasonOf(leaseId);
     if (grant || reason === 'released') return { key, released: true };
     return { key, released: false, reason: reason === 'taken' || reason === 'broken' ? reason : 'unknown' };
   }
@@ -224,6 +227,14 @@ export class MemoryKey {
     };
   }
 
+  /** How a grant ended, as far as the record of the service says: after the next grant, a release is forgotten. */
+  #reasonOf(leaseId: string): 'released' | LossReason {
+    const before = this.kind === 'lease' && this.hasRecord ? 'taken' : 'unknown';
+    const reason = this.#ended.get(leaseId) ?? before;
+    const isLast = this.#lastEnded === leaseId && this.#grants.length === 0;
+    return reason === 'released' && this.kind === 'lease' && !isLast ? 'taken' : reason;
+  }
+
   get #now(): number {
     return this.#by.wall();
   }
@@ -268,6 +279,7 @@ export class MemoryKey {
   /** Notes how a grant ended, for its holder and for the next one. */
   #note({ request, leaseId, fence }: Grant, reason: 'released' | LossReason): void {
     this.#ended.set(leaseId, reason);
+    this.#lastEnded = leaseId;
     if (request.requestId !== undefined) this.#ended.set(request.requestId, reason);
     const ended = reason === 'released' || reason === 'broken' ? reason : 'expired';
     this.#previous = { holder: request.holder, fence, ended, at: instant(this.#now) };

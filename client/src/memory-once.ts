@@ -109,7 +109,7 @@ export class MemoryOnce {
     const run = this.#runs.get(grant.leaseId) ?? { request, lockRequestId, slot, fence, keepMs, isDone: false };
     this.#runs.set(grant.leaseId, run);
     this.#last = run;
-    const previous = last?.isDone ? null : grant.previous;
+    const previous = grant.repeated || last?.isDone ? null : grant.previous;
     return { outcome: 'run', ...grant, previous, slot: run.slot, waitedMs };
   }
 
@@ -117,8 +117,10 @@ export class MemoryOnce {
     const { key } = this;
     if (this.#done?.leaseId === leaseId) return this.#completed(this.#done, true);
     const run = this.#runs.get(leaseId);
-    if (!run || !this.lock.has(leaseId)) return { key, completed: false, reason: this.#reasonOf(leaseId) };
-    this.lock.release(leaseId);
+    if (!run || !this.lock.finish(leaseId)) {
+      const answer = this.lock.release(leaseId);
+      return { key, completed: false, reason: answer.released ? 'released' : answer.reason };
+    }
     const { request, slot, fence, keepMs } = run;
     const at = this.#by.wall();
     const { holder: by, inputHash } = request;
@@ -152,15 +154,6 @@ export class MemoryOnce {
         : null,
       result: done?.result ?? null,
     };
-  }
-
-  /** Why the caller with this lease id works no more. */
-  #reasonOf(leaseId: string): 'released' | 'broken' | 'taken' | 'unknown' {
-    if (!this.#last) return 'unknown';
-    const isLast = this.#runs.get(leaseId) === this.#last;
-    const { released, reason } = { reason: undefined, ...this.lock.release(leaseId) };
-    if (reason === 'broken') return reason;
-    return isLast && released ? 'released' : 'taken';
   }
 
   get #remembered(): Done | undefined {

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
+import { hasMemory, ONCE_ROWS } from '../leases/memory.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
 import { executionArn } from '../line/executions/arn.ts';
 import { KINDS } from '../line/kind.ts';
@@ -169,10 +170,12 @@ export type Sort = (typeof SORTS)[number];
 const LISTED_STATES = [...LEASE_STATES, 'active'] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
+const NO_LEASE = `must not begin with ${ONCE_ROWS}: read the key of once with readOnce`;
+
 export const readInput = () =>
   z
     .strictObject({
-      key: z.optional(anyKey()),
+      key: z.optional(anyKey().check(z.refine((key) => !hasMemory(key), NO_LEASE))),
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LISTED_STATES)),

@@ -20,7 +20,7 @@ import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
 
 /** A run of the slot: the caller works until `complete`, or until `remainingMs` are over. */
-export interface Run extends LeaseGrant {
+export interface Run extends Omit<LeaseGrant, 'bound'> {
   outcome: 'run';
   slot: string;
   /** From the arrival of the call to the answer. */

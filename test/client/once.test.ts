@@ -282,6 +282,12 @@ describe('once', () => {
     expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', result: 2 });
   });
 
+  it('holdfast.once has no option that binds the run to its execution, which the service refuses', async () => {
+    const { one } = setting();
+    // @ts-expect-error The types refuse `bound` before the service does.
+    expect(await one.once('backup', { bound: true }, () => 1)).toMatchObject({ outcome: 'ran' });
+  });
+
   it('holdfast.once is not in the way of a lease of the same key', async () => {
     const { one, other } = setting();
     await one.withLease('backup', async () => {
