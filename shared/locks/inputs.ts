@@ -170,7 +170,7 @@ export type Sort = (typeof SORTS)[number];
 const LISTED_STATES = [...LEASE_STATES, 'active'] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
-const NO_LEASE = `must not begin with ${ONCE_ROWS}: read the key of once with readOnce`;
+const NO_LEASE = `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`;
 
 export const readInput = () =>
   z
