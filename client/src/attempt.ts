@@ -12,7 +12,7 @@ export interface Core {
 }
 
 /** How long one try may take, in milliseconds, in addition to its wait inside the service. */
-export const TRY_MS = 10_000;
+const TRY_MS = 10_000;
 
 /** API Gateway ends each request after 30 seconds, and these may need them. */
 const SLOW: readonly Operation[] = ['commit', 'resetFence', 'report', 'clean'];

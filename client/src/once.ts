@@ -1,5 +1,5 @@
 import { type LockOptions, obtain } from './acquire.ts';
-import { attempt, type Core, insist, isTransient, isUnknown, persist, TRY_MS } from './attempt.ts';
+import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
 import { HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
@@ -178,17 +178,15 @@ const undecided = ({ key, slot }: OnceRun, cause?: unknown): HoldfastError =>
 /** Completes the slot. If the service refuses the result, completes without a result. */
 async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: number): Promise<Stored> {
   const hasResult = 'result' in sent;
-  let isInDoubt = false as boolean;
+  let tries = 0;
   try {
-    const answer = await persist(core.by, { timeoutMs }, () =>
-      attempt(core, 'onceComplete', sent, { ms: Math.min(TRY_MS, timeoutMs / 2) }).catch((error) => {
-        isInDoubt ||= isUnknown(error);
-        throw error;
-      }),
-    );
-    // A try without an answer may have stored the result before another caller began the next slot.
-    const isTaken = !answer.completed && answer.reason === 'taken';
-    return { ...answer, hasResult, ...(isInDoubt && isTaken && { reason: 'unknown' }) };
+    const answer = await persist(core.by, { timeoutMs }, () => {
+      tries += 1;
+      return attempt(core, 'onceComplete', sent, { ms: timeoutMs / 2 });
+    });
+    // An earlier try may have stored the result before another caller began the next slot.
+    const isInDoubt = tries > 1 && !answer.completed && answer.reason === 'taken';
+    return { ...answer, hasResult, ...(isInDoubt && { reason: 'unknown' }) };
   } catch (error) {
     if (!hasResult || !isHoldfastError(error, 'InvalidRequest')) throw error;
     const { result, ...bare } = sent;

@@ -170,12 +170,17 @@ export type Sort = (typeof SORTS)[number];
 const LISTED_STATES = [...LEASE_STATES, 'active'] as const;
 export type ListedState = (typeof LISTED_STATES)[number];
 
-const NO_LEASE = `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`;
-
 export const readInput = () =>
   z
     .strictObject({
-      key: z.optional(anyKey().check(z.refine((key) => !hasMemory(key), NO_LEASE))),
+      key: z.optional(
+        anyKey().check(
+          z.refine(
+            (key) => !hasMemory(key),
+            `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`,
+          ),
+        ),
+      ),
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LISTED_STATES)),
