@@ -1,59 +1,25 @@
 import type { components } from './contract.ts';
 import type { LossReason } from './errors.ts';
 import { HoldfastError } from './index.ts';
+import {
+  type Acquired,
+  type AcquireRequest,
+  EXCLUSIVE_WEIGHT,
+  type Grant,
+  instant,
+  kindOf,
+  MOST_PERMITS,
+  type Waiter,
+  waiterView,
+  weightOf,
+} from './memory-grants.ts';
 import { interruptible, type Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
 type Schemas = components['schemas'];
-export type AcquireRequest = RequestOf<'acquire'>;
-type Acquired = Schemas['AcquiredGrant'];
-
-/** The weight of an exclusive permit. No limit allows another permit at the same time. */
-const EXCLUSIVE_WEIGHT = 1_000_000;
-
-/** The limit of a request that names a mode and no limit. */
-const MOST_PERMITS = 200;
 
 /** The ttl of a grant that a test gives to another holder, in seconds. */
 export const YEAR_SECONDS = 365 * 86_400;
-
-interface Grant {
-  request: AcquireRequest;
-  leaseId: string;
-  version: string;
-  fence: number;
-  weight: number;
-  acquiredAt: number;
-  endsAt: number;
-  previous: Acquired['previous'];
-  limitChanged: Acquired['limitChanged'];
-  /** True if an operator broke the grant, and it stays until its release. */
-  ending: boolean;
-}
-
-interface Waiter {
-  request: AcquireRequest;
-  ticket: string;
-  since: number;
-  resolve(grant: Acquired): void;
-  reject(error: HoldfastError): void;
-}
-
-const instant = (ms: number): string => new Date(ms).toISOString();
-
-const kindOf = ({ limit, mode }: AcquireRequest): 'lease' | 'pool' =>
-  limit === undefined && mode === undefined ? 'lease' : 'pool';
-
-const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'] => ({
-  kind: 'caller',
-  ticket,
-  holder: request.holder,
-  execution: null,
-  parkedAt: instant(since),
-  deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
-});
-
-const weightOf = ({ mode, weight = 1 }: AcquireRequest): number => (mode === 'exclusive' ? EXCLUSIVE_WEIGHT : weight);
 
 /** One key of the service in memory: its grants and its line. Exported for `MemoryService` alone. */
 export class MemoryKey {

@@ -1,6 +1,7 @@
 import type { components } from './contract.ts';
 import { HoldfastError } from './index.ts';
-import { type AcquireRequest, MemoryKey } from './memory-key.ts';
+import type { AcquireRequest } from './memory-grants.ts';
+import { MemoryKey } from './memory-key.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
