@@ -2039,11 +2039,6 @@ export interface components {
              * @description When the lease or the permit was granted.
              */
             acquiredAt: string;
-            /**
-             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
-             * @constant
-             */
-            bound?: true;
             /** @description What the holder shows to every reader of the key. */
             data?: unknown;
             /**

@@ -133,19 +133,24 @@ export class Holdfast {
    * `keepSeconds` are over. If the work throws or the process ends, the next caller works. If the run is lost, no result is stored.
    * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
    * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`; LeaseLost
-   * if the run was lost before the result was stored; what the work throws; the errors of every call
+   * if the run was lost before the result was stored; OutcomeUnknown if the work has run, and no answer says whether the slot is done; what the work
+   * throws; TypeError if `work` is no function; the errors of every call
    * @example
    * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
    */
-  async once<T>(
+  once<T>(key: string, work: (run: OnceRun) => T | Promise<T>): Promise<OnceAnswer<T>>;
+  once<T>(
     key: string,
     options: OnceOptions & SlotOptions,
     work: (run: OnceRun) => T | Promise<T>,
-  ): Promise<OnceAnswer<T>> {
-    return traced('once', { 'holdfast.key': key }, async () => {
-      const begun = await this.beginRun(key, { ...options, linked: options.signal });
-      return (await import('./once.ts')).runOnce(this.#core, begun, work);
-    });
+  ): Promise<OnceAnswer<T>>;
+  once<T>(key: string, ...[first, second]: unknown[]): Promise<OnceAnswer<T>> {
+    const options = (second ? first : {}) as OnceOptions & SlotOptions;
+    return traced('once', { 'holdfast.key': key }, async () =>
+      (await import('./once.ts')).runOnce(this.#core, (second ?? first) as (run: OnceRun) => T | Promise<T>, () =>
+        this.beginRun(key, { ...options, linked: options.signal }),
+      ),
+    );
   }
 
   /** @internal For the wrappers of handlers, which end the run themselves. */

@@ -1,59 +1,25 @@
 import type { components } from './contract.ts';
 import type { LossReason } from './errors.ts';
 import { HoldfastError } from './index.ts';
+import {
+  type Acquired,
+  type AcquireRequest,
+  EXCLUSIVE_WEIGHT,
+  type Grant,
+  instant,
+  kindOf,
+  MOST_PERMITS,
+  type Waiter,
+  waiterView,
+  weightOf,
+} from './memory-grants.ts';
 import { interruptible, type Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
 type Schemas = components['schemas'];
-export type AcquireRequest = RequestOf<'acquire'>;
-type Acquired = Schemas['AcquiredGrant'];
-
-/** The weight of an exclusive permit. No limit allows another permit at the same time. */
-const EXCLUSIVE_WEIGHT = 1_000_000;
-
-/** The limit of a request that names a mode and no limit. */
-const MOST_PERMITS = 200;
 
 /** The ttl of a grant that a test gives to another holder, in seconds. */
 export const YEAR_SECONDS = 365 * 86_400;
-
-interface Grant {
-  request: AcquireRequest;
-  leaseId: string;
-  version: string;
-  fence: number;
-  weight: number;
-  acquiredAt: number;
-  endsAt: number;
-  previous: Acquired['previous'];
-  limitChanged: Acquired['limitChanged'];
-  /** True if an operator broke the grant, and it stays until its release. */
-  ending: boolean;
-}
-
-interface Waiter {
-  request: AcquireRequest;
-  ticket: string;
-  since: number;
-  resolve(grant: Acquired): void;
-  reject(error: HoldfastError): void;
-}
-
-const instant = (ms: number): string => new Date(ms).toISOString();
-
-const kindOf = ({ limit, mode }: AcquireRequest): 'lease' | 'pool' =>
-  limit === undefined && mode === undefined ? 'lease' : 'pool';
-
-const waiterView = ({ request, ticket, since }: Waiter): Schemas['Waiter'] => ({
-  kind: 'caller',
-  ticket,
-  holder: request.holder,
-  execution: null,
-  parkedAt: instant(since),
-  deadline: instant(since + (request.waitSeconds ?? 0) * 1000),
-});
-
-const weightOf = ({ mode, weight = 1 }: AcquireRequest): number => (mode === 'exclusive' ? EXCLUSIVE_WEIGHT : weight);
 
 /** One key of the service in memory: its grants and its line. Exported for `MemoryService` alone. */
 export class MemoryKey {
@@ -70,6 +36,7 @@ export class MemoryKey {
   #limited: Grant | undefined;
   /** How each grant ended, by its lease id and by its request id. */
   readonly #ended = new Map<string, 'released' | LossReason>();
+  #lastEnded: string | undefined;
   #cancelTimer = () => {};
 
   /** @param idPrefix begins each lease id */
@@ -85,7 +52,7 @@ export class MemoryKey {
     const own = this.#grants.find((one) => one.request.requestId === requestId && one.request.holder === holder);
     if (own && !own.ending && own.endsAt > this.#now) return this.#answer(own, { repeated: true, waitedMs: 0 });
     const ended = this.#ended.get(requestId);
-    if (ended || own) throw this.#lost(ended ?? 'broken');
+    if (ended || own?.ending) throw this.#lost(ended ?? 'broken');
     if (kindOf(request) !== this.kind) this.#changeKind(request);
     if (this.#line.length > 0 || !this.#hasRoom(request)) throw this.#held(request);
     return this.#answer(this.#grant(request), { repeated: false, waitedMs: 0 });
@@ -116,18 +83,25 @@ export class MemoryKey {
 
   heartbeat(leaseId: string, ttlSeconds?: number): AnswerOf<'heartbeat'> {
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
-    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : (this.#ended.get(leaseId) ?? 'unknown'));
+    if (!grant || grant.ending) throw this.#lost(grant ? 'broken' : this.#reasonOf(leaseId));
     grant.request.ttlSeconds = ttlSeconds ?? grant.request.ttlSeconds ?? 60;
     grant.version = this.#by.uuid();
     grant.endsAt = this.#now + grant.request.ttlSeconds * 1000;
     return this.#bare(grant);
   }
 
+  /** Ends a grant whose work is done. An expired grant that no caller has taken is still there. @returns false if the grant has ended */
+  finish(leaseId: string): boolean {
+    const grant = this.#grants.find((one) => one.leaseId === leaseId);
+    if (grant) this.#end(grant, 'released');
+    return grant !== undefined;
+  }
+
   release(leaseId: string): AnswerOf<'release'> {
     const { key } = this;
     const grant = this.#grants.find((one) => one.leaseId === leaseId);
     if (grant) this.#end(grant, grant.ending ? 'broken' : 'released');
-    const reason = this.#ended.get(leaseId) ?? 'unknown';
+    const reason = this.#reasonOf(leaseId);
     if (grant || reason === 'released') return { key, released: true };
     return { key, released: false, reason: reason === 'taken' || reason === 'broken' ? reason : 'unknown' };
   }
@@ -219,6 +193,14 @@ export class MemoryKey {
     };
   }
 
+  /** How a grant ended, as far as the record of the service says: after the next grant, a release is forgotten. */
+  #reasonOf(leaseId: string): 'released' | LossReason {
+    const before = this.kind === 'lease' && this.hasRecord ? 'taken' : 'unknown';
+    const reason = this.#ended.get(leaseId) ?? before;
+    const isLast = this.#lastEnded === leaseId && this.#grants.length === 0;
+    return reason === 'released' && this.kind === 'lease' && !isLast ? 'taken' : reason;
+  }
+
   get #now(): number {
     return this.#by.wall();
   }
@@ -263,6 +245,7 @@ export class MemoryKey {
   /** Notes how a grant ended, for its holder and for the next one. */
   #note({ request, leaseId, fence }: Grant, reason: 'released' | LossReason): void {
     this.#ended.set(leaseId, reason);
+    this.#lastEnded = leaseId;
     if (request.requestId !== undefined) this.#ended.set(request.requestId, reason);
     const ended = reason === 'released' || reason === 'broken' ? reason : 'expired';
     this.#previous = { holder: request.holder, fence, ended, at: instant(this.#now) };

@@ -1,6 +1,7 @@
 import type { components } from './contract.ts';
 import { HoldfastError } from './index.ts';
-import { type AcquireRequest, MemoryKey } from './memory-key.ts';
+import type { AcquireRequest } from './memory-grants.ts';
+import { MemoryKey } from './memory-key.ts';
 import type { Surroundings } from './surroundings.ts';
 import type { AnswerOf, RequestOf } from './transport.ts';
 
@@ -20,8 +21,12 @@ interface Done {
 
 interface Run {
   request: BeginRequest;
+  /** The name of the request in the lock, which remembers requests longer than the service. */
+  lockRequestId: string;
   slot: string;
   fence: number;
+  keepMs: number;
+  isDone: boolean;
 }
 
 const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 };
@@ -43,6 +48,9 @@ function slotOf({ slot, per }: BeginRequest, now: number): string {
   const start = instant(Math.floor(now / 1000 / seconds) * seconds * 1000);
   return seconds % DAY_SECONDS === 0 ? start.slice(0, 10) : start.replace('.000Z', 'Z');
 }
+
+/** As a text that compares by the bytes of UTF-8, as DynamoDB does. JavaScript compares UTF-16 units. */
+const bytesOf = (slot: string): string => String.fromCharCode(...new TextEncoder().encode(slot));
 
 const keepMsOf = ({ keepSeconds, per, ttlSeconds = 60 }: BeginRequest): number =>
   1000 * (keepSeconds ?? Math.max(DAY_SECONDS, ttlSeconds, 2 * secondsOf(per)));
@@ -82,35 +90,43 @@ export class MemoryOnce {
   #begin(request: BeginRequest & { slot: string }, waitedMs: number): AnswerOf<'onceBegin'> {
     const { slot, inputHash, per, keepSeconds, waitSeconds, ...asked } = request;
     const { key } = this;
+    const last = this.#last;
+    const isOwn = last?.request.requestId === request.requestId && last?.request.holder === request.holder;
+    const { state, ending } = this.lock.row();
+    const isRepeatable = isOwn && state === 'held' && !ending;
     const done = this.#remembered;
-    const isOwn = this.#last?.request.requestId === request.requestId && this.#last?.fence !== this.#done?.fence;
-    if (done && !isOwn && done.slot >= slot) {
+    if (done && !isRepeatable && bytesOf(done.slot) >= bytesOf(slot)) {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };
-      if (done.slot > slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
+      if (done.slot !== slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
       if (inputHash !== undefined && inputHash !== done.inputHash)
         throw this.#conflict('is done with another input', { field: 'inputHash' });
       return { outcome: 'done', key, slot, result: done.result, ...by };
     }
-    const { limitChanged, ...grant } = this.lock.acquire(asked as AcquireRequest);
-    const run = this.#runs.get(grant.leaseId) ?? { request, slot, fence: grant.fence };
+    const lockRequestId = isOwn && last ? last.lockRequestId : this.#by.uuid();
+    const { limitChanged, ...grant } = this.lock.acquire({ ...asked, requestId: lockRequestId } as AcquireRequest);
+    const keepMs = Math.max(keepMsOf(request), (this.#done?.keepUntil ?? 0) - this.#by.wall());
+    const { fence } = grant;
+    const run = this.#runs.get(grant.leaseId) ?? { request, lockRequestId, slot, fence, keepMs, isDone: false };
     this.#runs.set(grant.leaseId, run);
     this.#last = run;
-    const previous = grant.previous?.fence === this.#done?.fence ? null : grant.previous;
+    const previous = grant.repeated || last?.isDone ? null : grant.previous;
     return { outcome: 'run', ...grant, previous, slot: run.slot, waitedMs };
   }
 
   complete({ leaseId, result = null }: RequestOf<'onceComplete'>): AnswerOf<'onceComplete'> {
     const { key } = this;
     if (this.#done?.leaseId === leaseId) return this.#completed(this.#done, true);
-    const released = this.lock.release(leaseId);
     const run = this.#runs.get(leaseId);
-    if (!released.released || !run || this.#last !== run)
-      return { key, completed: false, reason: released.released ? 'unknown' : released.reason };
-    const { request, slot, fence } = run;
+    if (!run || !this.lock.finish(leaseId)) {
+      const answer = this.lock.release(leaseId);
+      return { key, completed: false, reason: answer.released ? 'released' : answer.reason };
+    }
+    const { request, slot, fence, keepMs } = run;
     const at = this.#by.wall();
     const { holder: by, inputHash } = request;
-    this.#done = { slot, by, at, fence, leaseId, result, inputHash, keepUntil: at + keepMsOf(request) };
+    run.isDone = true;
+    this.#done = { slot, by, at, fence, leaseId, result, inputHash, keepUntil: at + keepMs };
     return this.#completed(this.#done, false);
   }
 
@@ -120,7 +136,7 @@ export class MemoryOnce {
     if (!this.#last) throw this.#problem('NotFound', 404, `no caller has begun a slot of ${key}`);
     if (this.#last.fence !== fence) throw this.#conflict('has another fence');
     const { state, holder, expiresAt, remainingMs: retryAfterMs } = this.lock.row();
-    if (state === 'held')
+    if (state === 'held' || state === 'expired')
       throw this.#problem('LeaseHeld', 409, `a caller works for ${key}`, { holder, fence, expiresAt, retryAfterMs });
     const slot = this.#done?.slot ?? null;
     this.#done = undefined;

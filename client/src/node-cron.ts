@@ -13,6 +13,9 @@ const FIRE = /^(.*):(\d{4}-\d\d-\d\dT[\d:]+\.\d{3}Z)$/s;
 /** The shortest ttl of the service, in seconds. */
 const LEAST_TTL_SECONDS = 2;
 
+/** The longest ttl of the service, in seconds. The heartbeats of the client extend the lease of a run that takes longer. */
+const MOST_TTL_SECONDS = 86_400;
+
 /**
  * Lets one of several processes run each fire of a node-cron task. The key is the name of the task, and the slot is the time of the fire, so the clocks of
  * the processes may differ. A fire is skipped while an earlier run of the task still works. A fire whose run crashed is not repeated.
@@ -29,9 +32,11 @@ export function nodeCronCoordinator(
   return {
     async shouldRun(key, ttlMs) {
       const [, name = key, slot] = FIRE.exec(key) ?? [];
-      const ttlSeconds = Math.max(LEAST_TTL_SECONDS, Math.ceil(ttlMs / 1000));
+      const ttlSeconds = Math.min(MOST_TTL_SECONDS, Math.max(LEAST_TTL_SECONDS, Math.ceil(ttlMs / 1000)));
+      // The service refuses to forget a slot before the lease of its run can end.
+      const keepSeconds = options.keepSeconds && Math.max(options.keepSeconds, ttlSeconds);
       try {
-        const begun = await holdfast.beginRun(name, { ...options, slot, ttlSeconds });
+        const begun = await holdfast.beginRun(name, { ...options, slot, ttlSeconds, keepSeconds });
         if (begun.outcome === 'run') running.set(key, { run: begun, stop: stayAlive(holdfast.surroundings) });
         return begun.outcome === 'run';
       } catch (error) {

@@ -1,6 +1,6 @@
 import { type LockOptions, obtain } from './acquire.ts';
-import { type Core, insist } from './attempt.ts';
-import { isHoldfastError, type LossReason, leaseLost } from './errors.ts';
+import { attempt, type Core, insist, isTransient, persist } from './attempt.ts';
+import { HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
 import type { Lease } from './lease.ts';
 import { stayAlive } from './surroundings.ts';
@@ -20,7 +20,7 @@ export type SlotOptions =
     };
 
 /** The options of every slot. */
-export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'graceSeconds'> {
+export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'graceSeconds' | 'bound'> {
   /** How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer. */
   keepSeconds?: number | undefined;
   /** A text that differs if the input of the work differs. If the slot is done with another input, the call fails with Conflict. */
@@ -64,9 +64,9 @@ export interface BegunRun {
   run: Lease & OnceRun;
   /**
    * Stores the result, and ends the run.
-   * @param timeoutMs how long to retry, in milliseconds
+   * @param timeoutMs how long to retry, in milliseconds; the default is the longer of `timeoutMs` and `releaseTimeoutMs`
    * @returns whether the result was stored with the slot
-   * @throws HoldfastError LeaseLost if the run was lost; Unreachable and OutcomeUnknown if the slot may or may not be done
+   * @throws HoldfastError LeaseLost if the run was lost, so that the result is not stored; OutcomeUnknown if the slot may or may not be done
    */
   complete(result: unknown, timeoutMs?: number): Promise<boolean>;
   /** Frees the slot for the next caller, unless the run has ended. Never rejects. */
@@ -95,14 +95,23 @@ export async function begin(core: Core, key: string, holder: string, options: Op
     return { outcome: 'superseded', doneSlot: got.doneSlot, ...done };
   }
   const lease = got as Lease & OnceRun;
-  const complete = async (result: unknown, timeoutMs = COMPLETE_MS): Promise<boolean> => {
+  const { timeoutMs: callMs = COMPLETE_MS, releaseTimeoutMs = RELEASE_MS } = options;
+  const complete = async (result: unknown, timeoutMs = Math.max(callMs, releaseTimeoutMs)): Promise<boolean> => {
     const { lost } = lease;
     let answer: Stored | undefined;
     if (!lost)
       end = async (grant, ms) => {
-        answer = await store(core, { ...grant, ...storable(result) }, ms);
-        core.emit({ type: 'released', key, confirmed: answer.completed });
-        return answer.completed;
+        let error: unknown;
+        try {
+          answer = await store(core, { ...grant, ...storable(result) }, ms);
+          if (answer.reason === 'unknown') error = undecided(lease);
+        } catch (reason) {
+          error = isTransient(reason) ? undecided(lease, reason) : reason;
+        }
+        const confirmed = answer?.completed === true;
+        core.emit({ type: 'released', key, confirmed, error });
+        if (error) throw error;
+        return confirmed;
       };
     await lease.release(timeoutMs);
     if (answer?.completed) return answer.hasResult;
@@ -113,12 +122,14 @@ export async function begin(core: Core, key: string, holder: string, options: Op
   return { outcome: 'run', run: lease, complete, release };
 }
 
-/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws */
+/** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws; TypeError if `work` is no function */
 export async function runOnce<T>(
   core: Core,
-  begun: Begun,
   work: (run: OnceRun) => T | Promise<T>,
+  beginRun: () => Promise<Begun>,
 ): Promise<OnceAnswer<T>> {
+  if (typeof work !== 'function') throw new TypeError('work must be a function');
+  const begun = await beginRun();
   if (begun.outcome !== 'run') return begun as OnceAnswer<T>;
   const { run } = begun;
   const stop = stayAlive(core.by);
@@ -154,11 +165,28 @@ function storable(result: unknown): { result?: unknown } {
 
 type Stored = AnswerOf<'onceComplete'> & { hasResult: boolean; reason?: LossReason };
 
+const undecided = ({ key, slot }: OnceRun, cause?: unknown): HoldfastError =>
+  new HoldfastError(
+    {
+      code: 'OutcomeUnknown',
+      detail: `the work has run, and slot ${slot} of ${key} may or may not be done`,
+      ...{ key },
+    },
+    cause,
+  );
+
 /** Completes the slot. If the service refuses the result, completes without a result. */
 async function store(core: Core, sent: Grant & { result?: unknown }, timeoutMs: number): Promise<Stored> {
   const hasResult = 'result' in sent;
+  let tries = 0;
   try {
-    return { ...(await insist(core, 'onceComplete', sent, { timeoutMs })), hasResult };
+    const answer = await persist(core.by, { timeoutMs }, () => {
+      tries += 1;
+      return attempt(core, 'onceComplete', sent, { ms: timeoutMs / 2 });
+    });
+    // An earlier try may have stored the result before another caller began the next slot.
+    const isInDoubt = tries > 1 && !answer.completed && answer.reason === 'taken';
+    return { ...answer, hasResult, ...(isInDoubt && { reason: 'unknown' }) };
   } catch (error) {
     if (!hasResult || !isHoldfastError(error, 'InvalidRequest')) throw error;
     const { result, ...bare } = sent;

@@ -1,5 +1,6 @@
 import { HoldfastError, invalidRequest, type Transport } from './index.ts';
-import { type AcquireRequest, MemoryKey, YEAR_SECONDS } from './memory-key.ts';
+import type { AcquireRequest } from './memory-grants.ts';
+import { MemoryKey, YEAR_SECONDS } from './memory-key.ts';
 import { MemoryOnce, ONCE_IDS } from './memory-once.ts';
 import { type Surroundings, systemSurroundings } from './surroundings.ts';
 import type { AnswerOf, Operation, RequestOf } from './transport.ts';

@@ -18,12 +18,14 @@ const doneFields = () => ({
   fence: nullable(count(orNull('The fence of the grant that completed the slot.'))),
 });
 
+const { bound: _run, ...runFields } = grantFields();
+
 const run = component<Run>()(
   'OnceRun',
   'The caller works for the slot, and then calls `complete`.',
   z.strictObject({
     outcome: always('run', 'No other caller works for the slot, and the slot is not done.'),
-    ...grantFields(),
+    ...runFields,
     slot: text('The slot of the grant. For a retry, the slot of the first try.'),
     waitedMs: count(
       'From the arrival of the call to the response, in milliseconds. The grant lasts until `sentAt + waitedMs + remainingMs` on the clock of the caller.',

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
+import { hasMemory, ONCE_ROWS } from '../leases/memory.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
 import { executionArn } from '../line/executions/arn.ts';
 import { KINDS } from '../line/kind.ts';
@@ -172,7 +173,14 @@ export type ListedState = (typeof LISTED_STATES)[number];
 export const readInput = () =>
   z
     .strictObject({
-      key: z.optional(anyKey()),
+      key: z.optional(
+        anyKey().check(
+          z.refine(
+            (key) => !hasMemory(key),
+            `must not begin with ${ONCE_ROWS}, the keys of once, which readOnce reads`,
+          ),
+        ),
+      ),
       prefix: z.optional(name(1024)),
       holder: z.optional(name(256)),
       state: z.optional(oneOf(LISTED_STATES)),

@@ -20,7 +20,7 @@ import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
 
 /** A run of the slot: the caller works until `complete`, or until `remainingMs` are over. */
-export interface Run extends LeaseGrant {
+export interface Run extends Omit<LeaseGrant, 'bound'> {
   outcome: 'run';
   slot: string;
   /** From the arrival of the call to the answer. */
@@ -153,7 +153,7 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
 
 function granted(dependencies: LeaseDependencies, grant: OnceGrant, before: OnceRecord): Granted {
   const run = parseOnce(grant.key, onceItem(dependencies, grant));
-  const wasCompleted = !isLeased(before) && before.done?.by === before.leaseId;
+  const wasCompleted = !isLeased(before) && before.doneBy === before.leaseId;
   const ended = wasCompleted ? undefined : endedBefore(before, 'expired', { now: grant.acquiredAt });
   return { run, repeated: false, previous: previousView(ended) };
 }

@@ -21,7 +21,8 @@ export interface Forgotten {
   slot: string | null;
 }
 
-const MEMORY = ['done_slot', 'done_at', 'done_by', 'done_holder', 'done_fence', 'done_input_hash', 'keep_until'];
+/** `done_by` stays, so that the next begin does not name a worker that completed as the worker before. */
+const MEMORY = ['done_slot', 'done_at', 'done_holder', 'done_fence', 'done_input_hash', 'keep_until'];
 
 /**
  * Forgets which slot is done, for an operator that saw the key under this fence (docs/protocols/once.md#forget). The next caller works again.

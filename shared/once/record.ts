@@ -9,6 +9,8 @@ export interface OnceRecord extends LeaseRecord {
   slot?: string | undefined;
   /** How long the result of the grant is to be kept, in milliseconds. */
   keepMs?: number | undefined;
+  /** The lease id of the last grant that stored a result, also after the slot is forgotten. */
+  doneBy?: string | undefined;
   done?: Done | undefined;
 }
 
@@ -32,6 +34,7 @@ export function parseOnce(key: string, item: Item | undefined, unanswered = fals
     ...parseRecord(item, unanswered),
     slot: item.slot?.S,
     keepMs: number(item, 'keep_ms'),
+    doneBy: item.done_by?.S,
     done: doneIn(item),
   };
 }

@@ -87,6 +87,16 @@ describe('nodeCronCoordinator', () => {
     expect(await other.shouldRun(fire('a:b', 2), 30_000)).toBe(true);
   });
 
+  it('nodeCronCoordinator runs a fire whose lease is to last longer than a day, or longer than a slot is kept', async () => {
+    expect(await coordinator.shouldRun(fire('long', 1), 172_800_000)).toBe(true);
+    expect(await holdfast.readOnce({ key: 'long' })).toMatchObject({ state: 'held', ttlSeconds: 86_400 });
+    const brief = nodeCronCoordinator(holdfast, { keepSeconds: 60 });
+    expect(await brief.shouldRun(fire('brief', 1), 300_000)).toBe(true);
+    await brief.onComplete(fire('brief', 1));
+    const { done } = (await holdfast.readOnce({ key: 'brief' })) as { done: { at: string; keptUntil: string } };
+    expect(Date.parse(done.keptUntil) - Date.parse(done.at)).toBe(300_000);
+  });
+
   it('nodeCronCoordinator skips a fire while an earlier run of the task still works', async () => {
     expect(await coordinator.shouldRun(fire('slow', 1), 30_000)).toBe(true);
     expect(await other.shouldRun(fire('slow', 2), 30_000)).toBe(false);

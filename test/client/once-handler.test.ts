@@ -165,7 +165,7 @@ describe('onceHandler', () => {
     ).toEqual({ value: 'ran' });
   });
 
-  it('onceHandler throws the error of the call before the invocation ends if no answer says whether the result is stored', async () => {
+  it('onceHandler throws OutcomeUnknown before the invocation ends if no answer says whether the result is stored', async () => {
     const lambda = new FakeLambda();
     lambda.faultOf = (_at, operation) => (operation === 'onceComplete' ? 'answer lost' : undefined);
     const outcome = await lambda.invoke(
@@ -173,7 +173,7 @@ describe('onceHandler', () => {
       { id: '7' },
       20_000,
     );
-    expect(outcome).toMatchObject({ error: { code: 'Unreachable' } });
+    expect(outcome).toMatchObject({ error: { code: 'OutcomeUnknown' } });
     expect(lambda.clock.timers).toEqual([]);
     expect(
       await lambda.invoke(

@@ -54,6 +54,24 @@ describe('once', () => {
     expect(world.clock.timers).toEqual([]);
   });
 
+  it('holdfast.once runs the work of a call without options, and stores its result', async () => {
+    const { one, other } = setting();
+    expect(await one.once('message/7', ({ slot }) => `did ${slot}`)).toMatchObject({ outcome: 'ran', result: 'did -' });
+    expect(await other.once('message/7', () => 'never')).toMatchObject({ outcome: 'done', result: 'did -' });
+  });
+
+  it.each([
+    ['a number', [{}, 5]],
+    ['undefined', [{}, undefined]],
+    ['left out', [{}]],
+    ['a promise', [Promise.resolve(1)]],
+  ])('holdfast.once throws TypeError and begins nothing if the work is %s', async (_, rest) => {
+    const world = setting();
+    const once = world.one.once.bind(world.one) as (...given: unknown[]) => Promise<unknown>;
+    expect(await errorOf(once('backup', ...rest))).toBeInstanceOf(TypeError);
+    expect(operations(world)).toEqual([]);
+  });
+
   it('holdfast.once runs the work again in the next period', async () => {
     const { clock, one, other } = setting();
     await one.once('backup', { per: '1d' }, () => 1);
@@ -164,15 +182,56 @@ describe('once', () => {
     expect([ids.length, new Set(ids).size]).toEqual([2, 1]);
   });
 
-  it('holdfast.once throws the error of the call if the service never answers whether it stored the result, and does not release', async () => {
+  it.each(['answer lost', 'refused'] as const)(
+    'holdfast.once says that the slot may or may not be done if no answer says so, reports it as an event, and does not release: %s',
+    async (fault) => {
+      const world = setting();
+      world.faults.of = (operation) => (operation === 'onceComplete' ? fault : undefined);
+      const running = errorOf(world.one.once('backup', {}, () => 'hello'));
+      await world.clock.advance(60_000);
+      expect(await running).toMatchObject({
+        ...{ code: 'OutcomeUnknown', key: 'backup', cause: { code: 'Unreachable' } },
+        message: 'the work has run, and slot - of backup may or may not be done',
+      });
+      expect(world.events.filter(({ type }) => type === 'released')).toMatchObject([
+        { key: 'backup', confirmed: false, error: { code: 'OutcomeUnknown' } },
+      ]);
+      expect(operations(world)).not.toContain('release');
+      world.faults.of = () => undefined;
+      const { outcome } = await world.other.once('backup', {}, () => 'again');
+      expect(outcome).toBe(fault === 'refused' ? 'ran' : 'done');
+    },
+  );
+
+  it.each([
+    [{}, 30_000],
+    [{ timeoutMs: 8000 }, 8000],
+    [{ timeoutMs: 0 }, 5000],
+    [{ timeoutMs: 0, releaseTimeoutMs: 500 }, 500],
+  ])('holdfast.once with %j tries to store the result for at most %i ms', async (options, mostMs) => {
     const world = setting();
-    world.faults.of = (operation) => (operation === 'onceComplete' ? 'answer lost' : undefined);
-    const running = errorOf(world.one.once('backup', {}, () => 'hello'));
-    await world.clock.advance(60_000);
-    expect(await running).toMatchObject({ code: 'Unreachable' });
-    expect(operations(world)).not.toContain('release');
-    world.faults.of = () => undefined;
-    expect(await world.other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: 'hello' });
+    // The connection is there, and no answer comes.
+    world.faults.of = (operation) => (operation === 'onceComplete' ? () => new Promise(() => {}) : undefined);
+    let endedMs: number | undefined;
+    void errorOf(world.one.once('backup', { ttlSeconds: 600, ...options }, () => 'hello')).then(() => {
+      endedMs = world.clock.monotonicMs;
+    });
+    const fromMs = world.clock.monotonicMs;
+    for (let ms = 0; ms < 60_000 && endedMs === undefined; ms += 250) await world.clock.advance(250);
+    expect((endedMs ?? Number.POSITIVE_INFINITY) - fromMs).toBeLessThanOrEqual(mostMs + 4000);
+    expect((endedMs ?? 0) - fromMs).toBeGreaterThanOrEqual(mostMs / 2);
+  });
+
+  it('holdfast.once says that the slot may or may not be done if a try to store the result had no answer, and another caller has done the next slot', async () => {
+    const { clock, one, other, faults } = setting();
+    let tries = 0;
+    faults.of = (operation) => (operation === 'onceComplete' && ++tries === 1 ? 'answer lost' : undefined);
+    const first = errorOf(one.once('backup', { slot: '1' }, () => 'hello'));
+    await clock.advance(0);
+    expect(await other.once('backup', { slot: '2' }, () => 'next')).toMatchObject({ outcome: 'ran' });
+    await clock.advance(10_000);
+    expect(await first).toMatchObject({ code: 'OutcomeUnknown', key: 'backup' });
+    expect(tries).toBe(3);
   });
 
   it('holdfast.once takes back a run whose answers were all lost', async () => {
@@ -221,6 +280,12 @@ describe('once', () => {
     const { fence } = (await one.once('backup', { per: '1d' }, () => 1)) as { fence: number };
     expect(await other.forget({ key: 'backup', fence })).toMatchObject({ forgotten: true, slot: '2026-01-01' });
     expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', result: 2 });
+  });
+
+  it('holdfast.once has no option that binds the run to its execution, which the service refuses', async () => {
+    const { one } = setting();
+    // @ts-expect-error The types refuse `bound` before the service does.
+    expect(await one.once('backup', { bound: true }, () => 1)).toMatchObject({ outcome: 'ran' });
   });
 
   it('holdfast.once is not in the way of a lease of the same key', async () => {

@@ -346,7 +346,7 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'two fires of a node-cron task have one slot',
-    changes: [change('{ ...options, slot, ttlSeconds }', '{ ...options, ttlSeconds }')],
+    changes: [change('{ ...options, slot, ttlSeconds, keepSeconds }', '{ ...options, ttlSeconds, keepSeconds }')],
     test: { file: 'test/client/node-cron.test.ts', name: 'nodeCronCoordinator names the key by the task and the slot' },
   },
 ];

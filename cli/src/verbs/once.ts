@@ -52,7 +52,8 @@ export const forget: Verb = {
   words: [1, 1],
   takesKey: 'once',
   options: { fence: { value: 'N', help: 'only if the key still has this fence, as status --kind once shows it' } },
-  notes: 'The stored result is lost. A command that runs for the key must end first: holdfast break KEY --once.',
+  notes:
+    'The stored result is lost. A command that runs for the key must end first: holdfast break KEY --once --fence N.',
   example: 'holdfast forget backup',
   async run({ arguments: args, output, connect }) {
     const key = args.word(0);
