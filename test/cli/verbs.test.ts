@@ -83,9 +83,14 @@ describe('every verb', () => {
       const exits = Object.fromEntries(
         [...stderr.matchAll(/^exit (\d+): (.*)$/gm)].map(([, code, name]) => [name, code]),
       );
-      // There is no such lease to break any more, no such task to cancel, and no release beside the command.
+      // There is no such lease to break any more, no such task to cancel, no slot to forget, and no release beside the command.
       const ofReleases = ['deploy', 'parameters', 'drain', 'resume', 'lift-fences'].map((name) => [name, '64']);
-      const refused: Record<string, string> = { break: '1', cancel: '1', ...Object.fromEntries(ofReleases) };
+      const refused: Record<string, string> = {
+        break: '1',
+        cancel: '1',
+        forget: '1',
+        ...Object.fromEntries(ofReleases),
+      };
       const expected = Object.keys(VERBS).map((name) => [name, refused[name] ?? '0']);
       expect(exits, stderr).toEqual(Object.fromEntries(expected));
     },
