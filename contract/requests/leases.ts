@@ -8,7 +8,7 @@ import {
   withdrawInput,
 } from '../../shared/locks/inputs.ts';
 import { MEANING } from '../meanings.ts';
-import { bytes, cursor, json, limit, request } from './request.ts';
+import { bytes, cursor, given, json, limit, request } from './request.ts';
 
 const key = () => ({ description: MEANING.key, ...bytes(1024) });
 const holder = () => ({ description: MEANING.holder, ...bytes(256) });
@@ -89,10 +89,13 @@ export const acquireRequest = request(acquireInput(), {
       graceSeconds: ['execution'],
       ticket: ['requestId'],
     },
-    dependentSchemas: {
-      parkSeconds: { anyOf: [{ required: ['taskToken'] }, { required: ['callbackId'] }] },
-      taskToken: { properties: { waitSeconds: { maximum: 0 } } },
-      callbackId: { properties: { waitSeconds: { maximum: 0 } }, not: { required: ['taskToken'] } },
+    not: {
+      anyOf: [
+        { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
+        { required: ['callbackId', 'waitSeconds'], properties: { callbackId: {}, waitSeconds: { minimum: 1 } } },
+        given('taskToken', 'callbackId'),
+        { required: ['parkSeconds'], properties: { parkSeconds: {}, taskToken: false, callbackId: false } },
+      ],
     },
   },
 });

@@ -1,6 +1,6 @@
 import { beginInput, completeInput, forgetInput, MOST_KEY_BYTES, readOnceInput } from '../../shared/once/inputs.ts';
 import { MEANING } from '../meanings.ts';
-import { bytes, cursor, json, limit, request } from './request.ts';
+import { bytes, cursor, given, json, limit, request } from './request.ts';
 
 const key = () => ({
   description:
@@ -48,7 +48,7 @@ export const onceBeginRequest = request(beginInput(), {
       ...bytes(320),
     },
   },
-  rules: { not: { required: ['slot', 'per'] } },
+  rules: { not: given('slot', 'per') },
 });
 
 export const onceCompleteRequest = request(completeInput(), {

@@ -49,3 +49,9 @@ export const jsonObject = (description: string): Field => ({
 
 export const cursor = (): Field => ({ description: 'The `nextCursor` of the page before.', ...bytes(4160) });
 export const limit = (): Field => ({ description: 'The number of rows to list. Without it, 100.' });
+
+/** A schema that wants the fields. Linters ask for the properties beside the names. */
+export const given = (...names: string[]) => ({
+  properties: Object.fromEntries(names.map((name) => [name, {}])),
+  required: names,
+});

@@ -27,6 +27,7 @@ describe('two stages', () => {
         '--param=clockSkewMs=700',
         '--param=alarms=all',
         '--param=namespaceExecutions=any',
+        '--param=durableFunctions=orders-*',
       ]);
       const ours = withParameters({
         stage: 'prod',
@@ -42,6 +43,7 @@ describe('two stages', () => {
         clockSkewMs: '700',
         alarms: 'all',
         namespaceExecutions: 'any',
+        durableFunctions: 'orders-*',
       });
       for (const [id, resource] of Object.entries(comparable(literal))) {
         // What the release alone adds: code, and what platform teams demand.
