@@ -18,7 +18,7 @@ const GUIDES =
   /^(README|CONTRIBUTING|docs\/(tutorial|handlers|cli|client|callers|deploy|operations|step-functions|guides\/.*))\.md$/;
 
 /** 52,000 until `once` and durable functions came, with a guide and a protocol each. A new capability may raise it, and no other change. */
-const MAX_WORDS = 58_000;
+const MAX_WORDS = 59_000;
 const MAX_WORDS_OF_PAGE = 3000;
 
 /** The most that may come in 1,000 words of all pages and the changelog. */
