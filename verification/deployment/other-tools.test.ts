@@ -123,7 +123,7 @@ describe('the construct for CDK', () => {
     const granted = JSON.stringify(policy).match(/\$default[^"]*/g) ?? [];
     const routes = ROUTES.map((one) => `$default/${one.method}${pathInNamespace(one).replace('{ns}', 'team-a')}`);
     expect(granted.map((route) => route.split('/').at(-1))).toEqual([
-      ...['leases', 'acquire', 'heartbeat', 'release', 'withdraw', 'once', 'begin', 'complete'],
+      ...['leases', 'once', 'acquire', 'heartbeat', 'release', 'withdraw', 'begin', 'complete'],
     ]);
     for (const route of granted) expect(routes).toContain(route);
     const source = await readFile('deployment/cdk/index.ts', 'utf8');
