@@ -94,7 +94,7 @@ export const acquireRequest = request(acquireInput(), {
         { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
         { required: ['callbackId', 'waitSeconds'], properties: { callbackId: {}, waitSeconds: { minimum: 1 } } },
         given('taskToken', 'callbackId'),
-        { required: ['parkSeconds'], properties: { parkSeconds: {}, taskToken: false, callbackId: false } },
+        { required: ['parkSeconds'], properties: { parkSeconds: {}, taskToken: { not: {} }, callbackId: { not: {} } } },
       ],
     },
   },
