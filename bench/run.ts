@@ -58,7 +58,7 @@ Measurements:
 ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n')}
 
 The libraries that it compares with are installed into bench/libraries when they are not there or were changed, and those in Java, Go and Rust
-built, where mvn, go and cargo are (npm run bench:libraries); --quick takes what is there.
+built if mvn, go and cargo are installed (npm run bench:libraries); --quick takes what is there.
 Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
 documents and the charts; with --quick to ${QUICK_RESULTS} alone.`;
 

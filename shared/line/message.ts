@@ -90,7 +90,7 @@ async function toCallback(
       : lambda.failure(callbackId, {
           ErrorType: message.problem.code,
           ErrorMessage: message.problem.detail,
-          // Of a failed callback, SDKs show neither the type nor a code of ours.
+          // The SDKs show neither the type of a failed callback nor the code of the error.
           ErrorData: JSON.stringify(message.problem),
         });
   const tried = await attempt(lambda.client, { command, tooLate: onlyOnce() }, call);

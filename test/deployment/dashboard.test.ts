@@ -128,7 +128,7 @@ describe('the dashboard', () => {
 
 /** Has the real adapters, queue and report write each of their metrics. */
 async function callEverything(): Promise<void> {
-  // As new as the log: both read the environment when they are loaded.
+  // Loaded again like the log, because both modules read the environment when they are loaded.
   const { lambdaFunction } = await import('../../shared/lambda/function.ts');
   const { HoldfastError } = await import('../../shared/errors.ts');
   const { queueWorld } = await import('../support/worlds/line.ts');

@@ -156,7 +156,7 @@ describe('where a function stopped after it told the task, and before it deleted
       if (finder === 'the schedule') await repair();
       else await executionEnded(execution);
       const toTask = steps.requests.filter(({ token }) => token === task.token);
-      expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // nobody gave its lease back
+      expect(toTask.map(({ action }) => action)).not.toContain('SendTaskFailure'); // no caller released its lease
       const { previous } = next ? grantOf(next.task) : await acquire({ key });
       expect(previous).toMatchObject({ holder: 'told', fence: told.fence, ended: 'executionEnded' });
     },

@@ -87,7 +87,7 @@ const RUNNER = join('.venv', 'bin', 'dex-local-runner');
 /** AWS's local runner, if this machine has it. */
 export const hasRunner = existsSync(process.env.DEX_LOCAL_RUNNER ?? RUNNER);
 
-/** Outside of a test, where `expect.poll` cannot be called. @throws Error after half a minute */
+/** For code outside of a test, which cannot call `expect.poll`. @throws Error after half a minute */
 async function eventually(isTrue: () => Promise<boolean>): Promise<void> {
   for (const until = Date.now() + 30_000; !(await isTrue()); await sleep(20))
     if (Date.now() > until) throw new Error('the local runner does not answer');

@@ -15,7 +15,7 @@ const STATUS_LAG_MS = 1000;
 const SURE_AFTER_MS = 60_000;
 /** Longer than any function takes, and stands still. */
 const MAX_CALL_MS = 160_000;
-/** One look at a pool asks about up to so many permits. */
+/** The most permits that a look at a pool asks about. */
 const MOST_ASKED = 5;
 
 interface Holder {

@@ -27,7 +27,7 @@ const nameOf = ({ faults, skews }: Mix) =>
 /** Plays the model of bound leases as the options of the command line ask. @returns whether all of it holds */
 export function playBound(args: string[]): boolean {
   const { only, seconds, mutants, tell } = readOptions(OPTIONS, args).values;
-  // As one of the small scenarios of the other models: there are as many mixes as five of them take.
+  // A mix takes a fifth of the time of a small scenario, because there are fifteen mixes.
   const mostMs = (Number(seconds) * 1000) / 5;
   if (mutants) return playMutants(mostMs, { only, tell });
   return MIXES.filter((mix) => nameOf(mix).includes(only))
