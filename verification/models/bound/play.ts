@@ -27,7 +27,7 @@ const nameOf = ({ faults, skews }: Mix) =>
 /** Plays the model of bound leases as the options of the command line ask. @returns whether all of it holds */
 export function playBound(args: string[]): boolean {
   const { only, seconds, mutants, tell } = readOptions(OPTIONS, args).values;
-  // A mix takes a fifth of the time of a small scenario, because there are fifteen mixes.
+  // A mix takes a fifth of the time of a small scenario, because there are fourteen mixes.
   const mostMs = (Number(seconds) * 1000) / 5;
   if (mutants) return playMutants(mostMs, { only, tell });
   return MIXES.filter((mix) => nameOf(mix).includes(only))
