@@ -80,7 +80,7 @@ interface Start {
 export type Side = 'built' | 'bare';
 
 async function coldFigures(contests: Contest[], env: Environment, { quick, progress }: Options): Promise<Figure[]> {
-  const rounds = quick ? 2 : 45;
+  const rounds = quick ? 1 : 21;
   const samples = contests.map((contest) => ({ contest, pairs: [] as Record<Side, Start>[] }));
   for (let round = 1; round <= rounds; round++) {
     progress(`cold start: round ${round} of ${rounds}`);

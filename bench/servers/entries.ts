@@ -65,7 +65,7 @@ const runnable = (): ServerEntry[] => PEERS.filter(isRunnable);
 
 /** Those whose speed is compared. */
 export const speedEntries = (): ServerEntry[] => [
-  ...ENTRIES.filter(({ name }) => ['floor', 'holdfast domain', 'holdfast'].includes(name)).map(
+  ...ENTRIES.filter(({ name }) => ['floor', 'holdfast'].includes(name)).map(
     (entry): ServerEntry => ({ ...entry, server: 'dynamodb' }),
   ),
   ...runnable(),

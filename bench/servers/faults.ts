@@ -32,8 +32,9 @@ const faults: Measurement = {
   leftOut: absentServers,
 };
 
-/** Each fault once with `--quick`. What follows from timing differs from run to run. */
-const repetitionsOf = ({ quick }: Options) => (quick ? 1 : 5);
+/** What follows from timing differs from run to run. Each fault happens once with `--quick`. */
+const REPETITIONS = { paused: 2, 'lost reply': 3, restart: 2 };
+type Fault = keyof typeof REPETITIONS;
 
 interface Trial {
   arena: Arena;
@@ -52,9 +53,9 @@ async function faultsOf(entry: ServerEntry, options: Options): Promise<Figure[]>
     return await withArena(
       { quick: false, dynamodbEndpoint: `http://${dynamodb.address}` },
       async (arena) => {
-        const play = async <Found>(what: string, trial: (trial: Trial) => Promise<Found>) => {
+        const play = async <Found>(what: Fault, trial: (trial: Trial) => Promise<Found>) => {
           const found: Found[] = [];
-          for (let repetition = 0; repetition < repetitionsOf(options); repetition++) {
+          for (let repetition = 0; repetition < (options.quick ? 1 : REPETITIONS[what]); repetition++) {
             options.progress(`faults: ${entry.name}, ${what}`);
             store.writes.length = 0;
             found.push(await trial({ arena, entry, server, store, key: `${what} ${repetition}` }));
