@@ -27,11 +27,13 @@ const init: Measurement = {
   title: 'Init time by the memory of the function, peak memory, and the largest parts of each bundle',
   method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives at ${SIZES_MB.map((size) => size.toLocaleString('en')).join(', ')} MB; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their minified bytes in the whole zip`,
   run: async (options) =>
-    withContests((contests) =>
-      withStores(options, async (env) => {
-        const chosen = options.quick ? contests.slice(0, 1) : contests;
-        return [...(await startFigures({ contests: chosen, env }, options)), ...(await bundleFigures(options))];
-      }),
+    withContests(
+      (contests) =>
+        withStores(options, async (env) => [
+          ...(await startFigures({ contests, env }, options)),
+          ...(await bundleFigures(options)),
+        ]),
+      options.quick ? 1 : undefined,
     ),
 };
 
