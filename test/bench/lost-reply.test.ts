@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectHttp2, createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
@@ -96,37 +96,58 @@ describe.skipIf(!isOnPath('redis-server'))('behind a real Redis', () => {
   });
 });
 
-describe.skipIf(!isOnPath('etcd'))('behind a real etcd', () => {
-  /** A call of gRPC with a message of string fields, by their numbers. */
-  function call(client: ReturnType<typeof connectHttp2>, path: string, fields: Record<number, string>) {
-    const message = Buffer.concat(
-      Object.entries(fields).map(([field, value]) =>
-        Buffer.concat([Buffer.from([(Number(field) << 3) | 2, value.length]), Buffer.from(value)]),
-      ),
-    );
-    const head = Buffer.alloc(5);
-    head.writeUInt32BE(message.length, 1);
-    const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
-    const stream = client.request(headers);
-    const received: Buffer[] = [];
-    const status = {
-      reply: () => Buffer.concat(received),
-      failed: false,
-      ended: once(stream, 'close').catch(() => {}),
-    };
-    stream.on('data', (data: Buffer) => received.push(data)).on('error', () => {});
-    stream.on('close', () => {
-      status.failed = received.length === 0;
-    });
-    stream.end(Buffer.concat([head, message]));
-    return status;
-  }
-  const dial = (address: string) => {
-    const client = connectHttp2(`http://${address}`).on('error', () => {});
-    stops.push(() => client.destroy());
-    return client;
+/** A call of gRPC with a message of string fields, by their numbers. */
+function call(client: ReturnType<typeof connectHttp2>, path: string, fields: Record<number, string>) {
+  const message = Buffer.concat(
+    Object.entries(fields).map(([field, value]) =>
+      Buffer.concat([Buffer.from([(Number(field) << 3) | 2, value.length]), Buffer.from(value)]),
+    ),
+  );
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+  const stream = client.request(headers);
+  const received: Buffer[] = [];
+  const status = {
+    reply: () => Buffer.concat(received),
+    failed: false,
+    ended: once(stream, 'close').catch(() => {}),
   };
+  stream.on('data', (data: Buffer) => received.push(data)).on('error', () => {});
+  stream.on('close', () => {
+    status.failed = received.length === 0;
+  });
+  stream.end(Buffer.concat([head, message]));
+  return status;
+}
+/** A client of HTTP/2. */
+const dial = (address: string) => {
+  const client = connectHttp2(`http://${address}`).on('error', () => {});
+  stops.push(() => client.destroy());
+  return client;
+};
 
+it('a reply on another stream that arrives after the request of the key is passed on, and the reply of the key is lost', async () => {
+  let beside: ServerHttp2Stream | undefined;
+  const server = createHttp2Server().on('stream', (stream, { ':path': path }) => {
+    stream.on('error', () => {});
+    if (path === '/watch') beside = stream;
+    else beside?.once('close', () => stream.end('the grant')).end('an event');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  stops.push(() => server.close());
+  const proxy = await behindProxy('etcd', `127.0.0.1:${(server.address() as { port: number }).port}`);
+  const client = dial(proxy.address);
+  const watch = call(client, '/watch', { 1: 'everything' });
+  await until(() => beside !== undefined);
+  const lost = proxy.loseGrant('the lock');
+  const put = call(client, '/put', { 1: 'the lock' });
+  await Promise.all([lost, put.ended, watch.ended]);
+  expect([String(watch.reply()), String(put.reply())]).toEqual(['an event', '']);
+});
+
+describe.skipIf(!isOnPath('etcd'))('behind a real etcd', () => {
   it('a lost reply of etcd is that on the stream of the key, while replies on other streams arrive', async () => {
     const server = await launch('etcd');
     stops.push(server.stop);
