@@ -56,6 +56,13 @@ const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknow
 /** The same call may succeed after these errors. */
 export const isTransient = (error: unknown): boolean => isHoldfastError(error) && TRANSIENT.includes(error.code);
 
+/**
+ * The call may be sent again after the error. Not so after a full line if the call parks: the error has ended the task or the callback, which can
+ * then receive no grant.
+ */
+export const mayRetry = (error: unknown, payload: object): boolean =>
+  isTransient(error) && !(isHoldfastError(error, 'QueueFull') && ('taskToken' in payload || 'callbackId' in payload));
+
 /** A write may have landed in spite of these errors. */
 export const isUnknown = (error: unknown): boolean => isHoldfastError(error, 'OutcomeUnknown') || isUnanswered(error);
 
@@ -125,6 +132,6 @@ export const insist = <O extends Operation>(
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
     // A report that goes on unseen would refuse a second one.
-    (error) => isTransient(error) && !(operation === 'report' && isUnanswered(error)),
+    (error) => mayRetry(error, payload) && !(operation === 'report' && isUnanswered(error)),
   );
 };
