@@ -21,7 +21,13 @@ export const DURABLE: Mutation[] = [
   ),
   shown(
     'a durable lease repeats the request that a full line refused',
-    [change(" || error.code === 'QueueFull'", '', 'client/src/durable.ts')],
+    [
+      change(
+        "isHoldfastError(error, 'QueueFull') && (",
+        "isHoldfastError(error, 'LeaseHeld') && (",
+        'client/src/attempt.ts',
+      ),
+    ],
     [
       'durable/with-lease',
       'QueueFull reaches the handler at once, and with a new callback the same execution waits in line',

@@ -718,11 +718,11 @@ export const MUTATIONS: Mutation[] = [
       change(
         `    throw error;
   });
-  const { holder } = asked;`,
+  return { ...answer, parked:`,
         `    throw error;
   });
   if (outcome === 'waits') await putWaiter(dependencies, waiter, call);
-  const { holder } = asked;`,
+  return { ...answer, parked:`,
       ),
     ],
     only: 'queue',
