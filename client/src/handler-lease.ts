@@ -49,6 +49,37 @@ export type Skipped<Hold> = Hold extends 'skip'
 /** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. */
 export type HeldError = HoldfastError & ErrorFields['LeaseHeld'];
 
+interface ConflictResponse {
+  statusCode: 409;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/**
+ * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
+ * @param _none takes no argument, so that `onHeld: conflict`, without the parentheses, does not compile
+ * @example
+ * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
+ */
+export const conflict =
+  (_none?: never) =>
+  ({ retryAfterMs = 0 }: HeldError): ConflictResponse => ({
+    statusCode: 409,
+    headers: {
+      'content-type': 'application/problem+json',
+      'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))),
+    },
+    body: JSON.stringify({ title: 'Conflict', status: 409 }),
+  });
+
+/** @throws TypeError for a value that a program without types may pass, such as `conflict` without parentheses, whose answer would be a function */
+export function assertOnHeld(onHeld: unknown): void {
+  const isName = onHeld === undefined || onHeld === 'throw' || onHeld === 'skip';
+  if (onHeld === conflict) throw new TypeError('onHeld must be conflict(), not conflict');
+  if (!isName && typeof onHeld !== 'function')
+    throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);
+}
+
 /** The least remaining time with which a wrapper acquires, in milliseconds. */
 const LEAST_MS = 3000;
 
