@@ -417,7 +417,7 @@ it.each([
   ['an unknown word', 'skipp', 'onHeld must be throw, skip or a function, not skipp'],
 ])('leased and middyLease refuse %s as onHeld when they are called', (_, onHeld, message) => {
   const options = { holdfast: new FakeLambda().holdfast, key: 'a', onHeld: onHeld as 'skip' };
-  for (const wrap of [leased, middyLease]) expect(() => wrap(options)).toThrow(new TypeError(message));
+  for (const wrap of [() => leased(options), () => middyLease(options)]) expect(wrap).toThrow(new TypeError(message));
 });
 
 it('The types of leased and middyLease refuse conflict without parentheses', () => {
