@@ -53,15 +53,14 @@ export const attempt = <O extends Operation>(
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
-/** The same call may succeed after these errors. */
-export const isTransient = (error: unknown): boolean => isHoldfastError(error) && TRANSIENT.includes(error.code);
-
 /**
- * The call may be sent again after the error. Not so after a full line if the call parks: the error has ended the task or the callback, which can
- * then receive no grant.
+ * The same call may succeed after these errors.
+ * @param request of the call. If it parks, QueueFull has ended its task or callback, which can then receive no grant
  */
-export const mayRetry = (error: unknown, payload: object): boolean =>
-  isTransient(error) && !(isHoldfastError(error, 'QueueFull') && ('taskToken' in payload || 'callbackId' in payload));
+export const isTransient = (error: unknown, request: { taskToken?: unknown; callbackId?: unknown } = {}): boolean =>
+  isHoldfastError(error) &&
+  TRANSIENT.includes(error.code) &&
+  !(error.code === 'QueueFull' && (request.taskToken || request.callbackId));
 
 /** A write may have landed in spite of these errors. */
 export const isUnknown = (error: unknown): boolean => isHoldfastError(error, 'OutcomeUnknown') || isUnanswered(error);
@@ -92,7 +91,7 @@ export async function persist<T>(
   by: Surroundings,
   { timeoutMs = 30_000, signal }: CallOptions,
   act: (retryWith: object) => Promise<T>,
-  again = isTransient,
+  again: (error: unknown) => boolean = isTransient,
 ): Promise<T> {
   const startedAt = moment(by);
   let retryWith = {};
@@ -132,6 +131,6 @@ export const insist = <O extends Operation>(
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
     // A report that goes on unseen would refuse a second one.
-    (error) => mayRetry(error, payload) && !(operation === 'report' && isUnanswered(error)),
+    (error) => isTransient(error, payload as object) && !(operation === 'report' && isUnanswered(error)),
   );
 };

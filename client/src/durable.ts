@@ -1,5 +1,5 @@
 import type { PermitOptions } from './acquire.ts';
-import { isTransient, mayRetry } from './attempt.ts';
+import { isTransient } from './attempt.ts';
 import { invalidRequest } from './errors.ts';
 import { type Holdfast, HoldfastError, isHoldfastError, unreachable } from './index.ts';
 import { inOrder } from './several.ts';
@@ -181,7 +181,7 @@ async function acquired(
     const problem = await ctx.step(nameOf('park', key), park);
     if (problem === null) break;
     const error = new HoldfastError(problem);
-    if (failures === RETRIES || !mayRetry(error, request)) throw error;
+    if (failures === RETRIES || !isTransient(error, request)) throw error;
     await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures++ });
   }
   return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error)));

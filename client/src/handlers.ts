@@ -1,28 +1,17 @@
 import {
-  assertOnHeld,
   byEvent,
   type HandlerLeaseOptions,
   type Held,
   type LambdaContext,
   type LeaseOf,
-  notGranted,
-  type OnHeld,
   refuseDurable,
-  type Skipped,
   take,
 } from './handler-lease.ts';
+import { assertOnHeld, notGranted, type OnHeld, type Skipped } from './on-held.ts';
 
-export {
-  type ByEvent,
-  conflict,
-  type HandlerLeaseOptions,
-  type HeldError,
-  type LambdaContext,
-  type LeaseOf,
-  type OnHeld,
-  type Skipped,
-} from './handler-lease.ts';
+export type { ByEvent, HandlerLeaseOptions, HeldError, LambdaContext, LeaseOf } from './handler-lease.ts';
 export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
+export { conflict, type OnHeld, type Skipped } from './on-held.ts';
 export { type OnceHandlerOptions, onceHandler, type RunOf } from './once-handler.ts';
 export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
 

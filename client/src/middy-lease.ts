@@ -1,15 +1,13 @@
 import {
-  assertOnHeld,
   byEvent,
   type HandlerLeaseOptions,
   type Held,
   type LambdaContext,
-  notGranted,
-  type OnHeld,
   refuseDurable,
   take,
 } from './handler-lease.ts';
 import type { Lease } from './index.ts';
+import { assertOnHeld, notGranted, type OnHeld } from './on-held.ts';
 
 // A type, not an interface, because middy needs an index signature.
 type Internal = { lease?: Lease | undefined };

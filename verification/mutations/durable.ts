@@ -23,8 +23,8 @@ export const DURABLE: Mutation[] = [
     'a durable lease repeats the request that a full line refused',
     [
       change(
-        "isHoldfastError(error, 'QueueFull') && (",
-        "isHoldfastError(error, 'LeaseHeld') && (",
+        "(error.code === 'QueueFull' && (request",
+        "(error.code === 'LeaseHeld' && (request",
         'client/src/attempt.ts',
       ),
     ],
