@@ -718,11 +718,11 @@ export const MUTATIONS: Mutation[] = [
       change(
         `    throw error;
   });
-  return { ...answer, parked:`,
+  return { ...answerOf(waiter), parked:`,
         `    throw error;
   });
   if (outcome === 'waits') await putWaiter(dependencies, waiter, call);
-  return { ...answer, parked:`,
+  return { ...answerOf(waiter), parked:`,
       ),
     ],
     only: 'queue',
