@@ -1,3 +1,4 @@
+import type { Kind } from '../shared/expiry/kinds.ts';
 import { capital, lambdaId } from './logical-ids.ts';
 
 /**
@@ -121,6 +122,12 @@ const SERVICE = { service: `\${self:service}-\${sls:stage}` };
 const MESSAGES = { namespace: 'AWS/SQS', name: 'ApproximateNumberOfMessagesVisible' };
 const queue = (id: string) => ({ QueueName: { 'Fn::GetAtt': [id, 'QueueName'] } });
 
+/** Fires if a report lists a record of the kind. */
+const reported = (kind: Kind, description: string): Metric => ({
+  ...{ description, urgency: 'ticket', statistic: 'Maximum', periodSeconds: 900 },
+  ...{ namespace: 'Holdfast', name: 'ExpiredRecords', dimensions: { ...SERVICE, kind } },
+});
+
 const METRICS: Record<string, Metric> = {
   // Failures that no caller is to blame for: Unavailable and OutcomeUnknown, through any adapter.
   FaultsAlarm: {
@@ -167,24 +174,19 @@ const METRICS: Record<string, Metric> = {
     statistic: 'Maximum',
     periodSeconds: 300,
   },
-  AbandonedLeasesAlarm: {
-    description: 'A lease expired while it was held, and no other caller took it over',
-    urgency: 'ticket',
-    namespace: 'Holdfast',
-    name: 'ExpiredRecords',
-    dimensions: { ...SERVICE, kind: 'abandonedLease' },
-    statistic: 'Maximum',
-    periodSeconds: 900,
-  },
-  AbandonedPermitsAlarm: {
-    description: 'A permit expired while it was held, and no other caller took it over',
-    urgency: 'ticket',
-    namespace: 'Holdfast',
-    name: 'ExpiredRecords',
-    dimensions: { ...SERVICE, kind: 'abandonedPermit' },
-    statistic: 'Maximum',
-    periodSeconds: 900,
-  },
+  AbandonedLeasesAlarm: reported(
+    'abandonedLease',
+    'A lease expired while it was held, and no other caller took it over',
+  ),
+  AbandonedPermitsAlarm: reported(
+    'abandonedPermit',
+    'A permit expired while it was held, and no other caller took it over',
+  ),
+  HoldersEndedAlarm: reported('holderEnded', 'An execution has ended, and still holds a bound lease or permit'),
+  HoldersUnknownAlarm: reported(
+    'holderUnknown',
+    'AWS does not say whether the execution of a bound lease or permit runs, so its end frees no key',
+  ),
   NamespaceLeasesAlarm: {
     description: 'A namespace holds more leases and permits than maxLeasesPerNamespace',
     urgency: 'ticket',

@@ -1,6 +1,7 @@
 import { Arguments, optionsOf } from './arguments.ts';
 import { connect } from './connection.ts';
 import { shown } from './escape.ts';
+import type { Service } from './service.ts';
 import { readSettings } from './settings.ts';
 import type { Verb } from './verb.ts';
 import { onceHelp } from './verbs/once.ts';
@@ -24,6 +25,7 @@ export async function candidates(words: readonly string[], verbs: Verbs): Promis
   const [before = '', word = ''] = [rest.at(-2), rest.at(-1)];
   const option = before.startsWith('--') ? options[before.slice(2)] : undefined;
   if (option?.choices) return option.choices.map((choice) => [choice, '']);
+  if (option?.isPool) return pools(verb, rest.slice(0, -2), word);
   if (word.startsWith('-')) return Object.entries(options).map(([one, { help }]) => [`--${one}`, help]);
   return verb.takesKey && !option?.value ? keys(verb, rest.slice(0, -1), word) : [];
 }
@@ -34,29 +36,55 @@ const MOST_KEYS = 100;
 /** How long to look for them, in milliseconds. */
 const LOOK_MS = 1500;
 
-/** The keys that begin with a word. Nothing if the service cannot be asked: a completion prints no errors. */
+/** The first word of a verb: keys that begin with a prefix. */
 async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
+  const words = (service: Service, filter: { prefix?: string }) =>
+    verb.takesKey === 'once'
+      ? service.rows('readOnce', filter, ({ keys }) => keys.map((row): Candidate => [row.key, onceHelp(row)]))
+      : service.rows('readLeases', filter, ({ leases }) => leases.map((row): Candidate => [row.key, helpOf(row)]));
+  return found(verb, { typed, prefix, most: 0 }, words);
+}
+
+/** The value of an option: pools whose keys begin with a prefix, each with the limit of its last grant. */
+const pools = (verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> =>
+  found(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
+    service.rows('readLeases', filter, ({ leases }) =>
+      leases.flatMap((row): Candidate[] =>
+        row.kind === 'pool' && row.limit !== null ? [[`${row.key}=${row.limit}`, helpOf(row)]] : [],
+      ),
+    ),
+  );
+
+interface Typed {
+  /** The words before the last word. */
+  typed: string[];
+  prefix: string;
+  /** How many of them may be words, and not options. */
+  most: number;
+}
+
+/** Nothing if the service cannot be asked: a completion prints no errors. */
+async function found(
+  verb: Verb,
+  { typed, prefix, most }: Typed,
+  words: (service: Service, filter: { prefix?: string }) => AsyncIterable<Candidate>,
+): Promise<Candidate[]> {
   const { takesCommand: _, ...open } = verb;
-  const found: Candidate[] = [];
+  const candidates: Candidate[] = [];
   const until = performance.now() + LOOK_MS;
   try {
     const args = new Arguments({ ...open, words: [0, 1] }, typed);
-    if (args.words.length > 0) return [];
+    if (args.words.length > most) return [];
     const service = connect(readSettings(args), { timeoutMs: LOOK_MS });
-    const filter = prefix ? { prefix } : {};
-    const rows =
-      verb.takesKey === 'once'
-        ? service.rows('readOnce', filter, ({ keys }) => keys.map((row) => [row.key, onceHelp(row)] as const))
-        : service.rows('readLeases', filter, ({ leases }) => leases.map((row) => [row.key, helpOf(row)] as const));
-    for await (const [key, help] of rows) {
+    for await (const [word, help] of words(service, prefix ? { prefix } : {})) {
       // A line of the answer is one candidate, so no key with a line break is one.
-      if (shown(key) === key) found.push([key, shown(help)]);
-      if (found.length === MOST_KEYS || performance.now() > until) break;
+      if (shown(word) === word) candidates.push([word, shown(help)]);
+      if (candidates.length === MOST_KEYS || performance.now() > until) break;
     }
   } catch {
     // What was found is shown.
   }
-  return found;
+  return candidates;
 }
 
 const helpOf = (row: { holder: string | null; state: string; ending: boolean }): string =>

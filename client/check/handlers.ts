@@ -27,6 +27,11 @@ export const order: (event: Order, own: typeof context) => Promise<{ statusCode:
   onHeld: conflict(),
 })(({ id }, { functionName }, lease) => `${id} ${functionName} ${lease.fence}`);
 
+// @ts-expect-error `conflict` must be called.
+leased({ holdfast, key: 'order', onHeld: conflict });
+// @ts-expect-error `conflict` must be called.
+middyLease({ holdfast, key: 'order', onHeld: conflict });
+
 export const queue: (event: { Records: SqsRecord[] }, own: typeof context) => Promise<{ batchItemFailures: object[] }> =
   leasedRecords({
     holdfast,

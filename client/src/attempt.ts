@@ -53,8 +53,14 @@ export const attempt = <O extends Operation>(
 
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
-/** The same call may succeed after these errors. */
-export const isTransient = (error: unknown): boolean => isHoldfastError(error) && TRANSIENT.includes(error.code);
+/**
+ * The same call may succeed after these errors.
+ * @param request of the call. If it parks, QueueFull has ended its task or callback, which can then receive no grant
+ */
+export const isTransient = (error: unknown, request: { taskToken?: unknown; callbackId?: unknown } = {}): boolean =>
+  isHoldfastError(error) &&
+  TRANSIENT.includes(error.code) &&
+  !(error.code === 'QueueFull' && (request.taskToken || request.callbackId));
 
 /** A write may have landed in spite of these errors. */
 export const isUnknown = (error: unknown): boolean => isHoldfastError(error, 'OutcomeUnknown') || isUnanswered(error);
@@ -85,7 +91,7 @@ export async function persist<T>(
   by: Surroundings,
   { timeoutMs = 30_000, signal }: CallOptions,
   act: (retryWith: object) => Promise<T>,
-  again = isTransient,
+  again: (error: unknown) => boolean = isTransient,
 ): Promise<T> {
   const startedAt = moment(by);
   let retryWith = {};
@@ -125,6 +131,6 @@ export const insist = <O extends Operation>(
     limits,
     (retryWith) => attempt(core, operation, { ...named, ...retryWith }, { ms, signal: limits.signal }),
     // A report that goes on unseen would refuse a second one.
-    (error) => isTransient(error) && !(operation === 'report' && isUnanswered(error)),
+    (error) => isTransient(error, payload as object) && !(operation === 'report' && isUnanswered(error)),
   );
 };

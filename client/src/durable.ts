@@ -64,7 +64,7 @@ const MARGIN_SECONDS = 240;
 /** How often an unanswered request is sent again, after a suspension. */
 const RETRIES = 3;
 
-/** How long one step repeats its request, in milliseconds. At most the `retryAfterMs` of QueueFull: a full line has failed the callback. */
+/** How long one step repeats its request, in milliseconds. */
 const STEP_MS = 5000;
 
 /** The fields of an error, as the result of a step. A replay keeps them all, but only the message of an error that a step throws. */
@@ -181,7 +181,7 @@ async function acquired(
     const problem = await ctx.step(nameOf('park', key), park);
     if (problem === null) break;
     const error = new HoldfastError(problem);
-    if (failures === RETRIES || !isTransient(error) || error.code === 'QueueFull') throw error;
+    if (failures === RETRIES || !isTransient(error, request)) throw error;
     await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures++ });
   }
   return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error)));

@@ -33,19 +33,6 @@ export type HandlerLeaseOptions<Event, Key extends string | undefined> = Omit<
 /** The lease that a handler gets. Undefined is possible only if `key` may return undefined. */
 export type LeaseOf<Key> = undefined extends Key ? Lease | undefined : Lease;
 
-/**
- * The action of a wrapper if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
- * `undefined`, or answer with the result of a function.
- */
-export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
-
-/** The result of a handler that did not run. */
-export type Skipped<Hold> = Hold extends 'skip'
-  ? undefined
-  : Hold extends (...args: never[]) => infer Answer
-    ? Awaited<Answer>
-    : never;
-
 /** LeaseHeld from the service, or from a wrapper with too little time to acquire: then `holder` is null. */
 export type HeldError = HoldfastError & ErrorFields['LeaseHeld'];
 
@@ -165,14 +152,4 @@ const tooLate = (key: string, leftMs: number): HoldfastError =>
 /** @throws TypeError for the context of a durable function, because no heartbeats are sent while the function is suspended */
 export function refuseDurable(context: object): void {
   if ('executionContext' in context) throw new TypeError('a durable function cannot hold a lease');
-}
-
-/** The result of a handler whose key was not granted. @throws the error, unless the error is LeaseHeld and `onHeld` handles LeaseHeld */
-export async function notGranted(
-  onHeld: OnHeld<never> | undefined,
-  error: unknown,
-  [event, context]: [unknown, LambdaContext],
-): Promise<unknown> {
-  if (!isHeld(error) || onHeld === undefined || onHeld === 'throw') throw error;
-  return onHeld === 'skip' ? undefined : onHeld(error, event as never, context as never);
 }

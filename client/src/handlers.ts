@@ -2,26 +2,16 @@ import {
   byEvent,
   type HandlerLeaseOptions,
   type Held,
-  type HeldError,
   type LambdaContext,
   type LeaseOf,
-  notGranted,
-  type OnHeld,
   refuseDurable,
-  type Skipped,
   take,
 } from './handler-lease.ts';
+import { assertOnHeld, notGranted, type OnHeld, type Skipped } from './on-held.ts';
 
-export type {
-  ByEvent,
-  HandlerLeaseOptions,
-  HeldError,
-  LambdaContext,
-  LeaseOf,
-  OnHeld,
-  Skipped,
-} from './handler-lease.ts';
+export type { ByEvent, HandlerLeaseOptions, HeldError, LambdaContext, LeaseOf } from './handler-lease.ts';
 export { leaseOf, type MiddyLease, middyLease } from './middy-lease.ts';
+export { conflict, type OnHeld, type Skipped } from './on-held.ts';
 export { type OnceHandlerOptions, onceHandler, type RunOf } from './once-handler.ts';
 export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecord } from './record-leases.ts';
 
@@ -31,58 +21,37 @@ export { leasedRecords, type RecordOptions, type SqsBatchResponse, type SqsRecor
  * A second before the invocation ends, `lease.signal` aborts. If the handler then ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
  * If the handler does not end, Lambda ends the process, and the lease expires.
  * @throws the errors of the handler; HoldfastError LeaseHeld unless `onHeld` handles the error; LeaseLost; the errors of `acquire`; TypeError in a
- * durable function
+ * durable function; TypeError at once if `onHeld` is not valid
  * @example
  * export const handler = leased({ holdfast, key: 'nightly-report', onHeld: 'skip' })(
  *   async (event: ScheduledEvent, context: Context, lease) => buildReport({ signal: lease.signal, fence: lease.fence }),
  * );
  */
-export const leased =
-  <Event, Key extends string | undefined = string, Hold extends OnHeld<Event> = 'throw'>({
-    onHeld,
-    ...options
-  }: HandlerLeaseOptions<Event, Key> & { onHeld?: Hold | undefined }) =>
-  <Own extends Event, Context extends LambdaContext, Result>(
+export const leased = <Event, Key extends string | undefined = string, Hold extends OnHeld<Event> = 'throw'>({
+  onHeld,
+  ...options
+}: HandlerLeaseOptions<Event, Key> & { onHeld?: Hold | undefined }) => {
+  assertOnHeld(onHeld);
+  return <Own extends Event, Context extends LambdaContext, Result>(
     handler: (event: Own, context: Context, lease: LeaseOf<Key>) => Result | Promise<Result>,
   ) =>
-  // Lambda refuses a handler with a third parameter, which was the callback of former runtimes.
-  async (event: Own, context: Context): Promise<Result | Skipped<Hold>> => {
-    refuseDurable(context);
-    const key = byEvent(options.key, event);
-    if (key === undefined) return handler(event, context, undefined as LeaseOf<Key>);
-    let held: Held;
-    try {
-      held = await take(options, { key, event, context });
-    } catch (error) {
-      return (await notGranted(onHeld, error, [event, context])) as Skipped<Hold>;
-    }
-    try {
-      const result = await handler(event, context, held.lease as LeaseOf<Key>);
-      if (held.lease.lost) throw held.lease.lost;
-      return result;
-    } finally {
-      await held.end();
-    }
-  };
-
-interface ConflictResponse {
-  statusCode: 409;
-  headers: Record<string, string>;
-  body: string;
-}
-
-/**
- * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
- * @example
- * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
- */
-export const conflict =
-  () =>
-  ({ retryAfterMs = 0 }: HeldError): ConflictResponse => ({
-    statusCode: 409,
-    headers: {
-      'content-type': 'application/problem+json',
-      'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))),
-    },
-    body: JSON.stringify({ title: 'Conflict', status: 409 }),
-  });
+    // Lambda refuses a handler with a third parameter, which was the callback of former runtimes.
+    async (event: Own, context: Context): Promise<Result | Skipped<Hold>> => {
+      refuseDurable(context);
+      const key = byEvent(options.key, event);
+      if (key === undefined) return handler(event, context, undefined as LeaseOf<Key>);
+      let held: Held;
+      try {
+        held = await take(options, { key, event, context });
+      } catch (error) {
+        return (await notGranted(onHeld, error, [event, context])) as Skipped<Hold>;
+      }
+      try {
+        const result = await handler(event, context, held.lease as LeaseOf<Key>);
+        if (held.lease.lost) throw held.lease.lost;
+        return result;
+      } finally {
+        await held.end();
+      }
+    };
+};

@@ -197,7 +197,7 @@ export class Holdfast {
   /**
    * Parks a task of Step Functions (`taskToken`) or a callback of a durable function (`callbackId`) in the line of a key. The grant follows as the
    * output of the task, or as the result of the callback.
-   * @throws the errors of every call, and QueueFull
+   * @throws the errors of every call; QueueFull at once, without a retry, because the task or the callback has failed
    * @example
    * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
    */

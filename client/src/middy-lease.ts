@@ -3,12 +3,11 @@ import {
   type HandlerLeaseOptions,
   type Held,
   type LambdaContext,
-  notGranted,
-  type OnHeld,
   refuseDurable,
   take,
 } from './handler-lease.ts';
 import type { Lease } from './index.ts';
+import { assertOnHeld, notGranted, type OnHeld } from './on-held.ts';
 
 // A type, not an interface, because middy needs an index signature.
 type Internal = { lease?: Lease | undefined };
@@ -40,6 +39,7 @@ export const leaseOf = (context: object): Lease | undefined => leases.get(contex
  *
  * Register `middyLease` after the middlewares that parse the event or may answer early, and before the middlewares that must run under the lease. Middy
  * calls `after` and `onError` in reverse order, and calls neither if a middleware answers early.
+ * @throws TypeError if `onHeld` is not valid
  * @example
  * export const handler = middy()
  *   .use(httpJsonBodyParser())
@@ -50,6 +50,7 @@ export function middyLease<Event>({
   onHeld,
   ...options
 }: HandlerLeaseOptions<Event, string | undefined> & { onHeld?: OnHeld<Event> | undefined }): MiddyLease<Event> {
+  assertOnHeld(onHeld);
   const holding = new WeakMap<object, Held>();
   return {
     async before(request) {

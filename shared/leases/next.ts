@@ -16,6 +16,7 @@ import {
   type Waiter,
   type WaitingTask,
 } from '../line/waiters.ts';
+import { otherTerms } from './bound.ts';
 import { notifyLease } from './deliver.ts';
 import { readRecord } from './read-record.ts';
 import type { Leased, LeaseRecord } from './record.ts';
@@ -201,11 +202,14 @@ export async function failOverdue(
   return failTask(dependencies, { waiter, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
 }
 
+/** Sends the grant of its request to a task, or InvalidRequest if the task counts on another end of the grant. */
 async function notifyShared(
   dependencies: LeaseDependencies,
   { waiter, record }: { waiter: WaitingTask; record: Leased },
   call: Call,
 ): Promise<Delivery | 'overtaken'> {
+  const error = otherTerms(record, waiter);
+  if (error) return failTask(dependencies, { waiter, error }, call);
   const { outcome } = await notifyLease(dependencies, { waiter, record, repeated: true, isOurs: false }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   return outcome;

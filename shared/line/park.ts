@@ -43,20 +43,49 @@ async function putInLine<Rec>(
   call: Call,
 ): Promise<Parked> {
   const { asked } = lock;
-  await refuseWhereFull(dependencies, asked.key, call);
-  const now = dependencies.clock.now();
-  const waiter: WaitingTask = {
-    ...{ ...asked, namespace: call.namespace, ...parked, ticket: newTicket(now, dependencies.ids.uuid()) },
-    ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
+  const newWaiter = (): WaitingTask => {
+    const now = dependencies.clock.now();
+    return {
+      ...{ ...asked, namespace: call.namespace, ...parked, ticket: newTicket(now, dependencies.ids.uuid()) },
+      ...{ parkedAt: now, deadline: now + parkSeconds * 1000 },
+    };
   };
+  const answerOf = ({ ticket }: WaitingTask) => ({ key: asked.key, holder: asked.holder, ticket });
+  const answered = await answeredInFullNamespace(dependencies, { key: asked.key, newWaiter }, call);
+  if (answered) return { ...answerOf(answered), parked: false };
+  const waiter = newWaiter();
   await putWaiter(dependencies, waiter, call);
   const outcome = await enter(dependencies, { lock, waiter }, call).catch(async (error) => {
     // The state machine receives the error of this call, so no message is sent to the task. If its row stays, the schedule ends it.
     if (error instanceof OtherKind) await deleteWaiter(dependencies, waiter, call).catch(ifFailed);
     throw error;
   });
-  const { holder } = asked;
-  return { key: asked.key, holder, ticket: waiter.ticket, parked: outcome === 'waits' };
+  return { ...answerOf(waiter), parked: outcome === 'waits' };
+}
+
+/**
+ * Fails a task that comes to a full namespace, so that an earlier ticket of the task receives no grant after the refusal.
+ * @returns the waiter if the task has had an answer before, such as the grant of an earlier ticket
+ * @throws HoldfastError QueueFull, Throttled, Unavailable
+ */
+async function answeredInFullNamespace(
+  dependencies: LeaseDependencies,
+  { key, newWaiter }: { key: string; newWaiter(): WaitingTask },
+  call: Call,
+): Promise<WaitingTask | undefined> {
+  try {
+    await refuseWhereFull(dependencies, key, call);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof HoldfastError && error.code === 'QueueFull')) throw error;
+    const waiter = newWaiter();
+    const delivery = await notifyFailed(dependencies, { waiter, error }, call);
+    if (delivery === 'gone') return waiter;
+    if (delivery === 'delivered') throw error;
+    throw new HoldfastError('Unavailable', 'the task may not have been notified of QueueFull: send the call again', {
+      retryAfterMs: 1000,
+    });
+  }
 }
 
 function ifFailed(error: unknown): void {

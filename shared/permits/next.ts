@@ -12,6 +12,7 @@ import {
   type Waiter,
   type WaitingTask,
 } from '../line/waiters.ts';
+import { otherTerms } from './bound.ts';
 import { notifyPermit } from './deliver.ts';
 import { requestName } from './identity.ts';
 import { EXCLUSIVE_WEIGHT } from './modes.ts';
@@ -145,7 +146,7 @@ function grantOf(
 const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
   entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
 
-/** Notifies a task of the permit that its request has by another row, as a task that parks then. */
+/** Notifies a task of the permit that its request has by another row, as a task that parks then. InvalidRequest if the task counts on another end. */
 async function repeat(
   dependencies: LeaseDependencies,
   { waiter, record }: { waiter: WaitingTask; record: PoolRecord },
@@ -153,6 +154,8 @@ async function repeat(
 ): Promise<Notified<unknown>['outcome']> {
   const entry = entryOf(record, requestName(waiter));
   if (!entry) return 'overtaken';
+  const error = otherTerms(entry, waiter);
+  if (error) return failTask(dependencies, { waiter, error }, call);
   const { outcome } = await notifyPermit(dependencies, { waiter, record, entry, repeated: true, isOurs: false }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   return outcome;

@@ -15,6 +15,9 @@ const KEYS = ['orders', 'other key', 'team:jobs', EVIL, 'line\nbreak'];
 beforeAll(async () => {
   await symlink(cli.file, join(cli.folder, 'holdfast'));
   for (const key of KEYS) await holdfast.acquire(key, { ttlSeconds: 600 });
+  await holdfast.acquire('provider', { ttlSeconds: 600, limit: 20 });
+  await holdfast.acquire('quota:all', { ttlSeconds: 600, limit: 3 });
+  await holdfast.acquire('alone', { ttlSeconds: 600, mode: 'exclusive' });
 });
 
 const isThere = (program: string) =>
@@ -49,7 +52,7 @@ describe('the words that complete a command line', () => {
 
   it('the words that complete a command line are all keys without a line break if no word is typed', async () => {
     const keys = (await words(['queue', ''])).map((line) => line.split('\t')[0]);
-    expect(keys.sort()).toEqual([EVIL, 'orders', 'other key', 'team:jobs']);
+    expect(keys.sort()).toEqual([EVIL, 'alone', 'orders', 'other key', 'provider', 'quota:all', 'team:jobs']);
   });
 
   it('the words that complete a command line are keys of the service and the namespace that the line names', async () => {
@@ -69,6 +72,16 @@ describe('the words that complete a command line', () => {
       expect(await words(typed)).toEqual([]);
   });
 
+  it('the words that complete a command line are the pools that begin with the value of --also, with the limit of each', async () => {
+    for (const typed of [
+      ['run', '--also', 'p'],
+      ['run', 'orders', '--limit', '5', '--also', 'total=20', '--also', 'p'],
+    ])
+      expect(await words(typed)).toEqual(['provider=20\theld by the other']);
+    const pools = (await words(['run', 'orders', '--also', ''])).map((line) => line.split('\t')[0]);
+    expect(pools.sort()).toEqual(['provider=20', 'quota:all=3']);
+  });
+
   it('the words that complete a command line are none, without an error, if no service answers or none is known', async () => {
     expect(await words(['break', 'o'], { HOLDFAST_ENDPOINT: 'http://127.0.0.1:1' })).toEqual([]);
     expect(await words(['break', 'o'], {})).toEqual([]);
@@ -85,6 +98,11 @@ describe('in a shell', () => {
     expect(await completed('holdfast status --st')).toBe('--state');
     expect(await completed('holdfast status --state h')).toBe('held');
     expect((await completed('holdfast run k -- ech')).split('\n')).toContain('echo');
+    expect(await completed('holdfast run k --also prov')).toBe('provider=20');
+    expect(
+      await completed('holdfast run k --also provider=2', ['holdfast', 'run', 'k', '--also', 'provider', '=', '2']),
+    ).toBe('20');
+    expect(await completed('holdfast run k --also quota:a')).toBe('all=3');
     expect(await completed('holdfast break or')).toBe('orders');
     expect(await completed('holdfast break other\\ k', ['holdfast', 'break', 'other\\ k'])).toBe('other key');
     expect(await completed('holdfast break "oth', ['holdfast', 'break', '"oth'])).toBe('other key');
@@ -99,6 +117,7 @@ describe('in a shell', () => {
     expect(await completed('holdfast status --st')).toMatch(/^--state\t/m);
     expect(await completed('holdfast status --state h')).toMatch(/^held$/m);
     expect(await completed('holdfast break or')).toBe('orders\theld by the other');
+    expect(await completed('holdfast run k --also prov')).toBe('provider=20\theld by the other');
     expect(await completed('holdfast break team:j')).toBe('team:jobs\theld by the other');
     expect(await completed('holdfast break other\\\\ k')).toMatch(/^other\\? key\theld by the other$/);
   });
@@ -118,6 +137,7 @@ describe('in a shell', () => {
     expect(await completed('holdfast', 'commit', 'a', '')).toBe('files');
     expect(await completed('holdfast', 'run', 'k', '--', 'ls', 'a')).toBe('2: ls a');
     expect(await completed('holdfast', 'break', 'or')).toBe('orders:held by the other');
+    expect(await completed('holdfast', 'run', 'k', '--also', 'prov')).toBe('provider=20:held by the other');
     expect(await completed('holdfast', 'break', 'team\\:')).toBe('team\\:jobs:held by the other');
     expect(await completed('holdfast', 'break', 'other\\ k')).toBe('other key:held by the other');
     expect(await completed('holdfast', 'break', "'$(")).toContain(`${EVIL}:held by the other`);

@@ -133,6 +133,23 @@ describe('withLease of a durable function', () => {
     expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
   });
 
+  it('no call of the client that parks is sent again after QueueFull, which has ended the callback or the task', async () => {
+    const full = new HoldfastError({ code: 'QueueFull', detail: 'the line is full', ...{ retryAfterMs: 1 } });
+    const { holdfast, hold, operations, calls } = world({ tries: () => full });
+    await expect(hold()).rejects.toMatchObject({ code: 'QueueFull' });
+    expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
+    await expect(holdfast.park({ key: 'k', callbackId: 'Ab3==' })).rejects.toMatchObject({ code: 'QueueFull' });
+    await expect(holdfast.park({ key: 'k', taskToken: 'token' })).rejects.toMatchObject({ code: 'QueueFull' });
+    expect(calls).toHaveLength(3);
+  });
+
+  it('a call that does not park is sent again after QueueFull', async () => {
+    const failures = [new HoldfastError({ code: 'QueueFull', detail: 'the line is full', ...{ retryAfterMs: 1 } })];
+    const { holdfast, calls } = world({ tries: () => failures.pop() });
+    await holdfast.call('acquire', { key: 'k', holder: 'h', waitSeconds: 1 });
+    expect(calls).toHaveLength(2);
+  });
+
   it('withLease of a durable function tries again after suspensions while no request is answered, and then throws Unreachable', async () => {
     const unanswered = () =>
       new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });

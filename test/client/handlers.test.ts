@@ -411,3 +411,22 @@ it('The types of leased give the handler a lease if every event has a key, and p
   ];
   expect([fences.length, results.length]).toEqual([5, 4]);
 });
+
+it.each([
+  ['conflict without parentheses', conflict, 'onHeld must be conflict(), not conflict'],
+  ['an unknown word', 'skipp', 'onHeld must be throw, skip or a function, not skipp'],
+])('leased and middyLease refuse %s as onHeld when they are called', (_, onHeld, message) => {
+  const options = { holdfast: new FakeLambda().holdfast, key: 'a', onHeld: onHeld as 'skip' };
+  for (const wrap of [() => leased(options), () => middyLease(options)]) expect(wrap).toThrow(new TypeError(message));
+});
+
+it('The types of leased and middyLease refuse conflict without parentheses', () => {
+  const { holdfast } = new FakeLambda();
+  const wrong = [
+    // @ts-expect-error The function must be called.
+    () => leased({ holdfast, key: 'a', onHeld: conflict }),
+    // @ts-expect-error The function must be called.
+    () => middyLease({ holdfast, key: 'a', onHeld: conflict }),
+  ];
+  for (const wrap of wrong) expect(wrap).toThrow('conflict()');
+});

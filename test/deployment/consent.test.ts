@@ -33,7 +33,11 @@ const environment = () => ({
   ...{ AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' },
 });
 
-const words = (name: string, args: string[]) => ['--input-type=module', '-e', PROGRAM, name, folder, ...args];
+const WITH_PID = `console.log('pid', process.pid); ${PROGRAM.replace(/^import \* as commands from '(.*)';/, "const commands = await import('$1');")}`;
+
+const words = (name: string, args: string[], program = PROGRAM) => [
+  ...['--input-type=module', '-e', program, name, folder, ...args],
+];
 
 /** Runs a command without a terminal. */
 const run = (name: string, ...args: string[]) =>
@@ -44,10 +48,15 @@ const run = (name: string, ...args: string[]) =>
     );
   });
 
-/** Runs a command at a terminal of its own, and types a line when the command asks. */
-const runAtTerminal = (answer: string, name: string, ...args: string[]) =>
+/** Types a text at a terminal, or sends a signal to the process of the command. */
+type Answer = string | { signal: NodeJS.Signals };
+
+/** Runs a command at a terminal of its own, and answers when the command asks. */
+const answerAtTerminal = (answer: Answer, name: string, ...args: string[]) =>
   new Promise<{ code: number | null; output: string }>((resolve) => {
-    const quoted = [process.execPath, ...words(name, args)].map((word) => `'${word.replaceAll("'", "'\\''")}'`);
+    const quoted = [process.execPath, ...words(name, args, WITH_PID)].map(
+      (word) => `'${word.replaceAll("'", "'\\''")}'`,
+    );
     const child = spawn('script', ['-qfec', quoted.join(' '), '/dev/null'], { env: environment(), stdio: 'pipe' });
     let output = '';
     let isAnswered = false;
@@ -55,10 +64,12 @@ const runAtTerminal = (answer: string, name: string, ...args: string[]) =>
       output += text;
       if (isAnswered || !output.includes('[y/N]')) return;
       isAnswered = true;
-      child.stdin.write(`${answer}\n`);
+      if (typeof answer === 'string') child.stdin.write(answer);
+      else process.kill(Number(/pid (\d+)/.exec(output)?.[1]), answer.signal);
     });
     child.on('close', (code) => resolve({ code, output }));
   });
+const runAtTerminal = (line: string, name: string, ...args: string[]) => answerAtTerminal(`${line}\n`, name, ...args);
 
 const executed = () => double.actions.filter((action) => action === 'ExecuteChangeSet');
 
@@ -79,6 +90,23 @@ describe('a deployment at a terminal', () => {
       const { code, output } = await runAtTerminal(answer, 'deployCommand', '--stage', 'prod');
       expect(code, output).toBe(0);
       expect(double.stacks.get('holdfast-prod')?.status).toBe('UPDATE_COMPLETE');
+    },
+  );
+
+  it.each<[string, Answer]>([
+    ['Ctrl-C', '\x03'],
+    ['Ctrl-D', '\x04'],
+    ['SIGINT', { signal: 'SIGINT' }],
+    ['SIGTERM', { signal: 'SIGTERM' }],
+  ])(
+    'a deployment at a terminal that is interrupted at the question by %s leaves no change set and no stack',
+    async (_, answer) => {
+      const { code, output } = await answerAtTerminal(answer, 'deployCommand', '--stage', 'prod');
+      expect(code, output).toBe(1);
+      expect(double.actions).toContain('CreateChangeSet');
+      expect(double.changeSets()).toBe(0);
+      expect([...double.stacks.keys()]).toEqual([]);
+      expect(executed()).toEqual([]);
     },
   );
 

@@ -95,6 +95,16 @@ describe('what EventBridge starts', () => {
     });
   });
 
+  it('EventBridge is watched for bound leases whose execution has ended, and for those whose execution cannot be asked', () => {
+    const service = { Name: 'service', Value: `holdfast-${STAGE}` };
+    const watched = { HoldersEndedAlarm: 'holderEnded', HoldersUnknownAlarm: 'holderUnknown' };
+    for (const [id, kind] of Object.entries(watched))
+      expect(configured.Resources[id]?.Properties).toMatchObject({
+        MetricName: 'ExpiredRecords',
+        Dimensions: [service, { Name: 'kind', Value: kind }],
+      });
+  });
+
   it('EventBridge is watched for abandoned leases, and for a report that does not come', () => {
     const service = { Name: 'service', Value: `holdfast-${STAGE}` };
     expect(configured.Resources.AbandonedLeasesAlarm?.Properties).toMatchObject({

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Callback } from '../../local/durable/callbacks.ts';
 import { durableFunctions } from '../../shared/aws/durable-functions.ts';
 import type { Parked } from '../../shared/line/calls.ts';
 import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
 import { acquire as acquireOrPark } from '../../shared/locks/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
+import type { Callback } from '../support/emulators/callback-model.ts';
 import { startCallbackDouble } from '../support/emulators/callbacks.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { Grant, LineWorld } from './world.ts';

@@ -52,7 +52,7 @@ async function crowdedWorld({ waitersPerKey = 5, waitersPerNamespace = 8 } = {})
         },
       { step: 'initialize' },
     );
-  return { ...world, park, wait, putTasks, paged };
+  return { ...world, enter, park, wait, putTasks, paged };
 }
 
 describe('the quota of a key', () => {
@@ -114,6 +114,40 @@ describe('the quota of a namespace', () => {
     requests.sent.length = 0;
     expect(await acquire({ key: 'team-a/3' }, call({ namespace: 'team-a' }))).toMatchObject({ repeated: false });
     expect(requests.sent).toEqual(['PutItem']);
+  });
+
+  it('a task that the quota of a namespace refuses fails with QueueFull, and its earlier ticket receives no grant', async () => {
+    const { rows, release, steps, enter, acquire, rawItem } = await fullWorld();
+    const held = await acquire({ key: 'team-a/3' });
+    const task = steps.newTask();
+    const request = input.parse({ key: 'team-a/3', holder: 'twice', requestId: 'r', taskToken: task.token });
+    await enter(request, call()); // by an administrator, who is not in the namespace
+    expect(await failure(enter(request, call({ namespace: 'team-a' })))).toMatchObject({ code: 'QueueFull' });
+    expect(task).toMatchObject({ state: 'failed', error: 'QueueFull', cause: { quota: 'maxWaitersPerNamespace' } });
+    await release(held);
+    expect(await rawItem('team-a/3')).not.toHaveProperty('lease_version');
+    expect(await rows('team-a/3')).toEqual([]);
+  });
+
+  it('a task that has its grant is not refused if the task asks again in a full namespace', async () => {
+    const { steps, enter, rawItem } = await fullWorld();
+    const task = steps.newTask();
+    const request = input.parse({ key: 'team-a/3', holder: 'twice', requestId: 'r', taskToken: task.token });
+    await enter(request, call());
+    expect(task.state).toBe('succeeded');
+    expect(await enter(request, call({ namespace: 'team-a' }))).toMatchObject({ parked: false });
+    expect(await rawItem('team-a/3')).toHaveProperty('lease_version');
+  });
+
+  it('a task that a full namespace could not notify is to ask again', async () => {
+    const { steps, enter } = await fullWorld();
+    const task = steps.newTask();
+    const request = input.parse({ key: 'team-a/3', holder: 'late', taskToken: task.token });
+    steps.faults.SendTaskFailure = ['refused'];
+    const asked = () => failure(enter(request, call({ namespace: 'team-a' })));
+    expect(await asked()).toMatchObject({ code: 'Unavailable', context: { retryAfterMs: 1000 } });
+    expect(await asked()).toMatchObject({ code: 'QueueFull' });
+    expect(task).toMatchObject({ state: 'failed', error: 'QueueFull' });
   });
 
   it('the quota of a namespace lets in other namespaces, and callers without a namespace', async () => {

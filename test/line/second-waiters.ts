@@ -73,6 +73,45 @@ export async function secondWaiters(lineWorld: LineWorld) {
       },
     );
 
+    it.each(['a ttl', 'bound'])(
+      'the second task of a request, which asks by other terms, is refused the grant of the first task, which asked with %s',
+      async (terms) => {
+        const bound = () => ({ bound: true, execution: steps.newExecution('RUNNING') });
+        const key = newKey();
+        const first = await acquire({ key, holder: 'first' });
+        const { ttlSeconds, ...request } = asked(key);
+        const [ownTerms, otherTerms] = terms === 'bound' ? [bound(), { ttlSeconds }] : [{ ttlSeconds }, bound()];
+        const { task: one } = await park({ ...request, ...ownTerms });
+        timeline.advance(1); // a later ticket
+        const { task: two } = await park({ ...request, ...otherTerms });
+        await release(first);
+        timeline.advance(10_000);
+        await repair(key);
+        expect(two).toMatchObject({
+          state: 'failed',
+          error: 'InvalidRequest',
+          cause: { issues: [{ path: 'requestId' }] },
+        });
+        expect(await see(key)).toMatchObject({ fence: grantOf(one).fence });
+        expect(await rows(key)).toEqual([]);
+      },
+    );
+
+    it('the second task of a request is refused the grant that is bound to another execution', async () => {
+      const key = newKey();
+      const { ttlSeconds: _, ...request } = asked(key);
+      const first = await acquire({ key, holder: 'first' });
+      const parked: Awaited<ReturnType<typeof park>>['task'][] = [];
+      for (let at = 0; at < 2; at++) {
+        parked.push((await park({ ...request, bound: true, execution: steps.newExecution('RUNNING') })).task);
+        timeline.advance(1); // a later ticket
+      }
+      await release(first);
+      timeline.advance(10_000);
+      await repair(key);
+      expect(parked).toMatchObject([{ state: 'succeeded' }, { state: 'failed', error: 'InvalidRequest' }]);
+    });
+
     it('the second task of a request receives the lock if the first task is gone', async () => {
       const { key, first, one, two } = await twoTasks();
       one.state = 'timedOut';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { newExecutionArn } from '../../local/durable/callbacks.ts';
 import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
+import { newExecutionArn } from '../support/emulators/callback-model.ts';
 import { lambdaContext, throughTask } from '../support/stack/adapters.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { type CallbackResult, Callbacks, type DurableStatus } from '../../local/durable/callbacks.ts';
+import { type CallbackResult, Callbacks, type DurableStatus } from '../../test/support/emulators/callback-model.ts';
 import { BEGIN } from './clocks.ts';
 import type { TaskResult } from './step-functions.ts';
 
@@ -10,7 +10,7 @@ interface HttpRequest {
   body?: string | Uint8Array;
 }
 
-/** The API of durable functions (local/durable/callbacks.ts), behind the product's own client. Faults and time lie between the two (wire.ts). */
+/** The API of durable functions (test/support/emulators/callback-model.ts), behind the product's own client. Faults and time lie between the two (wire.ts). */
 export class DurableModel {
   readonly metadata = { handlerProtocol: 'http/1.1' };
   #callbacks = new Callbacks();

@@ -21,7 +21,13 @@ export const DURABLE: Mutation[] = [
   ),
   shown(
     'a durable lease repeats the request that a full line refused',
-    [change(" || error.code === 'QueueFull'", '', 'client/src/durable.ts')],
+    [
+      change(
+        "(error.code === 'QueueFull' && (request",
+        "(error.code === 'LeaseHeld' && (request",
+        'client/src/attempt.ts',
+      ),
+    ],
     [
       'durable/with-lease',
       'QueueFull reaches the handler at once, and with a new callback the same execution waits in line',

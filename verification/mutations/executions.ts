@@ -169,6 +169,16 @@ export const BOUND_GRANTS: Mutation[] = [
     change('if (!settled && status !== undefined && stoppedAt', 'if (status !== undefined && stoppedAt', BOUND),
   ),
   shown(
+    'the schedule sends the lease of a request to a second task that asks by other terms',
+    [LEASES, 'the second task of a request, which asks by other terms, is refused the grant of the first task'],
+    change('const error = otherTerms(record, waiter);', 'const error = undefined;', 'shared/leases/next.ts'),
+  ),
+  shown(
+    'a hand-off sends the permit of a request to a second task that asks by other terms',
+    [PERMITS, 'the second task of a request, which asks by other terms, is refused the grant of the first task'],
+    change('const error = otherTerms(entry, waiter);', 'const error = undefined;', 'shared/permits/next.ts'),
+  ),
+  shown(
     'a bound lease has no grace',
     [LEASES, 'a bound grant goes on for its grace after ABORTED'],
     change("if (work !== 'failed' || graceMs", "if (work === 'failed' || graceMs"),

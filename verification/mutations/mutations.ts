@@ -718,11 +718,11 @@ export const MUTATIONS: Mutation[] = [
       change(
         `    throw error;
   });
-  const { holder } = asked;`,
+  return { ...answerOf(waiter), parked:`,
         `    throw error;
   });
   if (outcome === 'waits') await putWaiter(dependencies, waiter, call);
-  const { holder } = asked;`,
+  return { ...answerOf(waiter), parked:`,
       ),
     ],
     only: 'queue',
@@ -748,6 +748,17 @@ export const MUTATIONS: Mutation[] = [
     changes: [change("if (outcome !== 'gone') {", 'if (outcome) {')],
     only: 'queue',
     seed: 1,
+  },
+  {
+    name: 'a bound lease stays with a callback that was refused',
+    promise: 'a task that was refused never holds',
+    changes: [
+      change("if (outcome !== 'gone') {", "if (outcome !== 'gone' || from.boundAt !== undefined) {"),
+      change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/line/notify.ts'),
+      change('if (mayWait && !isOverdue(waiter, dependencies.clock.now()))', 'if (mayWait)', 'shared/line/judge.ts'),
+    ],
+    only: 'queue',
+    seed: 73,
   },
   {
     name: 'the clean-up deletes whatever has the key by now',

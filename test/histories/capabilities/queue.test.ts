@@ -249,6 +249,40 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
   });
 
+  it('parked tasks that ask for a bound grant and are refused do not hold after the call that granted their tickets', () => {
+    const refused = task('a', [2000, 5000], 'LeaseHeld', {}, { ttlSeconds: undefined, bound: true });
+    const { ticket } = refused.input;
+    const granting = (more: Partial<Entry> = {}) => ({
+      ...release('p', 4990),
+      answeredAt: { moment: 5010, ms: 5010 },
+      landed: [
+        {
+          what: 'grant',
+          ticket: String(ticket),
+          request: 'a',
+          fence: 4995,
+          sent: 4992,
+          moment: 4995,
+          ms: 4995,
+          key: 'w-q0',
+        },
+      ] as const satisfies Entry['landed'],
+      ...more,
+    });
+    const met = (ms: number, more: object = {}) =>
+      entry('readLeases', { key: 'w-q0' }, [ms, ms + 5], 'ok', { state: 'held', holder: 'a', fence: 4995, ...more });
+    const meets = (...entries: Entry[]) => check(refused, bring('a', 2000), ...entries);
+    expect(meets(granting(), met(6000))).toEqual(['a task that was refused never holds']);
+    expect(meets(granting(), met(5000))).toEqual([]);
+    expect(meets(granting(), met(6000, { state: 'free' }), met(7000, { fence: 5500 }))).toEqual([]);
+    expect(meets(granting({ faults: ['PutItem death'] }), met(6000))).toEqual([]);
+    expect(meets(granting(), met(6000), entry('repairQueues', {}, [4000, 6000], 'ok', {}))).toEqual([]);
+    const told = task('a', [2000, 5000], 'ok', {}, { ttlSeconds: undefined, bound: true });
+    expect(check(told, bring('a', 2000), granting(), met(6000, { fence: 4995 }))).not.toContain(
+      'a task that was refused never holds',
+    );
+  });
+
   it('parked tasks that were cancelled and granted are refused', () => {
     const granted = task('a', [2000, 5000]);
     const cancelled = entry('cancelWaiter', { key: 'w-q0', ticket: granted.input.ticket }, [4000, 4010], 'ok', {

@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { type ApiAnswer, Callbacks } from '../../../local/durable/callbacks.ts';
 import { listen } from '../../../local/listen.ts';
+import { type ApiAnswer, Callbacks } from './callback-model.ts';
 
 /**
  * `lost`: the request takes effect, and its reply does not come back. The others refuse the request: with trouble of the service, because of
@@ -16,7 +16,7 @@ const REFUSALS: Record<Exclude<CallbackFault, 'lost'>, ApiAnswer> = {
   missing: { status: 404, body: {} },
 };
 
-/** The callback API (local/durable/callbacks.ts) over the wire, with faults. */
+/** The callback API (callback-model.ts) over the wire, with faults. */
 export async function startCallbackDouble(now: () => number) {
   const callbacks = new Callbacks(now);
   const double = {

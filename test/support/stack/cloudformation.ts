@@ -25,6 +25,8 @@ export interface CloudFormationDouble {
   url: string;
   /** By name. A test may put any state here. */
   stacks: Map<string, StackDouble>;
+  /** How many change sets there are that were not deleted. */
+  changeSets(): number;
   /** Every action of CloudFormation that came in. */
   actions: string[];
   /** Every request to S3 but HEAD, as `PUT /bucket`. */
@@ -206,6 +208,7 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   const place = { account: ACCOUNT, region: 'eu-west-1', partition: 'aws' };
   return {
     aws: { cloudFormation, dynamodb, s3, ...place },
+    changeSets: () => changeSets.size,
     ...{ url, stacks, actions, writes, owner, codeBucket, changes, outcome, tables, race, stop },
   };
 }

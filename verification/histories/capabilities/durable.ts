@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ACCOUNT, REGION } from '../../../infrastructure/pseudo-parameters.ts';
-import type { DurableStatus } from '../../../local/durable/callbacks.ts';
+import type { DurableStatus } from '../../../test/support/emulators/callback-model.ts';
 import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry } from '../history.ts';

@@ -2,6 +2,7 @@ import { BOUND_SECONDS } from '../../../shared/line/times.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
+import { eventsOf } from './line.model.ts';
 
 /** The notification of a task, recorded as the answer of the call that waited for it. */
 interface TaskInput {
@@ -300,9 +301,45 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
   });
 }
 
-/** For how long a grant of the task may be met, as far as clocks agree. A bound grant ends with the execution (dead-holders.model.ts). */
+/** For how long a grant of the task may be met, as far as clocks agree. A bound grant has no such time: `refusedAndBound` checks that. */
 const longestMs = (task: Entry, { spreadMs }: WorldFacts) =>
   Number(inputOf(task).ttlSeconds ?? BOUND_SECONDS) * 1000 + spreadMs + 500;
+
+/**
+ * The grant of a bound task that was refused has no ttl that ends it. The call that wrote the grant learns that the task is gone, and ends the grant
+ * before it answers, unless a fault struck that call, or another call or the schedule was at the same grant.
+ */
+export function refusedAndBound(history: readonly Entry[], key: string): Violation[] {
+  const grants = eventsOf(history, key).filter((event) => event.what === 'grant');
+  return grants.flatMap(({ ticket, fence, entry: granting, moment }) => {
+    const task = history.find(
+      (one) =>
+        one.call === 'task' && ticket !== undefined && inputOf(one).ticket === ticket && one.input.bound === true,
+    );
+    const { answeredAt, faults, strays } = granting;
+    if (!task?.answeredAt || task.outcome === 'ok' || !answeredAt || faults.length > 0 || strays > 0) return [];
+    const mayNotify = (one: Entry) =>
+      one !== granting && (isCallOf(one, task) || one.call === 'repairQueues') && mayBeUnderWay(one, granting);
+    if (task.answeredAt.moment > answeredAt.moment || history.some(mayNotify)) return [];
+    const seen = history.find(
+      (one) =>
+        one.input.key === key &&
+        one.body?.fence === fence &&
+        one.body?.holder === task.input.holder &&
+        one.calledAt.moment > Math.max(answeredAt.moment, moment) &&
+        one.faults.length === 0 &&
+        (one.call === 'readLeases' ? one.body?.state === 'held' : one.outcome === 'LeaseHeld'),
+    );
+    if (!seen) return [];
+    const detail = `${task.actor} is met as a bound holder`;
+    return [{ promise: 'a task that was refused never holds', detail, entries: [task, granting, seen] }];
+  });
+}
+
+/** A call that a fault struck may still write after its answer. */
+const mayBeUnderWay = ({ calledAt, answeredAt, strays }: Entry, at: Entry): boolean =>
+  calledAt.moment < Number(at.answeredAt?.moment) &&
+  (strays > 0 || (answeredAt?.moment ?? Number.POSITIVE_INFINITY) > at.calledAt.moment);
 
 /** When the grant was made that was met: a fence is the time, or one more than the fence before. */
 const grantedMs = ({ body }: Entry) => Number(body?.fence ?? BEGIN) - BEGIN;

@@ -1,0 +1,55 @@
+import { type HeldError, isHeld, type LambdaContext } from './handler-lease.ts';
+
+/**
+ * The action of a wrapper if the key is held, or if too little time is left: `throw` the error (the default), `skip` the handler and resolve to
+ * `undefined`, or answer with the result of a function.
+ */
+export type OnHeld<Event> = 'throw' | 'skip' | ((error: HeldError, event: Event, context: never) => unknown);
+
+/** The result of a handler that did not run. */
+export type Skipped<Hold> = Hold extends 'skip'
+  ? undefined
+  : Hold extends (...args: never[]) => infer Answer
+    ? Awaited<Answer>
+    : never;
+
+interface ConflictResponse {
+  statusCode: 409;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/**
+ * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
+ * @param _none takes no argument, so that `onHeld: conflict`, without the parentheses, does not compile
+ * @example
+ * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
+ */
+export const conflict =
+  (_none?: never) =>
+  ({ retryAfterMs = 0 }: HeldError): ConflictResponse => ({
+    statusCode: 409,
+    headers: {
+      'content-type': 'application/problem+json',
+      'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))),
+    },
+    body: JSON.stringify({ title: 'Conflict', status: 409 }),
+  });
+
+/** @throws TypeError for a value that a program without types may pass, such as `conflict` without parentheses, whose answer would be a function */
+export function assertOnHeld(onHeld: unknown): void {
+  const isName = onHeld === undefined || onHeld === 'throw' || onHeld === 'skip';
+  if (onHeld === conflict) throw new TypeError('onHeld must be conflict(), not conflict');
+  if (!isName && typeof onHeld !== 'function')
+    throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);
+}
+
+/** The result of a handler whose key was not granted. @throws the error, unless the error is LeaseHeld and `onHeld` handles LeaseHeld */
+export async function notGranted(
+  onHeld: OnHeld<never> | undefined,
+  error: unknown,
+  [event, context]: [unknown, LambdaContext],
+): Promise<unknown> {
+  if (!isHeld(error) || onHeld === undefined || onHeld === 'throw') throw error;
+  return onHeld === 'skip' ? undefined : onHeld(error, event as never, context as never);
+}
