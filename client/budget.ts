@@ -14,6 +14,6 @@ export const MINIFIED_BYTES = {
   testing: 5260,
   leased: 1536,
   middyLease: 1536,
-  leasedRecords: 1540,
+  leasedRecords: 1536,
   onceHandler: 1536,
 };

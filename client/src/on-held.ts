@@ -21,13 +21,14 @@ interface ConflictResponse {
 
 /**
  * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
- * @param _none takes no argument, so that `onHeld: conflict`, without the parentheses, does not compile
+ * @param none takes no argument, so that `onHeld: conflict`, without the parentheses, does not compile
+ * @throws TypeError if it is called with an argument all the same
  * @example
  * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
  */
-export const conflict =
-  (_none?: never) =>
-  ({ retryAfterMs = 0 }: HeldError): ConflictResponse => ({
+export function conflict(none?: never): (error: HeldError) => ConflictResponse {
+  if (none !== undefined) throw new TypeError('onHeld must be conflict(), not conflict');
+  return ({ retryAfterMs = 0 }) => ({
     statusCode: 409,
     headers: {
       'content-type': 'application/problem+json',
@@ -35,12 +36,11 @@ export const conflict =
     },
     body: JSON.stringify({ title: 'Conflict', status: 409 }),
   });
+}
 
-/** @throws TypeError for a value that a program without types may pass, such as `conflict` without parentheses, whose answer would be a function */
+/** @throws TypeError for a word that a program without types may pass */
 export function assertOnHeld(onHeld: unknown): void {
-  const isName = onHeld === undefined || onHeld === 'throw' || onHeld === 'skip';
-  if (onHeld === conflict) throw new TypeError('onHeld must be conflict(), not conflict');
-  if (!isName && typeof onHeld !== 'function')
+  if (onHeld !== undefined && onHeld !== 'throw' && onHeld !== 'skip' && typeof onHeld !== 'function')
     throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);
 }
 
