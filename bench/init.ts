@@ -25,7 +25,7 @@ const SCHEMAS = {
 const init: Measurement = {
   name: 'init',
   title: 'Init time by the memory of the function, peak memory, and the largest parts of each bundle',
-  method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives at ${SIZES_MB.map((size) => size.toLocaleString('en')).join(', ')} MB; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their minified bytes in the whole zip`,
+  method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives at ${SIZES_MB.map((size) => size.toLocaleString('en')).join(', ')} MB; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their bytes in the whole zip before they are minified`,
   run: async (options) =>
     withContests((contests) =>
       withStores(options, async (env) => {
@@ -88,8 +88,8 @@ async function bundleFigures(): Promise<Figure[]> {
   try {
     const figures = functions.map(async ({ name, source, bundle: built }): Promise<Figure> => {
       const { all } = await sizeOf(built);
-      const { metafile } = await bundle(source, join(root, name));
-      const parts = largestParts(metafile, LARGEST).map(({ part, bytes }) => `${part} ${(bytes / 1000).toFixed(0)}`);
+      const inputs = await bundle(source, join(root, name));
+      const parts = largestParts(inputs, LARGEST).map(({ part, bytes }) => `${part} ${(bytes / 1000).toFixed(0)}`);
       return {
         ...{ what: `bundle, ${name}`, value: `${(all / 1000).toFixed(0)} kB: ${parts.join(', ')}` },
         ...{ unit: 'kB', n: 1, median: all / 1000, bar: { measured: all / 1000, most: MAX_BYTES / 1000 } },
