@@ -81,7 +81,7 @@ interface Start {
 export type Side = 'built' | 'bare';
 
 async function coldFigures(contests: Contest[], env: Environment, { quick, progress }: Options): Promise<Figure[]> {
-  const rounds = quick ? 2 : 45;
+  const rounds = quick ? 1 : 21;
   const samples = contests.map((contest) => ({ contest, pairs: [] as Record<Side, Start>[] }));
   for (let round = 1; round <= rounds; round++) {
     progress(`cold start: round ${round} of ${rounds}`);
@@ -178,13 +178,16 @@ export async function withStores<T>(
   }
 }
 
-/** Builds what the functions are compared with, for as long as `measure` takes. */
-export async function withContests(measure: (contests: Contest[]) => Promise<Figure[]>): Promise<Figure[]> {
+/** Builds what the functions are compared with, for as long as `measure` takes. @param most how many functions, all by default */
+export async function withContests(
+  measure: (contests: Contest[]) => Promise<Figure[]>,
+  most = Number.POSITIVE_INFINITY,
+): Promise<Figure[]> {
   const { functions } = await readService();
   const root = await mkdtemp(join(resolve('dist'), 'bare-')); // inside the project, where modules are found
   try {
     const cases = coldCases('');
-    const compared = functions.filter(({ name }) => !WITHOUT_CLIENTS.includes(name));
+    const compared = functions.filter(({ name }) => !WITHOUT_CLIENTS.includes(name)).slice(0, most);
     const contests = compared.map(async ({ name, bundle: built }): Promise<Contest> => {
       const { bare, later } = cases[name] ?? {};
       if (!bare) throw new Error(`bench/cold.cases.ts does not know which commands ${name} sends`);

@@ -179,7 +179,7 @@ const commits: Measurement = {
     const objects = await startS3(await freePort());
     try {
       const endpoints = { dynamodbEndpoint, s3Endpoint: objects.endpoint };
-      return figures(await benchCommits({ ...endpoints, rounds: quick ? 30 : 300, turns: quick ? 1 : 4 }));
+      return figures(await benchCommits({ ...endpoints, rounds: quick ? 10 : 300, turns: quick ? 1 : 4 }));
     } finally {
       await objects.stop();
     }

@@ -24,23 +24,23 @@ const cycles: Measurement = {
 };
 
 async function cyclesFigures({ entries, start }: Arena, { quick, progress, dynamodbEndpoint }: Options) {
-  const [repetitions, block] = quick ? [3, 30] : [15, 200];
+  const [repetitions, block] = quick ? [1, 10] : [9, 200];
   progress('cycles: starting');
-  const near = await raced(await startAll(entries, start, quick ? 60 : 400), { repetitions, block }, (text) =>
+  const near = await raced(await startAll(entries, start, quick ? 10 : 400), { repetitions, block }, (text) =>
     progress(`cycles: ${text}`),
   );
   const counter = await startCounter(dynamodbEndpoint, NETWORK_MS);
   const env = { AWS_ENDPOINT_URL_DYNAMODB: counter.endpoint };
   const counts = new Map<string, Counted>();
   try {
-    const distant = await startAll(entries, (entry) => start(entry, env), quick ? 4 : 10);
+    const distant = await startAll(entries, (entry) => start(entry, env), quick ? 1 : 10);
     for (const one of distant) {
       progress(`cycles: counting the requests of ${one.name}`);
       counter.take();
       await one.ask('cycles', { keys: KEYS, count: COUNTED });
       counts.set(one.name, counter.take());
     }
-    const far = await raced(distant, { repetitions: quick ? 2 : 8, block: quick ? 5 : 40 }, (text) =>
+    const far = await raced(distant, { repetitions: quick ? 1 : 7, block: quick ? 5 : 40 }, (text) =>
       progress(`cycles, far: ${text}`),
     );
     return [...rates(near), ...latencies(near), ...costs(entries, counts), ...rates(far, `, ${NETWORK_MS} ms away`)];
@@ -136,10 +136,10 @@ const heartbeat: Measurement = {
   run: (options) =>
     withArena(options, async ({ entries, start }) => {
       const { quick, progress } = options;
-      const [repetitions, count] = quick ? [3, 30] : [15, 200];
+      const [repetitions, count] = quick ? [1, 10] : [9, 200];
       const running = await Promise.all(entries.filter(({ beats }) => beats).map((entry) => start(entry)));
       const beat = (one: Running, count: number) => one.ask('heartbeats', { key: `beat ${one.name}`, count });
-      for (const one of running) await beat(one, quick ? 100 : 400);
+      for (const one of running) await beat(one, quick ? 10 : 400);
       const found = new Map(running.map((one) => [one, [] as number[][]]));
       for (let repetition = 1; repetition <= repetitions; repetition++) {
         progress(`heartbeat: ${repetition} of ${repetitions}`);

@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Figure } from './measurement.ts';
 import { PERMIT_ENTRIES, permitFigure, permitsFor } from './permits.entries.ts';
 import { permitsTable } from './permits.table.ts';
-import type { Result, Results } from './results.ts';
+import { type Result, type Results, runsOf } from './results.ts';
+import { faultsTable, findFigure, SERVER_CONTESTANTS, summaryTable } from './summary.ts';
 import { limits, markdown, number } from './table.ts';
 
 /** The contestants in the order of the tables, as results.json names them. */
@@ -20,16 +21,6 @@ const CONTESTANTS = [
   'Rust dynamodb-lease',
 ];
 
-/** Those of the README: the floor, the product, and each library as its documentation sets it up. */
-const MAIN_CONTESTANTS = [
-  'floor',
-  'holdfast',
-  '@deliveryhero/dynamodb-lock',
-  'dynamodb-lock-client',
-  'Java amazon-dynamodb-lock-client',
-  'Rust dynamodb-lease',
-];
-
 /** A column of the table, and a chart where it has a title for one. */
 interface Quantity {
   header: string;
@@ -39,7 +30,15 @@ interface Quantity {
   cell?: (figure: Figure) => string;
   /** Where they are not those who take locks. */
   contestants?: string[];
-  chart?: { file: string; title: string; axis: string };
+  chart?: ChartPlan;
+}
+
+interface ChartPlan {
+  file: string;
+  title: string;
+  axis: string;
+  /** How the measurement `servers` names the same, where it has it, and what its median is in the unit of the axis. */
+  ofServer?: { what: (contestant: string) => string; value?: (median: number) => number };
 }
 
 const CHARTED_LIMIT = 8;
@@ -60,8 +59,12 @@ const QUANTITIES: Quantity[] = [
     what: (name) => `cycles a second, 5 ms away, ${name}`,
     chart: {
       file: 'cycles',
-      title: 'Acquire and release, one after the other, 5 ms from the table',
+      title: 'Acquire and release a free lock, one after the other, 5 ms from the table or the server',
       axis: 'cycles a second',
+      ofServer: {
+        what: (name) => `free lock, acquire and release, ${name}, 5 ms away`,
+        value: (milliseconds) => 1000 / milliseconds,
+      },
     },
   },
   {
@@ -73,6 +76,7 @@ const QUANTITIES: Quantity[] = [
       file: 'handoff',
       title: 'From the release to the grant of the caller who waits',
       axis: 'milliseconds, lease of 10 s',
+      ofServer: { what: (name) => `hand-off, ${name}` },
     },
   },
   {
@@ -97,7 +101,12 @@ const QUANTITIES: Quantity[] = [
     measurement: 'contention',
     what: (name) => `64 contenders, ${name}`,
     cell: ({ median }) => number(median ?? Number.NaN),
-    chart: { file: 'contention', title: '64 callers come at once, each wants the key once', axis: 'grants a second' },
+    chart: {
+      file: 'contention',
+      title: '64 callers come at once, each wants the key once',
+      axis: 'grants a second',
+      ofServer: { what: (name) => `64 at once, ${name}` },
+    },
   },
   {
     header: 'requests for each',
@@ -107,7 +116,18 @@ const QUANTITIES: Quantity[] = [
   },
 ];
 
-/** A chart alone. */
+/** Charts alone. */
+const SERVERS: Quantity = {
+  header: '',
+  measurement: 'servers',
+  what: (name) => `hand-off, ${name}, 5 ms away`,
+  contestants: ['holdfast', ...SERVER_CONTESTANTS],
+  chart: {
+    file: 'servers',
+    title: 'From the release to the grant of the caller who waits, 5 ms from the table or the server',
+    axis: 'milliseconds, lease of 10 s',
+  },
+};
 const PERMITS: Quantity = {
   header: '',
   measurement: 'permits',
@@ -121,14 +141,18 @@ const PERMITS: Quantity = {
 };
 
 const find = (results: Results, { measurement, what }: Quantity, contestant: string): Figure | undefined =>
-  results.measurements[measurement]?.figures.find((figure) => figure.what === what(contestant));
+  findFigure(results, measurement, what(contestant));
 
-/** The figures of docs/benchmarks.md, in Markdown, from nothing but results.json. */
+/** The figures of docs/benchmarks.md, in Markdown, from nothing but results.json: what a user compares, and then the details. */
 export function figuresBlock(results: Results): string {
   return [
     ...provenance(results),
-    comparison(results, { contestants: CONTESTANTS, quantities: QUANTITIES }),
+    ...summaryTable(results),
+    ...faultsTable(results),
+    '### Charts',
     ...charts(results).map(({ file, title }) => `![${title}](../${file})`),
+    '### Details',
+    comparison(results, { contestants: CONTESTANTS, quantities: QUANTITIES }),
     ...permitsTable(results.measurements.permits),
     ...wholeTables(results),
     ...coldTable(results),
@@ -136,34 +160,10 @@ export function figuresBlock(results: Results): string {
   ].join('\n\n');
 }
 
-/** Columns that a user compares. Figures of holdfast are of callers with the defaults, which wait in line. */
-const SUMMARY: Quantity[] = [
-  {
-    header: 'acquire and release a free lock',
-    measurement: 'cycles',
-    what: (name) => `a cycle, ${name}`,
-  },
-  { header: 'hand-off to a waiter', measurement: 'handoff', what: (name) => name },
-  {
-    header: '64 callers arrive at once',
-    measurement: 'contention',
-    what: (name) => `64 contenders, ${name}`,
-  },
-  {
-    header: '64 callers return: most and least turns',
-    measurement: 'fairness',
-    what: (name) => `64 contenders, ${name}`,
-    cell: ({ value }) => value.replace(/ of .*/, ''),
-  },
-];
-
-/** The README's: a row for each main contestant, four columns, and the chart of the hand-off. */
+/** The README's: what a user compares, and the chart of the hand-off. */
 export function summaryBlock(results: Results): string {
   const chart = charts(results).find(({ file }) => file.endsWith('/handoff.svg'));
-  return [
-    comparison(results, { contestants: MAIN_CONTESTANTS, quantities: SUMMARY }),
-    ...(chart ? [`![${chart.title}](${chart.file})`] : []),
-  ].join('\n\n');
+  return [...summaryTable(results), ...(chart ? [`![${chart.title}](${chart.file})`] : [])].join('\n\n');
 }
 
 interface Compared {
@@ -185,18 +185,13 @@ function comparison(results: Results, { contestants, quantities }: Compared): st
   return markdown([header, ...rows]);
 }
 
-/** When, where and with what; measurements of other days or machines are named, and with what else they are compared. */
-function provenance({ measurements }: Results): string[] {
-  const groups = new Map<string, string[]>();
-  for (const [name, { measuredAt, machine }] of Object.entries(measurements)) {
-    const when = `Measured on ${measuredAt.slice(0, 10)}: ${Object.values(machine).join(', ')}.`;
-    groups.set(when, [...(groups.get(when) ?? []), name]);
-  }
-  const [first, ...others] = [...groups].toSorted(([, left], [, right]) => right.length - left.length);
-  const libraries = new Set(Object.values(measurements).flatMap(({ libraries }) => libraries));
+/** When, where and with what. Measurements of another run are named, each group with its day and machine. */
+function provenance(results: Results): string[] {
+  const [first, ...others] = runsOf(results);
+  const libraries = new Set(Object.values(results.measurements).flatMap(({ libraries }) => libraries));
   return [
-    ...(first ? [first[0]] : []),
-    ...others.map(([when, names]) => `${names.join(', ')}: ${when}`),
+    ...(first ? [`${first.when}.`] : []),
+    ...others.map(({ when, names }) => `Of another run: ${names.join(', ')}. ${when}.`),
     ...(libraries.size > 0 ? [`Compared with ${[...libraries].join(', ')}.`] : []),
   ];
 }
@@ -268,13 +263,16 @@ export interface Chart {
 const isOurs = (contestant: string) => contestant.startsWith('holdfast');
 
 export function charts(results: Results): Chart[] {
-  return [...QUANTITIES, PERMITS].flatMap((quantity) => {
-    const values = (quantity.contestants ?? CONTESTANTS).flatMap((contestant) => {
-      const figure = find(results, quantity, contestant);
-      return figure?.median === undefined ? [] : [{ contestant, median: figure.median, ours: isOurs(contestant) }];
-    });
-    if (!quantity.chart || values.length === 0) return [];
-    const { file, title, axis } = quantity.chart;
+  return [...QUANTITIES, SERVERS, PERMITS].flatMap((quantity) => {
+    if (!quantity.chart) return [];
+    const { file, title, axis, ofServer } = quantity.chart;
+    const bar = (contestant: string, figure: Figure | undefined, value = (median: number) => median) =>
+      figure?.median === undefined ? [] : [{ contestant, median: value(figure.median), ours: isOurs(contestant) }];
+    const values = (quantity.contestants ?? CONTESTANTS).flatMap((name) => bar(name, find(results, quantity, name)));
+    if (ofServer)
+      for (const name of SERVER_CONTESTANTS)
+        values.push(...bar(name, findFigure(results, 'servers', ofServer.what(name)), ofServer.value));
+    if (values.length === 0) return [];
     const spec = barChart(title, axis, values);
     const digest = createHash('sha256').update(JSON.stringify(spec)).digest('hex');
     return [{ file: `bench/${file}.svg`, title, spec, digest }];

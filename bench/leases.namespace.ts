@@ -1,12 +1,14 @@
 import type { APIGatewayProxyEventV2 } from 'aws-lambda';
 import { preparedFunction } from './functions.ts';
-import { type Contestant, playPairs, type Samples, WARM_UP } from './pairs.ts';
+import { type Contestant, playPairs, type Samples } from './pairs.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
 export interface NamespaceTask {
   repetitions: number;
   /** Acquire and release pairs of each contestant in a repetition. */
   pairs: number;
+  /** Pairs of each contestant before they are counted. */
+  warmUp: number;
 }
 
 export type NamespaceName = 'whole' | 'namespace' | 'token';
@@ -46,7 +48,7 @@ const contestants: Record<NamespaceName, Contestant> = {
   token: await contestant(jwt, 'team-a'),
 };
 
-await playPairs(contestants, WARM_UP);
+await playPairs(contestants, task.warmUp);
 const result: NamespaceResult = [];
 for (let repetition = 1; repetition <= task.repetitions; repetition++) {
   sendProgress(`namespace: ${repetition} of ${task.repetitions}`);

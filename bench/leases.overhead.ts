@@ -1,6 +1,6 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { preparedFunction } from './functions.ts';
-import { type Contestant, keysOf, playPairs, type Samples, WARM_UP } from './pairs.ts';
+import { type Contestant, keysOf, playPairs, type Samples } from './pairs.ts';
 import { emptyPool, seed } from './seed.ts';
 import { receiveTask, sendProgress, sendResult } from './worker.ts';
 
@@ -19,6 +19,8 @@ export interface OverheadTask {
   repetitions: number;
   /** Acquire and release pairs of each contestant in a repetition. */
   pairs: number;
+  /** Pairs of each contestant before they are counted. */
+  warmUp: number;
 }
 
 type Name = 'bare' | 'domain' | 'built';
@@ -59,7 +61,7 @@ const contestants: Record<Name, Contestant> = {
 };
 
 if (task.terms.limit !== undefined) await formPools(keysOf(Object.keys(contestants)));
-await playPairs(contestants, WARM_UP);
+await playPairs(contestants, task.warmUp);
 const result: OverheadResult = [];
 for (let repetition = 1; repetition <= task.repetitions; repetition++) {
   sendProgress(`overhead: ${repetition} of ${task.repetitions}`);

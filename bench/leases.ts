@@ -31,6 +31,10 @@ const throttled: Measurement = {
     overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, most: MOST }),
 };
 
+/** For `playPairs`. */
+const samplesOf = ({ quick }: Options) =>
+  quick ? { repetitions: 1, pairs: 10, warmUp: 10 } : { repetitions: 9, pairs: 400, warmUp: 600 };
+
 interface Compared {
   bareSdk: string;
   domain: string;
@@ -52,8 +56,7 @@ export async function compare(options: Options, { bareSdk, domain, terms, cores 
       terms,
       bareSdk: await bundled(bareSdk),
       domain: await bundled(domain),
-      repetitions: options.quick ? 3 : 15,
-      pairs: options.quick ? 100 : 400,
+      ...samplesOf(options),
     };
     const script = new URL('leases.overhead.ts', import.meta.url);
     const conditions = cores === undefined ? {} : { cores };
@@ -99,9 +102,8 @@ const namespaced: Measurement = {
   method:
     'API Gateway events into dist/, each call one PutItem or UpdateItem on every route; one process, one emulator, blocks of ten pairs in random order; what a route adds is the median of the differences of the medians of each repetition',
   run: async (options) => {
-    const task: NamespaceTask = { repetitions: options.quick ? 3 : 15, pairs: options.quick ? 100 : 400 };
     const script = new URL('leases.namespace.ts', import.meta.url);
-    return namespaceFigures(await inWorker<NamespaceTask, NamespaceResult>(script, task, options));
+    return namespaceFigures(await inWorker<NamespaceTask, NamespaceResult>(script, samplesOf(options), options));
   },
 };
 

@@ -62,7 +62,7 @@ const line: Measurement = {
       const floor = await arena.start(bare);
       const { acquireMs, releaseMs } = await floor.ask('cycles', {
         keys: ['bare'],
-        count: options.quick ? 100 : BARE_WRITES / 2,
+        count: options.quick ? 10 : BARE_WRITES / 2,
       });
       const alone = bareFigure('and nothing else', [...acquireMs, ...releaseMs]);
       const supposed = new Supposed(alone.median ?? Number.NaN);
@@ -121,7 +121,7 @@ async function waiting(arena: Arena, { entry, floor, supposed }: Beside, options
     running.ask('handoff', {
       keys: keysOf(`hand-off ${repetition}`),
       ttlSeconds: 10,
-      delaysMs: keysOf('').map(() => HELD_MS + Math.random() * 250),
+      delaysMs: keysOf('').map(() => (options.quick ? 100 : HELD_MS) + Math.random() * 250),
     });
   const takeOvers = (repetition: number) =>
     running.ask('takeover', {
@@ -160,7 +160,7 @@ async function contending(
   { quick, dynamodbEndpoint }: Options,
 ): Promise<Figure[]> {
   const how = once ? '64 who come at once' : '64 who come back';
-  const ms = quick ? 1000 : 10_000;
+  const ms = quick ? 500 : 10_000;
   const task = { key: `${how} ${entry.name}`, contenders: CONTENDERS, ttlSeconds: 10, ms, holdMs: 5, once };
   const { result, bareMs } = await beside(floor, () => turn(arena, entry, { ...task, settled: !once }));
   const { grants, perSecond } = result;

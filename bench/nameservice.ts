@@ -16,8 +16,10 @@ const nameservice: Measurement = {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bare-'));
     try {
       await bundle(fileURLToPath(new URL('nameservice.bare.ts', import.meta.url)), folder);
-      const [samples, aliases] = options.quick ? [500, 500] : [6000, 5000];
-      const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), samples, aliases };
+      const counts = options.quick
+        ? { samples: 100, aliases: 100, warmUp: 10 }
+        : { samples: 6000, aliases: 5000, warmUp: 600 };
+      const task: NameserviceTask = { bareSdk: join(folder, 'index.mjs'), ...counts };
       const script = new URL('nameservice.worker.ts', import.meta.url);
       return figures(task, await inWorker<NameserviceTask, NameserviceResult>(script, task, options));
     } finally {

@@ -10,6 +10,8 @@ export interface NameserviceTask {
   bareSdk: string;
   samples: number;
   aliases: number;
+  /** Calls before they are counted. */
+  warmUp: number;
 }
 
 /** Milliseconds. */
@@ -23,9 +25,8 @@ export interface NameserviceResult {
 }
 
 const BLOCK = 10;
-const WARM_UP = 600;
 
-const { bareSdk, samples, aliases } = await receiveTask<NameserviceTask>();
+const { bareSdk, samples, aliases, warmUp } = await receiveTask<NameserviceTask>();
 const bare: typeof import('./nameservice.bare.ts') = await import(bareSdk);
 const publish = await builtFunction('nameservice/publish');
 const read = await builtFunction('nameservice/read');
@@ -36,13 +37,13 @@ const contestants = {
   bare: (t: number) => bare.publishCommit('bare', `commit/${t}`, t),
 };
 
-await race(0, WARM_UP);
-const { built, bare: bareTimes } = await race(WARM_UP, samples);
+await race(0, warmUp);
+const { built, bare: bareTimes } = await race(warmUp, samples);
 const lookUps: number[] = [];
-for (let i = 0; i < WARM_UP + samples / 2; i++) lookUps.push(await timed(() => read({ alias: 'built' })));
+for (let i = 0; i < warmUp + samples / 2; i++) lookUps.push(await timed(() => read({ alias: 'built' })));
 await seedAliases();
 const list = await timed(listAll);
-sendResult({ built, bare: bareTimes, lookUps: lookUps.slice(WARM_UP), list });
+sendResult({ built, bare: bareTimes, lookUps: lookUps.slice(warmUp), list });
 
 /** In blocks, by turns, so that whatever else the machine does hits both. */
 async function race(from: number, samples: number): Promise<Pick<NameserviceResult, 'built' | 'bare'>> {

@@ -15,7 +15,6 @@ export type Samples = { acquire: number[]; release: number[] };
 /** Each contestant goes round a ring of keys of its own, so that the table stays as large as it is. */
 const KEYS = 200;
 const BLOCK = 10;
-export const WARM_UP = 600;
 
 const keyOf = (name: string, at: number) => `${name} ${at % KEYS}`;
 

@@ -22,12 +22,12 @@ const parked: Measurement = {
   method:
     'built functions of one process, emulator of DynamoDB and a double of Step Functions on this machine; each contender holds the lease for five milliseconds and parks again; requests are of DynamoDB, for parking, hand-off and release together, from a turn of their own. A parked acquire is one Task state, and so one state transition, however long it waits; a poll is one for each look',
   run: async (options) => {
-    const samples = options.quick ? 50 : 500;
+    const samples = options.quick ? 10 : 500;
     const depths = options.quick ? DEPTHS.slice(0, 2) : DEPTHS;
-    const turns = options.quick ? 3 : 20;
+    const turns = options.quick ? 1 : 20;
     const contention = { contenders: CONTENDERS, turns, holdMs: HOLD_MS };
     const found = await play({ depths, samples, contention }, options);
-    const { grants, counted } = await countParked({ ...contention, turns: 3 }, options);
+    const { grants, counted } = await countParked({ ...contention, turns: options.quick ? 1 : 3 }, options);
     return [
       ...found.waits.map((times, at) => {
         const told = milliseconds(

@@ -8,7 +8,7 @@ const CONTENDERS = 64;
 const HOLD_MS = 5;
 const TTL_SECONDS = 10;
 /** How long a crowd that comes at once may take, and how long callers come back. */
-const [AT_ONCE_MS, COME_BACK_MS] = [10_000, 8000];
+const [AT_ONCE_MS, COME_BACK_MS] = [8000, 5000];
 
 /** Requests for a grant: of callers in line, and of parked tasks. */
 const MOST_REQUESTS: Record<number, number> = { 8: 8, 64: 2.1 };
@@ -17,13 +17,13 @@ const MOST_PARKED = 12;
 const permits: Measurement = {
   name: 'permits',
   title: `Permits: ${CONTENDERS} callers for ${PERMIT_LIMITS.slice(0, -1).join(', ')} and ${PERMIT_LIMITS.at(-1)} of them, next to other ways of counting`,
-  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or ten seconds were over, and once as callers that come back for eight seconds; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
+  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or eight seconds were over, and once as callers that come back for five seconds; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
   run: (options) => withArena(options, (arena) => permitFigures(arena, options), PERMIT_ENTRIES),
 };
 
 async function permitFigures(arena: Arena, options: Options): Promise<Figure[]> {
   const figures: Figure[] = [];
-  for (const limit of PERMIT_LIMITS)
+  for (const limit of options.quick ? [PARKED_PERMITS.limit] : PERMIT_LIMITS)
     for (const entry of arena.entries) {
       options.progress(`permits: ${limit}, ${entry.name}`);
       figures.push(...(await contending(arena, { entry, limit }, options)));
@@ -39,7 +39,7 @@ async function contending(
 ): Promise<Figure[]> {
   const named = (what: Parameters<typeof permitFigure>[0]) => permitFigure(what, limit, entry.name);
   const task = { limit, contenders: CONTENDERS, ttlSeconds: TTL_SECONDS, holdMs: HOLD_MS };
-  const [atOnceMs, comeBackMs] = quick ? [1500, 500] : [AT_ONCE_MS, COME_BACK_MS];
+  const [atOnceMs, comeBackMs] = quick ? [500, 300] : [AT_ONCE_MS, COME_BACK_MS];
   const play = (how: string, ms: number, once: boolean) =>
     counted(arena, entry, { task: { ...task, key: `${how}, ${limit}, ${entry.name}`, ms, once }, dynamodbEndpoint });
   const atOnce = await play('at once', atOnceMs, true);
@@ -79,7 +79,12 @@ function barOf(limit: number): Omit<Bar, 'measured'> | undefined {
 }
 
 async function parkedFigure(options: Options): Promise<Figure> {
-  const contention = { contenders: CONTENDERS, turns: 3, holdMs: HOLD_MS, limit: PARKED_PERMITS.limit };
+  const contention = {
+    contenders: CONTENDERS,
+    turns: options.quick ? 1 : 3,
+    holdMs: HOLD_MS,
+    limit: PARKED_PERMITS.limit,
+  };
   const { grants, counted } = await countParked(contention, options);
   return requestsFigure({ what: PARKED_PERMITS.what, bar: { most: MOST_PARKED } }, { grants, ...counted });
 }

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { charts, figuresBlock, summaryBlock } from './figures.ts';
-import { type Results, readResults } from './results.ts';
+import { type Results, readResults, runsOf } from './results.ts';
 import { withScaleTables } from './scale-doc.ts';
 
 const MARKERS = /(<!-- figures: .*? -->\n\n)[\s\S]*?(\n\n<!-- end of figures -->)/;
@@ -34,6 +34,7 @@ export async function documents(results: Results): Promise<{ file: string; stand
 /** Carries bench/results.json into the documents and the charts, and the arithmetic into docs/scale.md. */
 export async function publish(): Promise<void> {
   const results = await readResults();
+  for (const line of mixed(results)) console.log(line);
   await writeFile('docs/scale.md', withScaleTables(await readFile('docs/scale.md', 'utf8')));
   for (const { file, written } of await documents(results)) await writeFile(file, written);
   const libraries = join(import.meta.dirname, 'libraries');
@@ -43,6 +44,17 @@ export async function publish(): Promise<void> {
   renderer.stdin.end(JSON.stringify(charts(results)));
   const [code] = await once(renderer, 'exit');
   if (code !== 0) throw new Error('the charts could not be drawn');
+}
+
+/** @returns a line for each run from which some figures are, if they are not all of one run */
+export function mixed(results: Results): string[] {
+  const [first, ...others] = runsOf(results);
+  if (others.length === 0) return [];
+  return [
+    `The figures are of ${others.length + 1} runs. Most of them: ${first?.when}`,
+    ...others.map(({ when, names }) => `Of another run: ${names.join(', ')}. ${when}`),
+    'npm run bench, without --only, measures all of them in one run.',
+  ];
 }
 
 if (import.meta.main) await publish();

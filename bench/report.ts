@@ -7,10 +7,10 @@ import { inWorker } from './worker.ts';
 
 /** In one segment: of several the emulator reads the whole table for each page, which is too slow in the largest one. */
 const SIZES = [1e3, 1e5, 1e6];
-const QUICK_SIZES = [1e3, 1e4];
+const QUICK_SIZES = [100, 1e3];
 /** As deployed, because memory depends on the number of pages that are held at once. */
 const SEGMENTS = 4;
-const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e4];
+const [MAX_SEGMENTED, QUICK_MOST_SEGMENTED] = [1e5, 1e3];
 
 /** Ten times the rows may take ten times as long, and what a shared machine adds. */
 const MAX_GROWTH = 1.5;
@@ -35,7 +35,7 @@ const report: Measurement = {
       const { buckets } = await readService('bench');
       process.env.AWS_ENDPOINT_URL_S3 = s3.endpoint;
       await createBuckets(s3.endpoint, buckets);
-      const task: ReportTask = { runs, repetitions: options.quick ? 2 : 5, s3Endpoint: s3.endpoint };
+      const task: ReportTask = { runs, repetitions: options.quick ? 1 : 3, s3Endpoint: s3.endpoint };
       const script = new URL('report.worker.ts', import.meta.url);
       return figures(await inWorker<ReportTask, ReportResult>(script, task, { ...options, nodeOptions: SMALL_HEAP }));
     } finally {

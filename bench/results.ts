@@ -50,29 +50,61 @@ export async function readResults(file = RESULTS): Promise<Results> {
   return JSON.parse(await readFile(file, 'utf8'));
 }
 
+/** What the measurements of a run have in common. */
+export type RunFacts = Pick<Result, 'measuredAt' | 'libraries' | 'leftOut' | 'quick'>;
+
 /** Replaces one measurement in the file and keeps the others, each with its own date and machine. */
 export async function record(
   file: string,
   { measurement, figures }: { measurement: Measurement; figures: Figure[] },
-  { libraries, leftOut, quick }: Pick<Result, 'libraries' | 'leftOut' | 'quick'>,
+  { measuredAt, libraries, leftOut, quick }: RunFacts,
 ): Promise<void> {
-  const before = await readResults(file).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') throw error;
-    return { measurements: {} };
-  });
+  const { measurements } = await standing(file);
   const result: Result = {
     title: measurement.title,
     method: measurement.method,
-    measuredAt: new Date().toISOString(),
-    quick,
-    machine: describeMachine(),
-    libraries,
-    leftOut,
+    ...{ measuredAt, quick, machine: describeMachine(), libraries, leftOut },
     figures: figures.map(rounded),
   };
-  const measurements = { ...before.measurements, [measurement.name]: result };
+  await write(file, { measurements: { ...measurements, [measurement.name]: result } });
+}
+
+/** Forgets measurements that there are no more. @param names of those that there are */
+export async function keepOnly(file: string, names: string[]): Promise<void> {
+  const { measurements } = await standing(file);
+  const kept = Object.entries(measurements).filter(([name]) => names.includes(name));
+  await write(file, { measurements: Object.fromEntries(kept) });
+}
+
+const standing = (file: string): Promise<Results> =>
+  readResults(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return { measurements: {} };
+  });
+
+async function write(file: string, results: Results): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, `${JSON.stringify({ measurements }, null, 2)}\n`);
+  await writeFile(file, `${JSON.stringify(results, null, 2)}\n`);
+}
+
+/** What was measured on the same day and machine. */
+interface Run {
+  /** The day and the machine. */
+  when: string;
+  /** The names of its measurements. */
+  names: string[];
+}
+
+/** @returns the run with the most measurements first; one run if all figures belong together */
+export function runsOf({ measurements }: Results): Run[] {
+  const runs = new Map<string, string[]>();
+  for (const [name, { measuredAt, machine }] of Object.entries(measurements)) {
+    const when = `Measured on ${measuredAt.slice(0, 10)}: ${Object.values(machine).join(', ')}`;
+    runs.set(when, [...(runs.get(when) ?? []), name]);
+  }
+  return [...runs]
+    .map(([when, names]) => ({ when, names }))
+    .toSorted((left, right) => right.names.length - left.names.length);
 }
 
 /** Four digits that count: the rest is noise, and a longer diff. */

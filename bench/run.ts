@@ -8,18 +8,19 @@ import { contentionMeasurements } from './contention.ts';
 import { absentees, libraries } from './contestants.ts';
 import { cycleMeasurements } from './cycles.ts';
 import { CREDENTIALS } from './environment.ts';
+import { inTurn, LIMIT_MINUTES } from './in-turn.ts';
 import { initMeasurements } from './init.ts';
 import { leaseMeasurements } from './leases.ts';
 import { installLibraries } from './libraries.ts';
 import { lineMeasurements } from './line.ts';
-import { type Figure, type Measurement, missed, withSlack } from './measurement.ts';
+import { type Figure, type Measurement, withSlack } from './measurement.ts';
 import { nameserviceMeasurements } from './nameservice.ts';
 import { parkedMeasurements } from './parked.ts';
 import { permitCostMeasurements } from './permits.cost.ts';
 import { permitsMeasurements } from './permits.ts';
 import { publish } from './publish.ts';
 import { reportMeasurements } from './report.ts';
-import { describeMachine, RESULTS, type Result, record } from './results.ts';
+import { describeMachine, keepOnly, RESULTS, type RunFacts, record } from './results.ts';
 import { scaleMeasurements } from './scale.ts';
 import { faultMeasurements } from './servers/faults.ts';
 import { serverMeasurements } from './servers/speed.ts';
@@ -59,8 +60,9 @@ ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n
 
 The libraries that it compares with are installed into bench/libraries when they are not there or were changed, and those in Java, Go and Rust
 built if mvn, go and cargo are installed (npm run bench:libraries); --quick takes what is there.
-Exits with 1 when a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there into the
-documents and the charts; with --quick to ${QUICK_RESULTS} alone.`;
+A measurement that fails or takes more than ${LIMIT_MINUTES} minutes is named at the end, and the others are measured all the same.
+Exits with 1 if one failed, or if a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there
+into the documents and the charts; with --quick to ${QUICK_RESULTS} alone. Without --only all figures have the date of one run.`;
 
 // By exit, so that what was started is stopped with it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
@@ -86,12 +88,13 @@ async function main(): Promise<void> {
   const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
   if (!quick && chosen.some(({ comparesLibraries }) => comparesLibraries)) await installLibraries();
-  const present = { libraries: libraries(), leftOut: absentees(), quick };
+  // Of all measurements the same, so that a run over midnight has one date.
+  const run = { measuredAt: new Date().toISOString(), libraries: libraries(), leftOut: absentees(), quick };
   const told = chosen.flatMap((one) => [...(one.libraries?.() ?? []), ...(one.leftOut?.() ?? [])]);
-  for (const line of new Set([...present.libraries, ...present.leftOut, ...told])) console.log(line);
+  for (const line of new Set([...run.libraries, ...run.leftOut, ...told])) console.log(line);
   Object.assign(process.env, CREDENTIALS);
-  const failed: Figure[] = [];
-  for (const measurement of chosen) {
+  const file = quick ? QUICK_RESULTS : RESULTS;
+  const { missedBars, failed } = await inTurn(chosen, async (measurement) => {
     // A fresh one for each: what one measurement left in the tables is no burden to the next.
     const emulator = await startDynamodb(await freePort());
     try {
@@ -99,21 +102,26 @@ async function main(): Promise<void> {
       const figures = quick ? found.map(withSlack) : found;
       progress('');
       printFigures(measurement, figures);
-      failed.push(...figures.filter(missed));
-      await record(quick ? QUICK_RESULTS : RESULTS, { measurement, figures }, withOwn(measurement, present));
+      await record(file, { measurement, figures }, withOwn(measurement, run));
+      return figures;
     } finally {
       await emulator.stop();
     }
-  }
+  });
+  await keepOnly(
+    file,
+    MEASUREMENTS.map(({ name }) => name),
+  );
   if (!quick) await publish();
-  console.log(failed.length === 0 ? '\nEvery bar is kept, or missed for a reason on record.' : complaint(failed));
-  process.exitCode = failed.length === 0 || unjudged ? 0 : 1;
+  console.log(
+    missedBars.length === 0 ? '\nEvery bar is kept, or missed for a reason on record.' : complaint(missedBars),
+  );
+  if (failed.length > 0) console.error(styleText('red', `Failed, and not recorded: ${failed.join(', ')}`));
+  // By exit: a measurement that took too long may still wait for something.
+  process.exit(failed.length > 0 || (missedBars.length > 0 && !unjudged) ? 1 : 0);
 }
 
-function withOwn<Present extends Pick<Result, 'libraries' | 'leftOut' | 'quick'>>(
-  { libraries, leftOut }: Measurement,
-  present: Present,
-): Present {
+function withOwn<Present extends RunFacts>({ libraries, leftOut }: Measurement, present: Present): Present {
   return { ...present, ...(libraries && { libraries: libraries() }), ...(leftOut && { leftOut: leftOut() }) };
 }
 

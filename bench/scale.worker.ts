@@ -12,6 +12,8 @@ export interface ScaleTask {
   repetitions: number;
   /** Acquires in each table in a repetition. */
   samples: number;
+  /** Acquires in each table before they are counted. */
+  warmUp: number;
 }
 
 /** Milliseconds, by size and then by repetition. */
@@ -19,7 +21,7 @@ export type ScaleResult = number[][][];
 
 const BLOCK = 20;
 
-const { sizes, repetitions, samples } = await receiveTask<ScaleTask>();
+const { sizes, repetitions, samples, warmUp } = await receiveTask<ScaleTask>();
 const dynamodb = new DynamoDBClient({});
 const fromEnvironment = leasesFromEnvironment();
 const TTL_SECONDS = 2;
@@ -30,7 +32,7 @@ const dependencies = { ...fromEnvironment, clock };
 const call = { signal: new AbortController().signal, timeLeftMs: () => 29_000 };
 
 const tables = await Promise.all(sizes.map(seeded));
-await run(300);
+await run(warmUp);
 const found: ScaleResult = sizes.map(() => []);
 for (let repetition = 1; repetition <= repetitions; repetition++) {
   sendProgress(`scale: ${repetition} of ${repetitions}`);

@@ -1,10 +1,13 @@
 import { type Arena, bestLibrary, type Entry, type Running, withArena } from './contestants.ts';
 import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics } from './measurement.ts';
 
-/** Keys that are waited for at the same time, each by a caller of its own. */
-const AT_A_TIME = 20;
+/** Keys that are waited for at the same time, each by a caller of its own: one process serves so many without being what is measured. */
+const AT_A_TIME = 5;
+const REPETITIONS = 4;
+/** Of other servers too, so that the figures can stand in one table. */
+export const HAND_OFF = { atATime: AT_A_TIME, ttlSeconds: 10, heldMs: 3000 };
 /** All contestants have the two cores at the same time, because libraries take whole leases. */
-const QUICK_AT_A_TIME = 4;
+const QUICK_AT_A_TIME = 2;
 const IN_TURN = 'one contestant after the other, in random order';
 export const CLOCK_SKEW_MS = 500;
 const [CRASHED_TTL_SECONDS, QUICK_CRASHED_TTL_SECONDS] = [3, 2];
@@ -21,9 +24,9 @@ const handoff: Measurement = {
 
 /** @returns the milliseconds of each key */
 async function handOffs({ ask, name }: Running, options: Options, repetition: number): Promise<number[]> {
-  const [ttlSeconds, waitMs] = options.quick ? [3, 1000] : [10, 3000];
+  const { ttlSeconds, heldMs } = options.quick ? { ttlSeconds: 2, heldMs: 300 } : HAND_OFF;
   const own = keys(options, `hand-off ${name}`, repetition);
-  const delaysMs = own.map(() => waitMs + Math.random() * 250);
+  const delaysMs = own.map(() => heldMs + Math.random() * 250);
   return (await ask('handoff', { keys: own, ttlSeconds, delaysMs })).waitedMs;
 }
 
@@ -83,7 +86,7 @@ function withWaiters(
     const warm = running.filter(({ kind }) => kind === 'ours' || !quick);
     await Promise.all(warm.map((one) => warmUp(one, options)));
     const found: Found = new Map(running.map((one) => [one, []]));
-    const repetitions = quick ? 1 : 5;
+    const repetitions = quick ? 1 : REPETITIONS;
     for (let repetition = 1; repetition <= repetitions; repetition++) {
       const once = async (one: Running) => {
         progress(`${what}: ${repetition} of ${repetitions}: ${one.name}`);

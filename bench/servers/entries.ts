@@ -8,8 +8,6 @@ export interface ServerEntry extends Entry {
   server: ServerName;
   /** The program on the path that starts the server. */
   program?: string;
-  /** Replies that acquire gets before the reply that grants. */
-  repliesBefore?: number;
 }
 
 const libraries = (path: string) => join(import.meta.dirname, '../libraries', path);
@@ -38,7 +36,7 @@ const PEERS: ServerEntry[] = [
       return `etcd client ${version} on ${versionOf('etcd')}`;
     },
   },
-  { ...redis('redlock-universal', 'redlock-universal', 'redlock-universal'), repliesBefore: 1 }, // it sends a PING first
+  redis('redlock-universal', 'redlock-universal', 'redlock-universal'),
   redis('redis-semaphore Mutex', 'Mutex', 'redis-semaphore'),
   redis('redis-semaphore Semaphore of 1', 'Semaphore', 'redis-semaphore'),
   {
@@ -67,7 +65,7 @@ const runnable = (): ServerEntry[] => PEERS.filter(isRunnable);
 
 /** Those whose speed is compared. */
 export const speedEntries = (): ServerEntry[] => [
-  ...ENTRIES.filter(({ name }) => ['floor', 'holdfast domain', 'holdfast'].includes(name)).map(
+  ...ENTRIES.filter(({ name }) => ['floor', 'holdfast'].includes(name)).map(
     (entry): ServerEntry => ({ ...entry, server: 'dynamodb' }),
   ),
   ...runnable(),

@@ -4,7 +4,8 @@ import { type Arena, type Running, withArena } from '../contestants.ts';
 import type { Figure, Measurement, Options } from '../measurement.ts';
 import { absentServers, faultEntries, type ServerEntry, serverLibraries } from './entries.ts';
 import { type LockServer, launch } from './launch.ts';
-import { startProxy } from './proxy.ts';
+import { PROTOCOLS } from './protocols.ts';
+import { startLosingProxy } from './proxy.ts';
 import { addressed } from './speed.ts';
 import { doubleWrites, type Store, startStore } from './store.ts';
 
@@ -19,7 +20,7 @@ const faults: Measurement = {
   name: 'faults',
   comparesLibraries: true,
   title: 'Locks under faults, next to other servers: a paused holder, a lost reply, a server that loses its disk',
-  method: `a ttl of ${TTL_SECONDS} s, which each client extends as its documentation has it. A holder looks whether it has the lock, works for fifty milliseconds, and writes to a store, again and again. Paused: SIGSTOP for twice the ttl while another caller waits, who gets the lock and writes; then SIGCONT. A double write is a write of the first holder after the first write of the second. With fences, the store refuses a lower fence than it has seen: of Holdfast the fence, of etcd the revision of the lock's key, of ZooKeeper the czxid of the lock's node; Redis has none. Lost reply: the connection breaks instead of the reply to acquire; how long another caller then waits for the key, up to ${PATIENCE_MS / 1000} s. Restart: the server is killed and starts without its data, and another caller asks for the key; for how long both write. DynamoDB keeps each write on three disks: the restart of its emulator shows what the client does, and no event of AWS`,
+  method: `a ttl of ${TTL_SECONDS} s, which each client extends as its documentation has it. A holder looks whether it has the lock, works for fifty milliseconds, and writes to a store, again and again. Paused: SIGSTOP for twice the ttl while another caller waits, who gets the lock and writes; then SIGCONT. A double write is a write of the first holder after the first write of the second. With fences, the store refuses a lower fence than it has seen: of Holdfast the fence, of etcd the revision of the lock's key, of ZooKeeper the czxid of the lock's node; Redis has none. Lost reply: a proxy reads the protocol (HTTP, HTTP/2, RESP, the frames of ZooKeeper), and breaks the connection instead of the reply to the request that took the lock; how long another caller then waits for the key, up to ${PATIENCE_MS / 1000} s. Restart: the server is killed and starts without its data, and another caller asks for the key; for how long both write. DynamoDB keeps each write on three disks: the restart of its emulator shows what the client does, and no event of AWS`,
   run: async (options) => {
     const entries = faultEntries();
     if (options.quick) return (await Promise.all(entries.map((entry) => faultsOf(entry, options)))).flat();
@@ -31,8 +32,9 @@ const faults: Measurement = {
   leftOut: absentServers,
 };
 
-/** Each fault once with `--quick`. What follows from timing differs from run to run. */
-const repetitionsOf = ({ quick }: Options) => (quick ? 1 : 5);
+/** What follows from timing differs from run to run. Each fault happens once with `--quick`. */
+const REPETITIONS = { paused: 2, 'lost reply': 3, restart: 2 };
+type Fault = keyof typeof REPETITIONS;
 
 interface Trial {
   arena: Arena;
@@ -51,9 +53,9 @@ async function faultsOf(entry: ServerEntry, options: Options): Promise<Figure[]>
     return await withArena(
       { quick: false, dynamodbEndpoint: `http://${dynamodb.address}` },
       async (arena) => {
-        const play = async <Found>(what: string, trial: (trial: Trial) => Promise<Found>) => {
+        const play = async <Found>(what: Fault, trial: (trial: Trial) => Promise<Found>) => {
           const found: Found[] = [];
-          for (let repetition = 0; repetition < repetitionsOf(options); repetition++) {
+          for (let repetition = 0; repetition < (options.quick ? 1 : REPETITIONS[what]); repetition++) {
             options.progress(`faults: ${entry.name}, ${what}`);
             store.writes.length = 0;
             found.push(await trial({ arena, entry, server, store, key: `${what} ${repetition}` }));
@@ -162,15 +164,16 @@ interface Lost {
 }
 
 async function lostReply(trial: Trial): Promise<Lost> {
-  const { server, store, entry } = trial;
-  const proxy = await startProxy(server.address);
+  const { server, store, entry, key } = trial;
+  const proxy = await startLosingProxy(server.address, PROTOCOLS[entry.server]);
   try {
     const [first, second] = await two(trial, proxy.address);
     return await stopped([first, second], async () => {
       const armed = Promise.withResolvers<void>();
-      const arm = () => armed.resolve(proxy.dropReply(entry.repliesBefore ?? 0));
+      const arm = () => armed.resolve(proxy.loseGrant(key));
       const holder = outcome(first.ask('hold', holding(trial, 'first', 0), arm));
-      await armed.promise;
+      const tooEarly = (cause: unknown) => Promise.reject(new Error('no reply to acquire was lost', { cause }));
+      await Promise.race([armed.promise, holder.then(tooEarly)]);
       const lostAt = performance.now();
       void outcome(second.ask('hold', holding(trial, 'second', PATIENCE_MS)));
       const granted = await store.first('second', PATIENCE_MS);

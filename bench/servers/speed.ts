@@ -1,5 +1,6 @@
 import { type Arena, type Running, withArena } from '../contestants.ts';
 import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics, sum } from '../measurement.ts';
+import { HAND_OFF } from '../waiting.ts';
 import { absentServers, type ServerEntry, serverLibraries, speedEntries } from './entries.ts';
 import { type LockServer, launch, type ServerName } from './launch.ts';
 import { startProxy } from './proxy.ts';
@@ -7,8 +8,6 @@ import { startProxy } from './proxy.ts';
 const NETWORK_MS = 5;
 const CONTENDERS = 64;
 const [HOLD_MS, TTL_SECONDS] = [5, 10];
-/** Keys that are waited for at the same time, each by a caller of its own. */
-const AT_A_TIME = 5;
 /** Of its own for each contestant: a ring, so that what the server keeps stays as large as it is. */
 const ringOf = (name: string) => Array.from({ length: 50 }, (_, at) => `cycle ${at} ${name}`);
 
@@ -16,22 +15,26 @@ interface Samples {
   blocks: number;
   block: number;
   handOffs: number;
+  heldMs: number;
   crowds: number;
   returningMs: number;
 }
 
-const FULL: Samples = { blocks: 10, block: 100, handOffs: 12, crowds: 5, returningMs: 10_000 };
-const QUICK: Samples = { blocks: 2, block: 10, handOffs: 1, crowds: 1, returningMs: 300 };
+const WAITED = { handOffs: 4, heldMs: HAND_OFF.heldMs, crowds: 3 };
+const NEAR: Samples = { blocks: 10, block: 100, ...WAITED, returningMs: 10_000 };
+const FAR: Samples = { blocks: 6, block: 50, ...WAITED, returningMs: 5000 };
+const QUICK: Samples = { blocks: 1, block: 10, handOffs: 1, heldMs: 300, crowds: 1, returningMs: 300 };
 
 const servers: Measurement = {
   name: 'servers',
   comparesLibraries: true,
   title: 'Locks on other servers: a free lock, hand-off, and 64 callers for one key',
-  method: `each contestant's client in a process of its own, in its own language, with the defaults of its documentation; each server on this machine with its own defaults: etcd writes to the disk before it answers, ZooKeeper too, Redis and the emulator of DynamoDB do not. Hand-offs of ${AT_A_TIME} keys at a time, from sending the release to the grant; 64 callers of one process, each with turns of five milliseconds, once as a crowd that wants one turn each, and once as callers that come back, counted from when each has had a turn. Then through a proxy that adds ${NETWORK_MS} ms to each reply of every server`,
+  method: `each contestant's client in a process of its own, in its own language, with the defaults of its documentation; each server on this machine with its own defaults: etcd writes to the disk before it answers, ZooKeeper too, Redis and the emulator of DynamoDB do not. Hand-offs of ${HAND_OFF.atATime} keys at a time, held for three seconds, from sending the release to the grant; 64 callers of one process, each with turns of five milliseconds, once as a crowd that wants one turn each, and once as callers that come back, counted from when each has had a turn. Then through a proxy that adds ${NETWORK_MS} ms to each reply of every server`,
   run: (options) =>
     withServers(speedEntries(), async (addresses) => {
       const figures: Figure[] = [];
-      for (const networkMs of [0, NETWORK_MS]) figures.push(...(await column({ addresses, networkMs }, options)));
+      for (const networkMs of options.quick ? [NETWORK_MS] : [0, NETWORK_MS])
+        figures.push(...(await column({ addresses, networkMs }, options)));
       return figures;
     }),
   libraries: serverLibraries,
@@ -57,7 +60,7 @@ export const addressed = ({ server }: ServerEntry, address: string): Record<stri
 
 async function column({ addresses, networkMs }: { addresses: Addresses; networkMs: number }, options: Options) {
   const entries = speedEntries();
-  const samples = options.quick ? QUICK : FULL;
+  const samples = options.quick ? QUICK : networkMs > 0 ? FAR : NEAR;
   const suffix = networkMs > 0 ? `, ${networkMs} ms away` : '';
   const found = new Map<ServerEntry, Figure[]>();
   const dynamodbEndpoint = `http://${addresses('dynamodb')}`;
@@ -140,14 +143,15 @@ async function free({ ask, kind }: Running, name: string, { blocks, block }: Sam
   return milliseconds(`free lock, acquire and release, ${name}`, times);
 }
 
-async function handOff({ ask }: Running, name: string, { handOffs }: Samples): Promise<Figure> {
+async function handOff({ ask }: Running, name: string, { handOffs, heldMs }: Samples): Promise<Figure> {
   const times: number[][] = [];
   for (let repetition = 0; repetition <= handOffs; repetition++) {
-    const keys = Array.from({ length: AT_A_TIME }, (_, at) => `hand-off ${repetition} ${at} ${name}`);
-    const delaysMs = keys.map(() => 500 + Math.random() * 250);
-    times.push((await ask('handoff', { keys, ttlSeconds: TTL_SECONDS, delaysMs })).waitedMs);
+    const keys = Array.from({ length: HAND_OFF.atATime }, (_, at) => `hand-off ${repetition} ${at} ${name}`);
+    // The first makes connections, and runs code for the first time.
+    const delaysMs = keys.map(() => (repetition === 0 ? 1 : heldMs + Math.random() * 250));
+    times.push((await ask('handoff', { keys, ttlSeconds: HAND_OFF.ttlSeconds, delaysMs })).waitedMs);
   }
-  return milliseconds(`hand-off, ${name}`, times.slice(1)); // the first makes connections, and runs code for the first time
+  return milliseconds(`hand-off, ${name}`, times.slice(1));
 }
 
 export const serverMeasurements: Measurement[] = [servers];

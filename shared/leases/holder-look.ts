@@ -47,14 +47,19 @@ export async function lookBeside(dependencies: LeaseDependencies, record: LeaseR
   await look(dependencies, record, call).catch(leftToNextLook);
 }
 
-/** Asks about the execution that holds a lease. The lease is wanted while it has its mark. @throws as `endDeadHolders` */
+/**
+ * Asks about the execution that holds a lease with a ticket. A lease with a ttl is wanted while it has its mark. Of a bound lease, the ticket may be of
+ * the holder itself, a task that was not notified in time: no ttl ends that grant.
+ * @throws as `endDeadHolders`
+ */
 export async function endDeadHolder(
   dependencies: LeaseDependencies,
   { record, questions }: { record: LeaseRecord; questions: Questions },
   call: Call,
 ): Promise<number> {
-  if (!isLeased(record) || record.waiters === undefined) return 0;
+  if (!isLeased(record)) return 0;
   if (isBound(record)) return lookWithin(questions, 1, () => look(dependencies, record, call));
+  if (record.waiters === undefined) return 0;
   const { key, ticket } = record;
   const end = async (found: Found) => {
     const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);

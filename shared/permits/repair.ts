@@ -55,9 +55,10 @@ export async function repairPoolLine(
     if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
-  if (record.waiters === undefined) return;
+  // Also without a mark: the only ticket may be that of a bound grant whose task was not notified in time, and no ttl ends that grant.
   const look = (most: number) => lookAtPermits(dependencies, { record, most }, call);
   repaired.granted += await lookWithin(questions, record.entries.filter(isBound).length, look);
+  if (record.waiters === undefined) return;
   const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
   const grants = record.entries.filter((entry) => !isBound(entry));
   repaired.granted += await endDeadHolders(dependencies, { grants, questions, end }, call);

@@ -12,7 +12,7 @@ const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 export async function boundGrants(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, heartbeat, release, breakGrant, park, cancel, grantOf, executionEnded, see, repair } = world;
-  const { precededBy, requests, steps, newKey, timeline } = world;
+  const { precededBy, requests, rows, steps, newKey, timeline } = world;
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
   /** A bound lock of an execution that runs. */
@@ -300,6 +300,20 @@ export async function boundGrants(lineWorld: LineWorld) {
       await repair(key);
       expect(grantOf(task)).toMatchObject({ previous: { ended: 'executionEnded' } });
       expect(timeline.now() - endedAt).toBeLessThan(75_000);
+    });
+
+    it('the schedule frees the grant of a task that was not notified by its deadline, and removes its ticket', async () => {
+      const { key, grant } = await hold();
+      const execution = steps.newExecution('RUNNING');
+      await park({ key, holder: 'late', requestId: 'late', execution, bound: true, parkSeconds: 600 });
+      steps.faults.SendTaskSuccess = Array(10).fill('refused');
+      await release(grant);
+      end(execution);
+      timeline.advance(800_000);
+      await repair(key);
+      expect(await see(key)).toMatchObject({ holder: undefined });
+      await repair(key);
+      expect(await rows(key)).toEqual([]);
     });
 
     it.each([['throttled'], ['refused']] as const)(

@@ -178,4 +178,14 @@ export const BOUND_GRANTS: Mutation[] = [
     [LEASES, 'a bound grant says so, and stays with an execution that runs'],
     change('export const BOUND_SECONDS = 400 * 86_400;', 'export const BOUND_SECONDS = 3600;'),
   ),
+  shown(
+    'the repair looks at a bound lease only if the lease has its mark',
+    [LEASES, 'the schedule frees the grant of a task that was not notified by its deadline'],
+    change('  if (isBound(record)) return lookWithin', '  if (record.waiters && isBound(record)) return lookWithin'),
+  ),
+  shown(
+    'the repair looks at bound permits only if the pool has its mark',
+    [PERMITS, 'the schedule frees the grant of a task that was not notified by its deadline'],
+    change('repaired.granted += await lookWithin(', 'if (record.waiters) repaired.granted += await lookWithin('),
+  ),
 ];

@@ -22,6 +22,7 @@ func hold(asked task) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer own.session.Close() // the example of the documentation does so, also if Lock fails
 	say(map[string]any{"settled": true})
 	time.Sleep(holdAfter)
 	startedAt := time.Now()

@@ -1,0 +1,96 @@
+/** How the messages of a connection are told apart, and which reply belongs to which request. */
+export interface Protocol {
+  /** @returns the length of the message that `bytes` begin with, or undefined if it is not complete. `nth` counts from 0 */
+  requestLength(bytes: Buffer, nth: number): number | undefined;
+  replyLength(bytes: Buffer, nth: number): number | undefined;
+  /** @returns whether a request takes the lock of a key */
+  takes(request: Buffer, key: string): boolean;
+  /** @returns whether a reply grants what the request asked for. `requests` were complete before it. */
+  grants(reply: Numbered, asked: { request: Numbered; requests: number }): boolean;
+}
+
+export interface Numbered {
+  bytes: Buffer;
+  /** Of the messages of its direction, from 0. */
+  nth: number;
+}
+
+const whole = (bytes: Buffer, length: number) => (bytes.length < length ? undefined : length);
+
+const END_OF_HEAD = '\r\n\r\n';
+
+/** HTTP/1.1 without pipelining, as the SDK of AWS speaks it: all that arrives after a request belongs to the reply. */
+const http1: Protocol = {
+  requestLength: (bytes) => {
+    const head = bytes.indexOf(END_OF_HEAD);
+    if (head < 0) return undefined;
+    const [, length = '0'] = /\r\ncontent-length: *(\d+)/i.exec(bytes.toString('latin1', 0, head)) ?? [];
+    return whole(bytes, head + END_OF_HEAD.length + Number(length));
+  },
+  replyLength: (bytes) => bytes.length,
+  takes: (request, key) => request.includes('.PutItem') && request.includes(key),
+  grants: ({ bytes }, { request, requests }) =>
+    request.nth === requests - 1 && bytes.toString('latin1').startsWith('HTTP/1.1 200'),
+};
+
+const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
+const FRAME_HEADER_BYTES = 9;
+const HTTP2_FRAMES = { data: 0, headers: 1 };
+const frameType = (frame: Buffer) => frame[3];
+const streamOf = (frame: Buffer) => frame.readUInt32BE(5);
+const http2Length = (bytes: Buffer) =>
+  bytes.length < FRAME_HEADER_BYTES ? undefined : whole(bytes, FRAME_HEADER_BYTES + bytes.readUIntBE(0, 3));
+
+/**
+ * gRPC over HTTP/2. The request is the message that names the key: the transaction that puts the key of the lock, because a session is made
+ * without a name. The reply is what comes on the same stream, so neither a keepalive of the session nor a watch is taken for the reply.
+ */
+const etcd: Protocol = {
+  requestLength: (bytes, nth) => (nth === 0 ? whole(bytes, PREFACE.length) : http2Length(bytes)),
+  replyLength: http2Length,
+  takes: (frame, key) => frameType(frame) === HTTP2_FRAMES.data && frame.includes(key),
+  grants: ({ bytes }, { request }) =>
+    (frameType(bytes) === HTTP2_FRAMES.headers || frameType(bytes) === HTTP2_FRAMES.data) &&
+    streamOf(bytes) === streamOf(request.bytes),
+};
+
+/** @returns the position after the value of RESP that begins at `at`, or undefined if it is not complete */
+function respEnd(bytes: Buffer, at: number): number | undefined {
+  const line = bytes.indexOf('\r\n', at);
+  if (line < 0) return undefined;
+  const after = line + 2;
+  const type = String.fromCharCode(bytes[at] ?? 0);
+  const count = Number(bytes.toString('latin1', at + 1, line));
+  if ('$=!'.includes(type)) return count < 0 ? after : whole(bytes, after + count + 2);
+  if (!'*~>%'.includes(type)) return after;
+  let end: number | undefined = after;
+  for (let item = 0; item < (type === '%' ? 2 : 1) * count && end !== undefined; item++) end = respEnd(bytes, end);
+  return end;
+}
+
+/** RESP answers in the order of the requests. Both libraries take a lock by a SET or a script, and ask nothing else with the key before. */
+const redis: Protocol = {
+  requestLength: (bytes) => respEnd(bytes, 0),
+  replyLength: (bytes) => respEnd(bytes, 0),
+  takes: (request, key) => request.includes(key),
+  grants: ({ bytes, nth }, { request }) => nth === request.nth && !/^(-|_|\$-1)/.test(bytes.toString('latin1')),
+};
+
+const ZOOKEEPER = { create: 1, create2: 15, ephemeralSequential: 3 };
+const zookeeperLength = (bytes: Buffer) => (bytes.length < 4 ? undefined : whole(bytes, 4 + bytes.readInt32BE(0)));
+const xidOf = (frame: Buffer) => frame.readInt32BE(4);
+
+/** Frames of a length, an id (xid) and, in a request, an operation. The first of each direction makes the session, and has no id. */
+const zookeeper: Protocol = {
+  requestLength: zookeeperLength,
+  replyLength: zookeeperLength,
+  takes: (frame, key) =>
+    [ZOOKEEPER.create, ZOOKEEPER.create2].includes(frame.readInt32BE(8)) &&
+    frame.readInt32BE(frame.length - 4) === ZOOKEEPER.ephemeralSequential &&
+    frame.includes(key),
+  grants: ({ bytes, nth }, { request }) =>
+    nth > 0 && xidOf(bytes) === xidOf(request.bytes) && bytes.readInt32BE(16) === 0,
+};
+
+/** By what locks are kept in. */
+export const PROTOCOLS = { dynamodb: http1, etcd, redis, zookeeper };

@@ -1,0 +1,116 @@
+import type { Figure } from './measurement.ts';
+import type { Results } from './results.ts';
+import { markdown, number } from './table.ts';
+
+/** The locks on other servers, as the measurements `servers` and `faults` name them. */
+export const SERVER_CONTESTANTS = [
+  'etcd concurrency.Mutex',
+  'redlock-universal',
+  'redis-semaphore Mutex',
+  'redis-semaphore Semaphore of 1',
+  'Curator InterProcessMutex',
+];
+
+export const findFigure = (results: Results, measurement: string, what: string): Figure | undefined =>
+  results.measurements[measurement]?.figures.find((figure) => figure.what === what);
+
+interface Row {
+  label: string;
+  /** The contestant, as results.json names it. */
+  name: string;
+  isServer?: true;
+}
+
+/** What a user chooses between, each with the defaults of its documentation. */
+const ROWS: Row[] = [
+  { label: 'Holdfast', name: 'holdfast' },
+  { label: '@deliveryhero/dynamodb-lock (npm)', name: '@deliveryhero/dynamodb-lock' },
+  { label: 'dynamodb-lock-client (npm)', name: 'dynamodb-lock-client' },
+  { label: 'amazon-dynamodb-lock-client (Java)', name: 'Java amazon-dynamodb-lock-client' },
+  { label: 'dynamodb-lease (Rust)', name: 'Rust dynamodb-lease' },
+  { label: 'etcd (concurrency.Mutex)', name: 'etcd concurrency.Mutex', isServer: true },
+  { label: 'Redis (redlock-universal)', name: 'redlock-universal', isServer: true },
+  { label: 'Redis (redis-semaphore, fair)', name: 'redis-semaphore Semaphore of 1', isServer: true },
+  { label: 'ZooKeeper (Curator InterProcessMutex)', name: 'Curator InterProcessMutex', isServer: true },
+];
+
+interface Column {
+  header: string;
+  cell: (figure: Figure) => string;
+  /** The measurement of Holdfast and the libraries, and how it names the figure of a contestant. */
+  measurement: string;
+  what: (name: string) => string;
+  /** How the measurement `servers` names the same. */
+  ofServer: (name: string) => string;
+}
+
+const middle = ({ median = Number.NaN }: Figure) => number(median);
+/** The first and the second number of a figure such as "8 : 7, 40 grants/s". */
+const turns = ({ value }: Figure) => /^\d+ : \d+/.exec(value)?.[0] ?? value;
+
+const COLUMNS: Column[] = [
+  {
+    header: 'free lock: acquire + release, p50 ms',
+    cell: middle,
+    measurement: 'cycles',
+    what: (name) => `a cycle, ${name}`,
+    ofServer: (name) => `free lock, acquire and release, ${name}`,
+  },
+  {
+    header: 'hand-off to a waiter, p50 ms',
+    cell: middle,
+    measurement: 'handoff',
+    what: (name) => name,
+    ofServer: (name) => `hand-off, ${name}`,
+  },
+  {
+    header: '64 callers arrive at once: grants/s',
+    cell: middle,
+    measurement: 'contention',
+    what: (name) => `64 contenders, ${name}`,
+    ofServer: (name) => `64 at once, ${name}`,
+  },
+  {
+    header: '64 callers return: most and fewest grants',
+    cell: turns,
+    measurement: 'fairness',
+    what: (name) => `64 contenders, ${name}`,
+    ofServer: (name) => `64 who come back, luckiest : unluckiest, ${name}`,
+  },
+];
+
+const SERVERS_LINE =
+  'etcd, Redis and ZooKeeper are servers that you keep running. Holdfast and the libraries need only a DynamoDB table.';
+
+/** What a user compares, in Markdown: a row for each product that was measured, and four columns. */
+export function summaryTable(results: Results): string[] {
+  const rows = ROWS.map(({ label, name, isServer }) => [
+    label,
+    ...COLUMNS.map(({ cell, measurement, what, ofServer }) => {
+      const figure = isServer
+        ? findFigure(results, 'servers', ofServer(name))
+        : findFigure(results, measurement, what(name));
+      return figure ? cell(figure) : '';
+    }),
+  ]).filter((cells) => cells.slice(1).some(Boolean));
+  const table = markdown([['', ...COLUMNS.map(({ header }) => header)], ...rows]);
+  return results.measurements.servers ? [table, SERVERS_LINE] : [table];
+}
+
+const FAULTS: Record<string, string> = {
+  'paused, double writes without fences': 'paused holder: double writes',
+  'paused, double writes with fences': 'paused holder: double writes that a store with fences takes',
+  'lost reply to acquire': 'lost reply to acquire',
+  'restart without the disk': 'restart without the disk',
+};
+
+/** What the faults did to each lock, in Markdown. */
+export function faultsTable(results: Results): string[] {
+  if (!results.measurements.faults) return [];
+  const cells = (name: string) =>
+    Object.keys(FAULTS).map((fault) => findFigure(results, 'faults', `${fault}, ${name}`)?.value ?? '');
+  const rows = ['holdfast client', ...SERVER_CONTESTANTS]
+    .map((name) => [name, ...cells(name)])
+    .filter((row) => row.slice(1).some(Boolean));
+  return ['### Under faults', markdown([['', ...Object.values(FAULTS)], ...rows])];
+}
