@@ -2,7 +2,7 @@
 export interface ColdCase {
   /** Source of the bundle: clients that are made at load, as every function makes its own, and `first`. */
   bare: string;
-  /** Source of what a function sends only if a task is parked, and so loads only then. */
+  /** Source of what a function sends only if a task is parked or a holder is bound, and so loads only then. */
   later?: string;
   /** What the function is sent first, in the same number of requests to the emulators. */
   payload: object;
@@ -24,6 +24,10 @@ const s3 = (...commands: string[]) =>
 
 const sfn = (...commands: string[]) => client('SFNClient', commands, { from: '@aws-sdk/client-sfn' });
 const TELL = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
+/** What a hand-off sends, and a look at the execution of a bound holder. */
+const HAND_OFF =
+  sfn(...TELL, 'DescribeExecutionCommand') +
+  client('SQSClient', ['SendMessageCommand'], { from: '@aws-sdk/client-sqs' });
 
 const toDynamodb = (command: string, table: string, input: string) =>
   `await ofDynamoDBClient.send(new ${command}({ TableName: env.${table}, ${input} })).catch(() => {});\n`;
@@ -81,18 +85,18 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
       [dynamodb('PutItemCommand', 'GetItemCommand')],
       toDynamodb('PutItemCommand', 'LEASES_TABLE', "Item: { key: { S: 'bare' } }, ConditionExpression: 'attribute_not_exists(fence)'"), // biome-ignore format: one line
     ),
-    later: dynamodb('UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand') + sfn(...TELL),
+    later: dynamodb('UpdateItemCommand', 'QueryCommand', 'DeleteItemCommand') + HAND_OFF,
     payload: { key: unique, holder: 'bench' },
   },
   heartbeat: { bare: updateLease, payload: unknown },
   release: {
     bare: updateLease,
-    later: dynamodb('QueryCommand', 'DeleteItemCommand') + sfn(...TELL),
+    later: dynamodb('QueryCommand', 'DeleteItemCommand') + HAND_OFF,
     payload: unknown,
   },
   breakLease: {
     bare: updateLease,
-    later: dynamodb('QueryCommand', 'DeleteItemCommand', 'GetItemCommand') + sfn(...TELL),
+    later: dynamodb('QueryCommand', 'DeleteItemCommand', 'GetItemCommand') + HAND_OFF,
     payload: { key: 'unknown', fence: 1 },
   },
   readLeases: {
@@ -240,6 +244,7 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
       ],
       reportOfNothing,
     ),
+    later: sfn('DescribeExecutionCommand'),
     payload: {},
   },
   readExpired: {
@@ -252,6 +257,7 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
       [dynamodb('DeleteItemCommand'), s3('GetObjectCommand', 'HeadObjectCommand', 'DeleteObjectCommand')],
       times(2, getObject),
     ),
+    later: dynamodb('UpdateItemCommand', 'QueryCommand') + HAND_OFF,
     payload: { reportId: 'unknown' },
   },
   readNames: {

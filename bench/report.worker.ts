@@ -24,6 +24,7 @@ export type ReportResult = {
   peakMib: number[];
 }[];
 
+const BUNDLE = '../dist/expiry/report/index.mjs';
 const MIB = 1024 ** 2;
 /** One row of so many has expired. */
 const ONE_OF = 10;
@@ -76,9 +77,8 @@ async function measured({ rows, segments, reported }: { rows: number; segments: 
 /** The built function, as a deployment with that many segments loads it. */
 async function reporting(segments: number): Promise<() => Promise<Made>> {
   process.env.REPORT_SEGMENTS = String(segments);
-  const { handler } = (await import(`../dist/expiry/report/index.mjs?segments=${segments}`)) as {
-    handler: LambdaHandler;
-  };
+  const { report } = (await import(BUNDLE)) as { report(): LambdaHandler };
+  const handler = report();
   return () => handler({}, context()) as Promise<Made>;
 }
 

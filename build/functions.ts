@@ -10,8 +10,7 @@ const { functions } = await readService();
 await rm('dist', { recursive: true, force: true });
 await Promise.all(
   functions.map(async ({ source, bundle: folder }) => {
-    const { metafile } = await bundle(source, folder);
-    const packages = await packagesOf(Object.keys(metafile.inputs));
+    const packages = await packagesOf((await bundle(source, folder)).keys());
     await writeFile(join(folder, 'LICENSES.txt'), await licencesText(packages));
     // The bill of materials of the release needs it, and no zip contains it.
     await writeFile(`${folder}.packages.json`, JSON.stringify(packages.map(({ texts: _, ...one }) => one)));

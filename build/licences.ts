@@ -11,7 +11,7 @@ export interface BundledPackage {
   texts: string[];
 }
 
-/** @param inputs the files of a bundle, as esbuild's metafile names them */
+/** @param inputs the files of a bundle */
 export async function packagesOf(inputs: Iterable<string>): Promise<BundledPackage[]> {
   const folders = new Set([...inputs].flatMap((file) => packageFolder(file) ?? []));
   const packages = await Promise.all([...folders].map(read));

@@ -7,7 +7,10 @@ import { sealedCursors } from '../../shared/lambda/sealed-cursor.ts';
 import { boundHolders } from '../../shared/locks/bound-holders.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 
-export const clean = (dependencies = cleaningFromEnvironment(), leases = leasesFromEnvironment()) =>
+export const clean = (
+  dependencies = cleaningFromEnvironment(),
+  leases = leasesFromEnvironment(process.env, dependencies.dynamodb),
+) =>
   lambdaFunction({
     name: 'clean',
     input: cleanInput(),

@@ -8,7 +8,10 @@ import { underLease } from '../../shared/leases/under-lease.ts';
 import { boundHolders } from '../../shared/locks/bound-holders.ts';
 import { leasesFromEnvironment } from '../../shared/locks/environment.ts';
 
-export function report(dependencies = reportsFromEnvironment(), leases = leasesFromEnvironment()) {
+export function report(
+  dependencies = reportsFromEnvironment(),
+  leases = leasesFromEnvironment(process.env, dependencies.dynamodb),
+) {
   const create = reporter({ ...dependencies, holders: boundHolders(leases) });
   return lambdaFunction({
     name: 'report',

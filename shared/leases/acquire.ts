@@ -4,7 +4,6 @@ import { naming } from '../aws/send.ts';
 import type { Acquired, AcquireInput, Parked } from '../line/calls.ts';
 import { durations, previousView } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { ANY_EXECUTION, refuseForeignExecutions } from '../line/executions/allowed.ts';
 import { parkedBy } from '../line/parked-by.ts';
 import { DEFAULT_PARK_SECONDS } from '../line/times.ts';
 import { tryThenWait } from '../line/try-then-wait.ts';
@@ -57,7 +56,10 @@ export function acquireOrParkLease(dependencies: LeaseDependencies) {
   const acquire = acquireLease(dependencies);
   return async (input: AcquireInput, call: Call): Promise<Acquired | Parked> => {
     const { execution, target } = input;
-    refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    if (execution !== undefined || target !== undefined) {
+      const { ANY_EXECUTION, refuseForeignExecutions } = await import('../line/executions/allowed.ts');
+      refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution, target }, call);
+    }
     const { taskToken, callbackId, parkSeconds = DEFAULT_PARK_SECONDS, ...plain } = input;
     const parked = parkedBy({ taskToken, callbackId });
     if (!parked) return acquire(plain, call);

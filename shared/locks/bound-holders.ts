@@ -3,17 +3,20 @@ import { agedBy, type ExpiredRow } from '../expired/rows.ts';
 import type { BoundHolding, Holders, Question, Verdict } from '../expired/source.ts';
 import { NAMELESS } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { judgeBy } from '../line/executions/bound-grant.ts';
-import { describeExecution } from '../line/executions/state.ts';
 import { logLine } from '../surroundings/log.ts';
 
 export const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 export type HolderKind = (typeof HOLDER_KINDS)[number];
 
-/** How the report asks about the executions of bound leases and permits, and how the clean-up ends what ended executions hold. */
+/**
+ * How the report asks about the executions of bound leases and permits, and how the clean-up ends what ended executions hold. The code is loaded
+ * at the first one, because most reports find none.
+ */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {
     const { clock, clockSkewMs } = dependencies;
+    const { describeExecution } = await import('../line/executions/state.ts');
+    const { judgeBy } = await import('../line/executions/bound-grant.ts');
     const askedAt = clock.now();
     const described = await describeExecution(dependencies, execution, call).catch((error) => {
       if (!(error instanceof HoldfastError) || error.code === 'Throttled') throw error;
@@ -23,7 +26,6 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
     const judge = judgeBy(described, { askedAt, settled: false, clockSkewMs });
     return (grant) => judge(grant) ?? 'goesOn';
   },
-  // Loaded at the first one, because a report ends nothing.
   async end(row, call) {
     if (row.key.fence === undefined) return (await import('../leases/bound-end.ts')).endIfOver(dependencies, row, call);
     return (await import('../permits/bound-end.ts')).endPermitIfOver(dependencies, row, call);

@@ -5,10 +5,17 @@ import { DEFAULT_QUOTAS } from '../line/limits/quotas.ts';
 import { systemClock } from '../surroundings/clock.ts';
 import { systemIds } from '../surroundings/ids.ts';
 
-/** The dependencies of a deployed function. @throws Error naming the variable that is missing or wrong */
-export function leasesFromEnvironment(env: NodeJS.ProcessEnv = process.env): LeaseDependencies {
+/**
+ * The dependencies of a deployed function.
+ * @param dynamodb a client that the function has already
+ * @throws Error naming the variable that is missing or wrong
+ */
+export function leasesFromEnvironment(
+  env: NodeJS.ProcessEnv = process.env,
+  dynamodb = dynamodbClient(),
+): LeaseDependencies {
   return {
-    dynamodb: dynamodbClient(),
+    dynamodb,
     clock: systemClock,
     ids: systemIds,
     table: requiredString('LEASES_TABLE', env),

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { cursorText, flag, limit, listOf, must, name, oneOf, whole } from '../fields.ts';
+import { cursorText, flag, limit, listOf, must, name, oneOf, shared, whole } from '../fields.ts';
 import { aliasText, parseAlias } from './alias.ts';
 import { KINDS } from './items.ts';
 import { jsonObject, jsonText } from './json-fields.ts';
@@ -14,7 +14,7 @@ const MAX_DEPENDENCIES = 100;
 export const MAX_PUBLISH_BYTES = MAX_DEPENDENCIES * MAX_ALIAS_BYTES * 6 + 64 * 1024;
 
 /** `name:branch`; a name alone means its branch `main`. */
-const alias = () =>
+const alias = shared(() =>
   z
     .pipe(
       name(MAX_ALIAS_BYTES).check(
@@ -30,7 +30,8 @@ const alias = () =>
         (alias) => Buffer.byteLength(aliasText(alias)) <= MAX_ALIAS_BYTES,
         'must be at most 1,024 bytes of UTF-8 with its branch',
       ),
-    );
+    ),
+);
 
 const address = () => name(1024);
 /** A watermark or version. */

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { Item } from '../aws/dynamodb.ts';
 import { answerable } from '../listings/pages.ts';
 import { CONCERNS, type Concern, INITIAL_STATUS, KINDS, type Kind } from './items.ts';
@@ -153,9 +152,6 @@ export function normalPayload(payload: ConfigPayload | null): ConfigPayload | nu
   };
   return Object.keys(normal).length > 0 ? normal : null;
 }
-
-/** The order of members does not matter. */
-export const same = (a: unknown, b: unknown): boolean => isDeepStrictEqual(a, b);
 
 function updatedAt(rows: Rows): string {
   const times = Object.values(rows).flatMap(({ updated_at_ms }) => numberOf(updated_at_ms) ?? []);
