@@ -50,11 +50,11 @@ interface Told {
 export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
   Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
 
-/** True if a refusal names bound holders alone: the executions may have ended, and the events be lost. */
+/** True if a refusal names a bound holder: its execution may have ended, and the events be lost. By then, the ttl of every other holder is over. */
 function isRefusedByBound({ outcome, body = {} }: Pick<Entry, 'outcome' | 'body'>): boolean {
   if (outcome !== 'LeaseHeld' && outcome !== 'WrongKind') return false;
   const { holders = [body as Told] } = body as { holders?: Told[] };
-  return holders.length > 0 && holders.every(({ expiresAt }) => isBoundExpiry(expiresAt));
+  return holders.some(({ expiresAt }) => isBoundExpiry(expiresAt));
 }
 
 /** Asks for a key in the end. If bound holders keep the key, this call makes the service ask about their executions, and the same request comes once more. */
