@@ -125,7 +125,7 @@ const COLD_START = `
   const importedAt = performance.now();
   await (handler ? handler(given, context) : first());
   const answeredAt = performance.now();
-  // Not by getrusage, which counts what the process was forked from.
+  // Not by getrusage, which also counts the memory of the parent process at the fork.
   const [, peakKb] = /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'));
   console.error(JSON.stringify({ importMs: importedAt - startedAt, answerMs: answeredAt - startedAt, peakKb: Number(peakKb) }));
   process.exit(0);
@@ -180,7 +180,7 @@ export async function withStores<T>(
   }
 }
 
-/** Builds what the functions are compared with, for as long as `measure` takes. @param most how many functions, all by default */
+/** Builds the bundles that the functions are compared with, and deletes them after `measure`. @param most how many functions; the default is all */
 export async function withContests(
   measure: (contests: Contest[]) => Promise<Figure[]>,
   most = Number.POSITIVE_INFINITY,

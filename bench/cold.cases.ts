@@ -2,7 +2,7 @@
 export interface ColdCase {
   /** Source of the bundle: clients that are made at load, as every function makes its own, and `first`. */
   bare: string;
-  /** Source of what a function sends only if a task is parked or a holder is bound, and so loads only then. */
+  /** Source of the commands that a function loads and sends only if a task is parked or a holder is bound. */
   later?: string;
   /** What the function is sent first, in the same number of requests to the emulators. */
   payload: object;
@@ -24,7 +24,7 @@ const s3 = (...commands: string[]) =>
 
 const sfn = (...commands: string[]) => client('SFNClient', commands, { from: '@aws-sdk/client-sfn' });
 const TELL = ['SendTaskSuccessCommand', 'SendTaskFailureCommand'];
-/** What a hand-off sends, and a look at the execution of a bound holder. */
+/** The commands of a hand-off, and of a look at the execution of a bound holder. */
 const HAND_OFF =
   sfn(...TELL, 'DescribeExecutionCommand') +
   client('SQSClient', ['SendMessageCommand'], { from: '@aws-sdk/client-sqs' });

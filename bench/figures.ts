@@ -37,7 +37,7 @@ interface ChartPlan {
   file: string;
   title: string;
   axis: string;
-  /** How the measurement `servers` names the same, where it has it, and what its median is in the unit of the axis. */
+  /** The name of the same figure in the measurement `servers`, if any, and the median in the unit of the axis. */
   ofServer?: { what: (contestant: string) => string; value?: (median: number) => number };
 }
 
@@ -116,7 +116,7 @@ const QUANTITIES: Quantity[] = [
   },
 ];
 
-/** Charts alone. */
+/** Quantities that have a chart, but no column. */
 const SERVERS: Quantity = {
   header: '',
   measurement: 'servers',
@@ -143,7 +143,7 @@ const PERMITS: Quantity = {
 const find = (results: Results, { measurement, what }: Quantity, contestant: string): Figure | undefined =>
   findFigure(results, measurement, what(contestant));
 
-/** The figures of docs/benchmarks.md, in Markdown, from nothing but results.json: what a user compares, and then the details. */
+/** The figures of docs/benchmarks.md in Markdown, from results.json alone: first the comparison, then the details. */
 export function figuresBlock(results: Results): string {
   return [
     ...provenance(results),
@@ -160,7 +160,7 @@ export function figuresBlock(results: Results): string {
   ].join('\n\n');
 }
 
-/** The README's: what a user compares, and the chart of the hand-off. */
+/** The figures of the README: the comparison, and the chart of the hand-off. */
 export function summaryBlock(results: Results): string {
   const chart = charts(results).find(({ file }) => file.endsWith('/handoff.svg'));
   return [...summaryTable(results), ...(chart ? [`![${chart.title}](${chart.file})`] : [])].join('\n\n');
@@ -185,7 +185,7 @@ function comparison(results: Results, { contestants, quantities }: Compared): st
   return markdown([header, ...rows]);
 }
 
-/** When, where and with what. Measurements of another run are named, each group with its day and machine. */
+/** The date, the machine and the versions. Measurements of another run are named, each group with its day and machine. */
 function provenance(results: Results): string[] {
   const [first, ...others] = runsOf(results);
   const libraries = new Set(Object.values(results.measurements).flatMap(({ libraries }) => libraries));

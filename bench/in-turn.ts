@@ -11,8 +11,8 @@ interface Played {
 }
 
 /**
- * Plays one measurement after the other. The fault of one is printed, and the next ones are played all the same.
- * @param play measures, and records what it found
+ * Runs the measurements, each after the last. If a measurement fails, the error is printed, and the next measurement runs.
+ * @param play measures, and records the figures
  */
 export async function inTurn(
   measurements: Measurement[],
@@ -42,7 +42,7 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   try {
     return await Promise.race([work, late]);
   } finally {
-    late.catch(() => {}); // it ends by the abort
+    late.catch(() => {}); // The abort ends the delay.
     over.abort();
   }
 }

@@ -16,7 +16,7 @@ const MAX_INIT_RATIO = 1.1;
 const MAX_BYTES = 1_000_000;
 const LARGEST = 3;
 
-/** Half of the time above the clients alone goes with the bytes, which `size` holds to 1.45 times those of the clients. */
+/** Half of the time above the clients alone depends on the bytes, which `size` limits to 1.45 times the bytes of the clients. */
 const SCHEMAS = {
   upTo: 1.4,
   why: 'beside the clients a function loads zod (18 to 27 kB) and 25 to 60 kB of rules, which are compiled in 2 to 4 ms, and builds the schema of its requests in 1 to 3 ms',

@@ -7,7 +7,7 @@ export interface NamespaceTask {
   repetitions: number;
   /** Acquire and release pairs of each contestant in a repetition. */
   pairs: number;
-  /** Pairs of each contestant before they are counted. */
+  /** Pairs that each contestant runs before the counted pairs. */
   warmUp: number;
 }
 

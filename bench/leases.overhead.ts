@@ -19,7 +19,7 @@ export interface OverheadTask {
   repetitions: number;
   /** Acquire and release pairs of each contestant in a repetition. */
   pairs: number;
-  /** Pairs of each contestant before they are counted. */
+  /** Pairs that each contestant runs before the counted pairs. */
   warmUp: number;
 }
 

@@ -31,7 +31,7 @@ const throttled: Measurement = {
     overheadFigures(await compare(options, { ...LEASES, cores: THIRD }), { middle: mean, most: MOST }),
 };
 
-/** For `playPairs`. */
+/** The options of `playPairs`. */
 const samplesOf = ({ quick }: Options) =>
   quick ? { repetitions: 1, pairs: 10, warmUp: 10 } : { repetitions: 9, pairs: 400, warmUp: 600 };
 

@@ -10,7 +10,7 @@ export interface NameserviceTask {
   bareSdk: string;
   samples: number;
   aliases: number;
-  /** Calls before they are counted. */
+  /** Calls before the counted calls. */
   warmUp: number;
 }
 

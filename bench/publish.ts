@@ -46,7 +46,7 @@ export async function publish(): Promise<void> {
   if (code !== 0) throw new Error('the charts could not be drawn');
 }
 
-/** @returns a line for each run from which some figures are, if they are not all of one run */
+/** @returns a line for each run that measured figures; no line if all figures are of one run */
 export function mixed(results: Results): string[] {
   const [first, ...others] = runsOf(results);
   if (others.length === 0) return [];

@@ -50,7 +50,7 @@ export async function readResults(file = RESULTS): Promise<Results> {
   return JSON.parse(await readFile(file, 'utf8'));
 }
 
-/** What the measurements of a run have in common. */
+/** The facts that all measurements of a run share. */
 export type RunFacts = Pick<Result, 'measuredAt' | 'libraries' | 'leftOut' | 'quick'>;
 
 /** Replaces one measurement in the file and keeps the others, each with its own date and machine. */
@@ -69,7 +69,7 @@ export async function record(
   await write(file, { measurements: { ...measurements, [measurement.name]: result } });
 }
 
-/** Forgets measurements that there are no more. @param names of those that there are */
+/** Removes measurements that no longer exist. @param names of the measurements that exist */
 export async function keepOnly(file: string, names: string[]): Promise<void> {
   const { measurements } = await standing(file);
   const kept = Object.entries(measurements).filter(([name]) => names.includes(name));
@@ -87,11 +87,11 @@ async function write(file: string, results: Results): Promise<void> {
   await writeFile(file, `${JSON.stringify(results, null, 2)}\n`);
 }
 
-/** What was measured on the same day and machine. */
+/** Measurements of the same day and machine. */
 interface Run {
   /** The day and the machine. */
   when: string;
-  /** The names of its measurements. */
+  /** The names of the measurements. */
   names: string[];
 }
 

@@ -51,18 +51,18 @@ const QUICK_RESULTS = 'bench/quick/results.json';
 const HELP = `npm run bench -- [options]
 
   --only NAME   run this measurement only; can be given several times
-  --no-bars     a bar that is missed is shown, and the run does not fail by it
-  --quick       few samples, fewer libraries and looser bars, in some minutes: to see that it works, not to judge by
+  --no-bars     show missed bars, but do not fail
+  --quick       run for a few minutes, with few samples, fewer libraries and looser bars: a test of the bench, not of Holdfast
   --help
 
 Measurements:
 ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n')}
 
-The libraries that it compares with are installed into bench/libraries when they are not there or were changed, and those in Java, Go and Rust
-built if mvn, go and cargo are installed (npm run bench:libraries); --quick takes what is there.
-A measurement that fails or takes more than ${LIMIT_MINUTES} minutes is named at the end, and the others are measured all the same.
-Exits with 1 if one failed, or if a bar is missed without a reason on record. Figures go to ${RESULTS}, and from there
-into the documents and the charts; with --quick to ${QUICK_RESULTS} alone. Without --only all figures have the date of one run.`;
+The run installs missing and changed libraries into bench/libraries, and builds the libraries in Java, Go and Rust if mvn, go and cargo are
+installed (npm run bench:libraries). With --quick, the run uses the libraries that are installed.
+A measurement that fails or takes more than ${LIMIT_MINUTES} minutes is named at the end, and the other measurements run.
+Exits with 1 if a measurement failed, or if a bar is missed without a recorded reason. Figures go to ${RESULTS}, and from there
+to the documents and the charts. With --quick, figures go to ${QUICK_RESULTS} alone. Without --only, all figures have the date of one run.`;
 
 // By exit, so that what was started is stopped with it.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
@@ -88,7 +88,7 @@ async function main(): Promise<void> {
   const chosen = choose(only);
   console.log(Object.values(describeMachine()).join('\n'));
   if (!quick && chosen.some(({ comparesLibraries }) => comparesLibraries)) await installLibraries();
-  // Of all measurements the same, so that a run over midnight has one date.
+  // All measurements share these facts, so that a run over midnight has one date.
   const run = { measuredAt: new Date().toISOString(), libraries: libraries(), leftOut: absentees(), quick };
   const told = chosen.flatMap((one) => [...(one.libraries?.() ?? []), ...(one.leftOut?.() ?? [])]);
   for (const line of new Set([...run.libraries, ...run.leftOut, ...told])) console.log(line);
@@ -117,7 +117,7 @@ async function main(): Promise<void> {
     missedBars.length === 0 ? '\nEvery bar is kept, or missed for a reason on record.' : complaint(missedBars),
   );
   if (failed.length > 0) console.error(styleText('red', `Failed, and not recorded: ${failed.join(', ')}`));
-  // By exit: a measurement that took too long may still wait for something.
+  // Calls exit, because a measurement that took too long may still keep the process alive.
   process.exit(failed.length > 0 || (missedBars.length > 0 && !unjudged) ? 1 : 0);
 }
 

@@ -12,7 +12,7 @@ export interface ScaleTask {
   repetitions: number;
   /** Acquires in each table in a repetition. */
   samples: number;
-  /** Acquires in each table before they are counted. */
+  /** Acquires in each table before the counted acquires. */
   warmUp: number;
 }
 

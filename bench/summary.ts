@@ -2,7 +2,7 @@ import type { Figure } from './measurement.ts';
 import type { Results } from './results.ts';
 import { markdown, number } from './table.ts';
 
-/** The locks on other servers, as the measurements `servers` and `faults` name them. */
+/** The locks on other servers, by their names in the measurements `servers` and `faults`. */
 export const SERVER_CONTESTANTS = [
   'etcd concurrency.Mutex',
   'redlock-universal',
@@ -16,12 +16,12 @@ export const findFigure = (results: Results, measurement: string, what: string):
 
 interface Row {
   label: string;
-  /** The contestant, as results.json names it. */
+  /** The name of the contestant in results.json. */
   name: string;
   isServer?: true;
 }
 
-/** What a user chooses between, each with the defaults of its documentation. */
+/** The products of the comparison, each with the defaults of the documentation. */
 const ROWS: Row[] = [
   { label: 'Holdfast', name: 'holdfast' },
   { label: '@deliveryhero/dynamodb-lock (npm)', name: '@deliveryhero/dynamodb-lock' },
@@ -37,15 +37,15 @@ const ROWS: Row[] = [
 interface Column {
   header: string;
   cell: (figure: Figure) => string;
-  /** The measurement of Holdfast and the libraries, and how it names the figure of a contestant. */
+  /** The measurement of Holdfast and the libraries. `what` is the name of a contestant's figure. */
   measurement: string;
   what: (name: string) => string;
-  /** How the measurement `servers` names the same. */
+  /** The name of the same figure in the measurement `servers`. */
   ofServer: (name: string) => string;
 }
 
 const middle = ({ median = Number.NaN }: Figure) => number(median);
-/** The first and the second number of a figure such as "8 : 7, 40 grants/s". */
+/** The two numbers of a figure such as "8 : 7, 40 grants/s". */
 const turns = ({ value }: Figure) => /^\d+ : \d+/.exec(value)?.[0] ?? value;
 
 const COLUMNS: Column[] = [
@@ -82,7 +82,7 @@ const COLUMNS: Column[] = [
 const SERVERS_LINE =
   'etcd, Redis and ZooKeeper are servers that you keep running. Holdfast and the libraries need only a DynamoDB table.';
 
-/** What a user compares, in Markdown: a row for each product that was measured, and four columns. */
+/** The comparison in Markdown: a row for each product that was measured, and four columns. */
 export function summaryTable(results: Results): string[] {
   const rows = ROWS.map(({ label, name, isServer }) => [
     label,
@@ -104,7 +104,7 @@ const FAULTS: Record<string, string> = {
   'restart without the disk': 'restart without the disk',
 };
 
-/** What the faults did to each lock, in Markdown. */
+/** The effects of the faults on each lock, in Markdown. */
 export function faultsTable(results: Results): string[] {
   if (!results.measurements.faults) return [];
   const cells = (name: string) =>

@@ -1,10 +1,10 @@
 import { type Arena, bestLibrary, type Entry, type Running, withArena } from './contestants.ts';
 import { type Figure, type Measurement, milliseconds, type Options, shuffle, statistics } from './measurement.ts';
 
-/** Keys that are waited for at the same time, each by a caller of its own: one process serves so many without being what is measured. */
+/** How many keys have a waiting caller at the same time. One process runs this many callers without an effect on the figures. */
 const AT_A_TIME = 5;
 const REPETITIONS = 4;
-/** Of other servers too, so that the figures can stand in one table. */
+/** The hand-offs of this measurement and of `servers`, so that one table can compare the figures. */
 export const HAND_OFF = { atATime: AT_A_TIME, ttlSeconds: 10, heldMs: 3000 };
 /** All contestants have the two cores at the same time, because libraries take whole leases. */
 const QUICK_AT_A_TIME = 2;

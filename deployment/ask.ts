@@ -4,9 +4,9 @@ import { Refusal } from './failure.ts';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * An interruption at the question, by Ctrl-C, Ctrl-D or a signal, is a no: the command can still take back what it has prepared. A second signal ends the
+ * Asks the operator at the terminal. Ctrl-C, Ctrl-D and a signal count as no, so the command can still delete what it has prepared. A second signal ends the
  * process at once.
- * @returns whether the operator at the terminal says yes
+ * @returns true if the operator answers yes
  */
 export async function ask(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });

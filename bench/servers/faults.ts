@@ -32,7 +32,7 @@ const faults: Measurement = {
   leftOut: absentServers,
 };
 
-/** What follows from timing differs from run to run. Each fault happens once with `--quick`. */
+/** How often each fault is repeated, because timing differs from run to run. With `--quick`, each fault happens once. */
 const REPETITIONS = { paused: 2, 'lost reply': 3, restart: 2 };
 type Fault = keyof typeof REPETITIONS;
 

@@ -9,14 +9,14 @@ export interface Proxy {
 }
 
 export interface LosingProxy extends Proxy {
-  /** Resolves when the server has granted the lock of a key, and the connection was broken instead of the reply. */
+  /** Resolves when the server has granted the lock of a key, and the proxy has closed the connection in place of the reply. */
   loseGrant(key: string): Promise<void>;
 }
 
-/** What stands between a client and a server, for one connection. */
+/** The way of one connection between a client and a server. */
 interface Way {
   sent(data: Buffer): void;
-  /** @returns what the client gets of it, and whether the connection breaks then */
+  /** @returns the bytes that the client receives, and whether the connection then breaks */
   received(data: Buffer): { passed: Buffer; breaks: boolean };
 }
 
@@ -29,7 +29,7 @@ const OPEN: Way = { sent: () => {}, received: (passed) => ({ passed, breaks: fal
  */
 export const startProxy = (target: string, replyMs = 0): Promise<Proxy> => relay(target, () => OPEN, replyMs);
 
-/** Stands between clients and a server, and reads what they say in `protocol`. */
+/** Stands between clients and a server, and reads the messages of both by `protocol`. */
 export async function startLosingProxy(target: string, protocol: Protocol): Promise<LosingProxy> {
   let losing: Losing | undefined;
   const proxy = await relay(target, () => way(protocol, () => losing));
@@ -79,7 +79,7 @@ function way(protocol: Protocol, losing: () => Losing | undefined): Way {
   };
 }
 
-/** Whole messages of one direction of a connection. */
+/** Splits one direction of a connection into whole messages. */
 class Messages {
   count = 0;
   #rest = Buffer.alloc(0);

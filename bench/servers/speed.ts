@@ -147,7 +147,7 @@ async function handOff({ ask }: Running, name: string, { handOffs, heldMs }: Sam
   const times: number[][] = [];
   for (let repetition = 0; repetition <= handOffs; repetition++) {
     const keys = Array.from({ length: HAND_OFF.atATime }, (_, at) => `hand-off ${repetition} ${at} ${name}`);
-    // The first makes connections, and runs code for the first time.
+    // The first repetition makes connections, and runs code for the first time, so it is not counted.
     const delaysMs = keys.map(() => (repetition === 0 ? 1 : heldMs + Math.random() * 250));
     times.push((await ask('handoff', { keys, ttlSeconds: HAND_OFF.ttlSeconds, delaysMs })).waitedMs);
   }

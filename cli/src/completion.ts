@@ -36,7 +36,7 @@ const MOST_KEYS = 100;
 /** How long to look for them, in milliseconds. */
 const LOOK_MS = 1500;
 
-/** The first word of a verb: keys that begin with a prefix. */
+/** Candidates for the first argument of a verb: keys that begin with a prefix. */
 async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
   const words = (service: Service, filter: { prefix?: string }) =>
     verb.takesKey === 'once'
@@ -45,7 +45,7 @@ async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candid
   return found(verb, { typed, prefix, most: 0 }, words);
 }
 
-/** The value of an option: pools whose keys begin with a prefix, each with the limit of its last grant. */
+/** Candidates for the value of an option: pools whose keys begin with a prefix, each with the limit of the last grant. */
 const pools = (verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> =>
   found(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
     service.rows('readLeases', filter, ({ leases }) =>
@@ -59,11 +59,11 @@ interface Typed {
   /** The words before the last word. */
   typed: string[];
   prefix: string;
-  /** How many of them may be words, and not options. */
+  /** How many of the words may be arguments, not options. */
   most: number;
 }
 
-/** Nothing if the service cannot be asked: a completion prints no errors. */
+/** Asks the service for candidates. The list is empty if the service does not answer, because a completion prints no errors. */
 async function found(
   verb: Verb,
   { typed, prefix, most }: Typed,

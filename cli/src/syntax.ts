@@ -7,7 +7,7 @@ export interface Option {
   choices?: readonly string[];
   /** Whether it may be given more than once. */
   multiple?: true;
-  /** Whether its value is `KEY=LIMIT`. The completion then asks the service. */
+  /** True if the value is `KEY=LIMIT`. The completion then asks the service. */
   isPool?: true;
 }
 

@@ -55,7 +55,7 @@ const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknow
 
 /**
  * The same call may succeed after these errors.
- * @param request of the call. If it parks, QueueFull has ended its task or callback, which can then receive no grant
+ * @param request the fields of the call. With a task token or a callback id, QueueFull has ended the task or callback, which can receive no grant
  */
 export const isTransient = (error: unknown, request: { taskToken?: unknown; callbackId?: unknown } = {}): boolean =>
   isHoldfastError(error) &&

@@ -22,7 +22,7 @@ interface ConflictResponse {
 /**
  * For `onHeld` of an HTTP handler: answers 409 with `retry-after`, in seconds. The response does not name the holder.
  * @param none takes no argument, so that `onHeld: conflict`, without the parentheses, does not compile
- * @throws TypeError if it is called with an argument all the same
+ * @throws TypeError if a program without types passes an argument
  * @example
  * export const handler = leased({ holdfast, key: (event: APIGatewayProxyEventV2) => `order/${event.pathParameters?.id}`, onHeld: conflict() })(work);
  */
@@ -38,7 +38,7 @@ export function conflict(none?: never): (error: HeldError) => ConflictResponse {
   });
 }
 
-/** @throws TypeError for a word that a program without types may pass */
+/** Checks an option that a program without types may set. @throws TypeError if the option is not valid */
 export function assertOnHeld(onHeld: unknown): void {
   if (onHeld !== undefined && onHeld !== 'throw' && onHeld !== 'skip' && typeof onHeld !== 'function')
     throw new TypeError(`onHeld must be throw, skip or a function, not ${onHeld}`);

@@ -48,8 +48,8 @@ export async function lookBeside(dependencies: LeaseDependencies, record: LeaseR
 }
 
 /**
- * Asks about the execution that holds a lease with a ticket. A lease with a ttl is wanted while it has its mark. Of a bound lease, the ticket may be of
- * the holder itself, a task that was not notified in time: no ttl ends that grant.
+ * Asks about the execution that holds a lease with a ticket. If the lease has a ttl, a mark is required: other callers wait. A bound lease needs no mark,
+ * because the ticket may be that of the holder, a task that was not notified in time, and no ttl ends that grant.
  * @throws as `endDeadHolders`
  */
 export async function endDeadHolder(

@@ -202,7 +202,7 @@ export async function failOverdue(
   return failTask(dependencies, { waiter, error: leaseHeld(record, clock.now(), clockSkewMs) }, call);
 }
 
-/** Sends the grant of its request to a task, or InvalidRequest if the task counts on another end of the grant. */
+/** Sends a task the grant of the request, or InvalidRequest if the task expects another end of the grant. */
 async function notifyShared(
   dependencies: LeaseDependencies,
   { waiter, record }: { waiter: WaitingTask; record: Leased },

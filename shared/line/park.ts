@@ -64,8 +64,8 @@ async function putInLine<Rec>(
 }
 
 /**
- * Fails a task that comes to a full namespace, so that an earlier ticket of the task receives no grant after the refusal.
- * @returns the waiter if the task has had an answer before, such as the grant of an earlier ticket
+ * Sends QueueFull to a task that parks in a full namespace, so that an earlier ticket of the task receives no grant after the refusal.
+ * @returns the waiter if the task already has a result, such as the grant of an earlier ticket; undefined if the namespace is not full
  * @throws HoldfastError QueueFull, Throttled, Unavailable
  */
 async function answeredInFullNamespace(

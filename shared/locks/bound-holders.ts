@@ -9,8 +9,8 @@ export const HOLDER_KINDS = ['holderEnded', 'holderUnknown'] as const;
 export type HolderKind = (typeof HOLDER_KINDS)[number];
 
 /**
- * How the report asks about the executions of bound leases and permits, and how the clean-up ends what ended executions hold. The code is loaded
- * at the first one, because most reports find none.
+ * Asks, for the report, about the executions of bound leases and permits, and ends, for the clean-up, the grants of ended executions. The code is loaded
+ * at the first bound grant, because most reports find no bound grant.
  */
 export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {

@@ -7,7 +7,7 @@ import { systemIds } from '../surroundings/ids.ts';
 
 /**
  * The dependencies of a deployed function.
- * @param dynamodb a client that the function has already
+ * @param dynamodb the client of the function, if the function already has a client
  * @throws Error naming the variable that is missing or wrong
  */
 export function leasesFromEnvironment(

@@ -58,7 +58,7 @@ function valueIn<Value>(rows: Rows, { update, read }: VersionedChange<Value>): V
   return kind && update.kinds.includes(kind) ? read(rows[update.concern]) : null;
 }
 
-/** Whether both values have the same members, in any order. Loaded here alone, because node:util takes 3 ms of a cold start. */
+/** True if both values have the same members, in any order. Loads node:util only here, because node:util takes 3 ms of a cold start. */
 async function isSame(left: unknown, right: unknown): Promise<boolean> {
   const { isDeepStrictEqual } = await import('node:util');
   return isDeepStrictEqual(left, right);

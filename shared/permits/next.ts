@@ -146,7 +146,7 @@ function grantOf(
 const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
   entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
 
-/** Notifies a task of the permit that its request has by another row, as a task that parks then. InvalidRequest if the task counts on another end. */
+/** Sends a task the permit that the request has by another ticket, or InvalidRequest if the task expects another end of the permit. */
 async function repeat(
   dependencies: LeaseDependencies,
   { waiter, record }: { waiter: WaitingTask; record: PoolRecord },

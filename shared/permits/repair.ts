@@ -55,7 +55,7 @@ export async function repairPoolLine(
     if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
-  // Also without a mark: the only ticket may be that of a bound grant whose task was not notified in time, and no ttl ends that grant.
+  // A mark is not required: the only ticket may be that of a bound grant whose task was not notified in time, and no ttl ends that grant.
   const look = (most: number) => lookAtPermits(dependencies, { record, most }, call);
   repaired.granted += await lookWithin(questions, record.entries.filter(isBound).length, look);
   if (record.waiters === undefined) return;

@@ -38,7 +38,7 @@ async function until(isSo: () => boolean) {
   }
 }
 
-it('a lost reply of DynamoDB is that to the PutItem of the key, which the SDK then sends again', async () => {
+it('the proxy loses the reply of DynamoDB to the PutItem of the key, and the SDK repeats the PutItem', async () => {
   const table = await newTable('leases');
   const proxy = await behindProxy('dynamodb', new URL(dynamodbEndpoint()).host);
   const direct = testClient();
@@ -61,7 +61,7 @@ describe.skipIf(!isOnPath('redis-server'))('behind a real Redis', () => {
   const command = (...words: string[]) =>
     `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join('')}`;
 
-  it('a lost reply of Redis is that to the command with the key, and the replies before arrive though all were sent together', async () => {
+  it('the proxy loses the reply of Redis to the command with the key, and earlier replies arrive, although the client sent all commands together', async () => {
     const server = await launch('redis');
     stops.push(server.stop);
     const proxy = await behindProxy('redis', server.address);
@@ -79,7 +79,7 @@ describe.skipIf(!isOnPath('redis-server'))('behind a real Redis', () => {
     expect(String(direct.received())).toBe('$5\r\nfirst\r\n');
   });
 
-  it('a refusal of Redis is passed on, and the next reply that grants the key is lost', async () => {
+  it('the proxy passes on a refusal of Redis, and loses the next reply that grants the key', async () => {
     const server = await launch('redis');
     stops.push(server.stop);
     const proxy = await behindProxy('redis', server.address);
@@ -96,7 +96,7 @@ describe.skipIf(!isOnPath('redis-server'))('behind a real Redis', () => {
   });
 });
 
-/** A call of gRPC with a message of string fields, by their numbers. */
+/** A call of gRPC. The message has string fields, each with a number. */
 function call(client: ReturnType<typeof connectHttp2>, path: string, fields: Record<number, string>) {
   const message = Buffer.concat(
     Object.entries(fields).map(([field, value]) =>
@@ -127,7 +127,7 @@ const dial = (address: string) => {
   return client;
 };
 
-it('a reply on another stream that arrives after the request of the key is passed on, and the reply of the key is lost', async () => {
+it('the proxy passes on a reply on another stream that arrives after the request of the key, and loses the reply of the key', async () => {
   let beside: ServerHttp2Stream | undefined;
   const server = createHttp2Server().on('stream', (stream, { ':path': path }) => {
     stream.on('error', () => {});
@@ -148,7 +148,7 @@ it('a reply on another stream that arrives after the request of the key is passe
 });
 
 describe.skipIf(!isOnPath('etcd'))('behind a real etcd', () => {
-  it('a lost reply of etcd is that on the stream of the key, while replies on other streams arrive', async () => {
+  it('the proxy loses the reply of etcd on the stream of the key, and replies on other streams arrive', async () => {
     const server = await launch('etcd');
     stops.push(server.stop);
     const proxy = await behindProxy('etcd', server.address);
@@ -169,7 +169,7 @@ describe.skipIf(!isOnPath('etcd'))('behind a real etcd', () => {
   });
 });
 
-describe('behind what speaks as ZooKeeper', () => {
+describe('in front of a server with the protocol of ZooKeeper', () => {
   const int = (value: number) => {
     const bytes = Buffer.alloc(4);
     bytes.writeInt32BE(value);
@@ -180,12 +180,12 @@ describe('behind what speaks as ZooKeeper', () => {
     return Buffer.concat([int(body.length), body]);
   };
   const text = (value: string) => Buffer.concat([int(value.length), Buffer.from(value)]);
-  /** Without data and ACLs, as far as the proxy reads a request. */
+  /** A request without data and ACLs, because the proxy does not read these fields. */
   const create = (xid: number, path: string, flags = 3) => frame(int(xid), int(15), text(path), int(flags));
   const reply = (xid: number, error = 0) => frame(int(xid), Buffer.alloc(8), int(error));
   const session = frame(int(0), Buffer.alloc(40));
 
-  /** It answers nothing by itself. */
+  /** A server that sends no replies by itself. */
   async function silent() {
     const clients: Socket[] = [];
     const server = createServer((socket) => clients.push(socket.on('error', () => {}))).listen(0, '127.0.0.1');
@@ -198,7 +198,7 @@ describe('behind what speaks as ZooKeeper', () => {
     return { ...client, proxy, answer: (...frames: Buffer[]) => clients[0]?.write(Buffer.concat(frames)) };
   }
 
-  it('a lost reply of ZooKeeper has the xid of the create, and a ping in between arrives', async () => {
+  it('the proxy loses the reply of ZooKeeper with the xid of the create, and the reply to a ping arrives', async () => {
     const { socket, received, proxy, answer } = await silent();
     socket.write(session);
     answer(session);
@@ -207,14 +207,14 @@ describe('behind what speaks as ZooKeeper', () => {
     socket.write(
       Buffer.concat([create(1, '/bench/the lock', 4), create(2, '/bench/the lock/x-lock-'), frame(int(-2), int(11))]),
     );
-    await delay(20); // the requests pass before the replies
+    await delay(20); // The requests pass before the replies.
     const before = [reply(1), reply(-2)];
     answer(...before, reply(2));
     await Promise.all([lost, closed]);
     expect(received()).toEqual(Buffer.concat([session, ...before]));
   });
 
-  it('a create that ZooKeeper refuses is passed on, and the reply to the next one is lost', async () => {
+  it('the proxy passes on the reply to a create that ZooKeeper refuses, and loses the reply to the next create', async () => {
     const { socket, received, proxy, answer } = await silent();
     socket.write(session);
     answer(session);

@@ -27,7 +27,7 @@ function measured(figures: [what: string, value: string, median: number][], meas
   };
 }
 
-/** A whole run, as far as the tables of what a user compares show it. */
+/** The results of a whole run, with the figures that the tables of the comparison show. */
 function wholeRun(): Results['measurements'] {
   return {
     cycles: measured(HOLDFAST_AND_LIBRARIES.map((name) => [`a cycle, ${name}`, '2.18 ms', 2.18])),
@@ -74,7 +74,7 @@ describe('the tables of a whole run', () => {
     expect(block).toContain('servers that you keep running');
   });
 
-  it('the README has at most 120 lines with the tables of a whole run', async () => {
+  it('the README with the tables of a whole run has at most 120 lines', async () => {
     const [readme] = await documents(results);
     expect(readme?.file).toBe('README.md');
     expect(readme?.written.trimEnd().split('\n').length).toBeLessThanOrEqual(120);
@@ -97,7 +97,7 @@ describe('the tables of a whole run', () => {
     );
   });
 
-  it('the charts of waiting callers show the servers beside the libraries, each with figures of the same distance', () => {
+  it('the charts of waiting callers show the servers beside the libraries, with figures of the same network delay', () => {
     const drawn = Object.fromEntries(
       charts(results).map(({ file, spec }) => {
         const { data } = spec as { data: { values: { contestant: string; median: number }[] } };
@@ -118,7 +118,7 @@ describe('figures of several runs', () => {
     expect(figuresBlock(results).match(/Measured on/g)).toHaveLength(1);
   });
 
-  it('measurements of another day are named, on the page and when the figures are published', () => {
+  it('the page and the output of publish name measurements of another day', () => {
     const older = measured([['a figure', '1 ms', 1]], '2026-11-21T20:00:00.000Z');
     const results = { measurements: { ...wholeRun(), line: older } };
     expect(mixed(results).join('\n')).toMatch(/Of another run: line\. Measured on 2026-11-21/);
@@ -133,7 +133,7 @@ const measurement = (name: string): Measurement => ({
 const figure = (what: string): Figure => ({ what, value: '1 ms', median: 1, n: 1 });
 
 describe('a run of several measurements', () => {
-  it('a measurement that fails or takes too long is named at the end, and the next ones are measured all the same', async () => {
+  it('a measurement that fails or takes too long is named at the end, and the next measurements run', async () => {
     const quiet = vi.spyOn(console, 'error').mockImplementation(() => {});
     const played: string[] = [];
     try {
@@ -155,7 +155,7 @@ describe('a run of several measurements', () => {
     }
   });
 
-  it('the measurements of a run are recorded with the date of the run, and those that there are no more are forgotten', async () => {
+  it('the measurements of a run are recorded with the date of the run, and measurements that no longer exist are removed', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'holdfast-bench-results-'));
     const file = join(folder, 'results.json');
     const run = { measuredAt: DAY, libraries: [], leftOut: [], quick: true };

@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-/** A server that answers with the same bytes, behind a proxy. */
+/** A server that answers each request with the same bytes, behind a proxy. */
 async function echoes(replyMs = 0) {
   const server = createServer((socket) => socket.on('error', () => {}).pipe(socket)).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -72,7 +72,7 @@ describe('the words that complete a command line', () => {
       expect(await words(typed)).toEqual([]);
   });
 
-  it('the words that complete a command line are the pools that begin with the value of --also, with the limit of each', async () => {
+  it('the completion of --also offers the pools whose keys begin with the value, each with its limit', async () => {
     for (const typed of [
       ['run', '--also', 'p'],
       ['run', 'orders', '--limit', '5', '--also', 'total=20', '--also', 'p'],

@@ -133,7 +133,7 @@ describe('withLease of a durable function', () => {
     expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
   });
 
-  it('no call of the client that parks is sent again after QueueFull, which has ended the callback or the task', async () => {
+  it('a call with a task token or a callback id is not repeated after QueueFull, which has ended the task or callback', async () => {
     const full = new HoldfastError({ code: 'QueueFull', detail: 'the line is full', ...{ retryAfterMs: 1 } });
     const { holdfast, hold, operations, calls } = world({ tries: () => full });
     await expect(hold()).rejects.toMatchObject({ code: 'QueueFull' });
@@ -143,7 +143,7 @@ describe('withLease of a durable function', () => {
     expect(calls).toHaveLength(3);
   });
 
-  it('a call that does not park is sent again after QueueFull', async () => {
+  it('a call that does not park is repeated after QueueFull', async () => {
     const failures = [new HoldfastError({ code: 'QueueFull', detail: 'the line is full', ...{ retryAfterMs: 1 } })];
     const { holdfast, calls } = world({ tries: () => failures.pop() });
     await holdfast.call('acquire', { key: 'k', holder: 'h', waitSeconds: 1 });

@@ -412,17 +412,17 @@ it('The types of leased give the handler a lease if every event has a key, and p
   expect([fences.length, results.length]).toEqual([5, 4]);
 });
 
-it('leased and middyLease refuse an unknown word as onHeld when they are called', () => {
+it('leased and middyLease throw a TypeError at once if onHeld is an unknown word', () => {
   const options = { holdfast: new FakeLambda().holdfast, key: 'a', onHeld: 'skipp' as 'skip' };
   const refusal = new TypeError('onHeld must be throw, skip or a function, not skipp');
   for (const wrap of [() => leased(options), () => middyLease(options)]) expect(wrap).toThrow(refusal);
 });
 
-it('conflict without parentheses does not compile, and throws in a program without types', () => {
+it('onHeld: conflict without parentheses does not compile, and throws in a program without types', () => {
   const { holdfast } = new FakeLambda();
-  // @ts-expect-error The function must be called.
+  // @ts-expect-error `conflict` must be called.
   leased({ holdfast, key: 'a', onHeld: conflict });
-  // @ts-expect-error The function must be called.
+  // @ts-expect-error `conflict` must be called.
   middyLease({ holdfast, key: 'a', onHeld: conflict });
   const untyped: (error: object) => unknown = conflict as never;
   expect(() => untyped({ retryAfterMs: 42 })).toThrow(new TypeError('onHeld must be conflict(), not conflict'));

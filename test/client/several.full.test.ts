@@ -12,7 +12,7 @@ import { IdleTime } from '../support/time/idle-time.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 
 const TENANTS = 20;
-/** In CI 400 jobs in all. JOBS=2000 takes four minutes. */
+/** The default is 400 jobs in all, as in CI. JOBS=2000 takes four minutes. */
 const JOBS_OF_EACH = Number(process.env.JOBS ?? 400) / TENANTS;
 /** How many callers of a tenant ask at once: twice as many as may work. */
 const CALLERS_OF_EACH = 10;

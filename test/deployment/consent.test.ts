@@ -51,7 +51,7 @@ const run = (name: string, ...args: string[]) =>
 /** Types a text at a terminal, or sends a signal to the process of the command. */
 type Answer = string | { signal: NodeJS.Signals };
 
-/** Runs a command at a terminal of its own, and answers when the command asks. */
+/** Runs a command at a new terminal, and answers the question of the command. */
 const answerAtTerminal = (answer: Answer, name: string, ...args: string[]) =>
   new Promise<{ code: number | null; output: string }>((resolve) => {
     const quoted = [process.execPath, ...words(name, args, WITH_PID)].map(
@@ -98,17 +98,14 @@ describe('a deployment at a terminal', () => {
     ['Ctrl-D', '\x04'],
     ['SIGINT', { signal: 'SIGINT' }],
     ['SIGTERM', { signal: 'SIGTERM' }],
-  ])(
-    'a deployment at a terminal that is interrupted at the question by %s leaves no change set and no stack',
-    async (_, answer) => {
-      const { code, output } = await answerAtTerminal(answer, 'deployCommand', '--stage', 'prod');
-      expect(code, output).toBe(1);
-      expect(double.actions).toContain('CreateChangeSet');
-      expect(double.changeSets()).toBe(0);
-      expect([...double.stacks.keys()]).toEqual([]);
-      expect(executed()).toEqual([]);
-    },
-  );
+  ])('a deployment that is interrupted at the question by %s leaves no change set and no stack', async (_, answer) => {
+    const { code, output } = await answerAtTerminal(answer, 'deployCommand', '--stage', 'prod');
+    expect(code, output).toBe(1);
+    expect(double.actions).toContain('CreateChangeSet');
+    expect(double.changeSets()).toBe(0);
+    expect([...double.stacks.keys()]).toEqual([]);
+    expect(executed()).toEqual([]);
+  });
 
   it('a deployment at a terminal needs --create for a new stack if --yes leaves the question out', async () => {
     const { code, output } = await runAtTerminal('', 'deployCommand', '--stage', 'prod', '--yes');

@@ -95,7 +95,7 @@ describe('what EventBridge starts', () => {
     });
   });
 
-  it('EventBridge is watched for bound leases whose execution has ended, and for those whose execution cannot be asked', () => {
+  it('the alarms HoldersEnded and HoldersUnknown watch bound leases whose execution has ended or is unknown', () => {
     const service = { Name: 'service', Value: `holdfast-${STAGE}` };
     const watched = { HoldersEndedAlarm: 'holderEnded', HoldersUnknownAlarm: 'holderUnknown' };
     for (const [id, kind] of Object.entries(watched))

@@ -116,7 +116,7 @@ describe('the quota of a namespace', () => {
     expect(requests.sent).toEqual(['PutItem']);
   });
 
-  it('a task that the quota of a namespace refuses fails with QueueFull, and its earlier ticket receives no grant', async () => {
+  it('a task that parks in a full namespace fails with QueueFull, and an earlier ticket of the task receives no grant', async () => {
     const { rows, release, steps, enter, acquire, rawItem } = await fullWorld();
     const held = await acquire({ key: 'team-a/3' });
     const task = steps.newTask();
@@ -129,7 +129,7 @@ describe('the quota of a namespace', () => {
     expect(await rows('team-a/3')).toEqual([]);
   });
 
-  it('a task that has its grant is not refused if the task asks again in a full namespace', async () => {
+  it('a task that has a grant is not refused if the task parks again in a full namespace', async () => {
     const { steps, enter, rawItem } = await fullWorld();
     const task = steps.newTask();
     const request = input.parse({ key: 'team-a/3', holder: 'twice', requestId: 'r', taskToken: task.token });
@@ -139,7 +139,7 @@ describe('the quota of a namespace', () => {
     expect(await rawItem('team-a/3')).toHaveProperty('lease_version');
   });
 
-  it('a task that a full namespace could not notify is to ask again', async () => {
+  it('park in a full namespace fails with Unavailable if the task could not be notified', async () => {
     const { steps, enter } = await fullWorld();
     const task = steps.newTask();
     const request = input.parse({ key: 'team-a/3', holder: 'late', taskToken: task.token });

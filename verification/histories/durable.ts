@@ -10,7 +10,7 @@ interface HttpRequest {
   body?: string | Uint8Array;
 }
 
-/** The API of durable functions (test/support/emulators/callback-model.ts), behind the product's own client. Faults and time lie between the two (wire.ts). */
+/** The API of durable functions (test/support/emulators/callback-model.ts), behind the client of Holdfast. Faults and time are between the two (wire.ts). */
 export class DurableModel {
   readonly metadata = { handlerProtocol: 'http/1.1' };
   #callbacks = new Callbacks();

@@ -22,7 +22,7 @@ func hold(asked task) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer own.session.Close() // the example of the documentation does so, also if Lock fails
+	defer own.session.Close() // as the example of the documentation does, also if Lock fails
 	say(map[string]any{"settled": true})
 	time.Sleep(holdAfter)
 	startedAt := time.Now()

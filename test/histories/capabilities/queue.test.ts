@@ -249,7 +249,7 @@ describe('parked tasks', () => {
     expect(check(task('a', [2000, 5000], 'LeaseHeld'))).toEqual([]);
   });
 
-  it('parked tasks that ask for a bound grant and are refused do not hold after the call that granted their tickets', () => {
+  it('a parked task that is refused a bound grant does not hold after the call that granted the ticket', () => {
     const refused = task('a', [2000, 5000], 'LeaseHeld', {}, { ttlSeconds: undefined, bound: true });
     const { ticket } = refused.input;
     const granting = (more: Partial<Entry> = {}) => ({

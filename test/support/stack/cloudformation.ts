@@ -25,7 +25,7 @@ export interface CloudFormationDouble {
   url: string;
   /** By name. A test may put any state here. */
   stacks: Map<string, StackDouble>;
-  /** How many change sets there are that were not deleted. */
+  /** The number of change sets that were not deleted. */
   changeSets(): number;
   /** Every action of CloudFormation that came in. */
   actions: string[];

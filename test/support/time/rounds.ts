@@ -7,11 +7,11 @@ import { seededRandom, testSeed } from '../chance/seed.ts';
  */
 export const isFull = process.env.RACES === 'full';
 
-/** The part of all rounds that a full run plays: SHARE of the environment, as CI sets it, or all. */
+/** The part of the rounds that a full run plays: the variable SHARE, as CI sets it, or all. */
 const share = Number(process.env.SHARE ?? 1);
 
 /**
- * How many rounds a random test plays: ROUNDS of the environment, all of them or their SHARE in a full run, or a few (`npm test`).
+ * How many rounds a random test plays: the variable ROUNDS, or all rounds or their SHARE in a full run, or a few rounds (`npm test`).
  */
 export const rounds = (full: number, few = Math.ceil(full / 10)): number =>
   Number(process.env.ROUNDS ?? (isFull ? Math.max(few, Math.ceil(share * full)) : few));

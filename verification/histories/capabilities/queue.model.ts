@@ -301,13 +301,13 @@ export function refusedForGood(entries: readonly Entry[], facts: WorldFacts): Vi
   });
 }
 
-/** For how long a grant of the task may be met, as far as clocks agree. A bound grant has no such time: `refusedAndBound` checks that. */
+/** How long other calls may see a grant of the task, as far as clocks agree. A bound grant has no such time: `refusedAndBound` checks bound grants. */
 const longestMs = (task: Entry, { spreadMs }: WorldFacts) =>
   Number(inputOf(task).ttlSeconds ?? BOUND_SECONDS) * 1000 + spreadMs + 500;
 
 /**
- * The grant of a bound task that was refused has no ttl that ends it. The call that wrote the grant learns that the task is gone, and ends the grant
- * before it answers, unless a fault struck that call, or another call or the schedule was at the same grant.
+ * No ttl ends the grant of a bound task that was refused. The call that wrote the grant finds that the task is gone, and ends the grant before the call
+ * answers, unless a fault happened to the call, or another call or the schedule worked on the same grant.
  */
 export function refusedAndBound(history: readonly Entry[], key: string): Violation[] {
   const grants = eventsOf(history, key).filter((event) => event.what === 'grant');
@@ -336,7 +336,7 @@ export function refusedAndBound(history: readonly Entry[], key: string): Violati
   });
 }
 
-/** A call that a fault struck may still write after its answer. */
+/** A call with a fault may still write after its answer. */
 const mayBeUnderWay = ({ calledAt, answeredAt, strays }: Entry, at: Entry): boolean =>
   calledAt.moment < Number(at.answeredAt?.moment) &&
   (strays > 0 || (answeredAt?.moment ?? Number.POSITIVE_INFINITY) > at.calledAt.moment);
