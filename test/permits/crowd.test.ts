@@ -87,7 +87,10 @@ describe('two calls that give to one line at the same time', () => {
   it('a release hands off its room if a task is next, because a task does not look by itself', async () => {
     const asked = { key: 'a task is next', limit: 2, ttlSeconds: 60 };
     const held = [await acquire({ ...asked, holder: 'a' }), await acquire({ ...asked, holder: 'b' })] as const;
-    for (const holder of ['c', 'd']) await park({ ...asked, holder });
+    for (const holder of ['c', 'd']) {
+      timeline.advance(1);
+      await park({ ...asked, holder });
+    }
     expect(await sentInBetween(held)).toContain('Query');
     expect(await holders('a task is next')).toEqual(['c', 'd']);
   });
@@ -116,6 +119,24 @@ describe('two calls that give to one line at the same time', () => {
     await release(a);
     expect(sent).toEqual(['UpdateItem']);
     expect(await holders('first try')).toEqual(['b', 'c']);
+  });
+
+  it('the next in line leaves the room of a release to that release', async () => {
+    const asked = { key: 'next leaves', limit: 1, ttlSeconds: 60 };
+    const first = await acquire({ ...asked, holder: 'a' });
+    const releasing = async () => {
+      await sleep(20);
+      requests.faultsOf.Query = [
+        async (send) => {
+          await sleep(20);
+          return send();
+        },
+      ];
+      await release(first);
+    };
+    const [grant] = await timeline.play(() => acquire({ ...asked, holder: 'b', waitSeconds: 5 }), releasing);
+    expect(grant).toMatchObject({ holder: 'b' });
+    expect(requests.sent.filter((command) => command === 'Query')).toHaveLength(1);
   });
 
   it('leave no room: the one that wins sees what the other has freed, and goes on', async () => {

@@ -85,7 +85,7 @@ describe('when a call in line for a permit looks again', () => {
     expect(pause({ ...far, turnMs: 20 })).toBe(200);
   });
 
-  it('as long as no turn has ended, each turn counts as long as the first ones have lasted so far', () => {
+  it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
     const at = (heldMs: number[]) => pause({ place: 4, heldMs });
     expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 15, 39]);
     expect(at([1000])).toBe(200);
