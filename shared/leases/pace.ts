@@ -47,7 +47,7 @@ export function pauseMs(sight: Sight, ids: Ids): number {
   const left = paceMs === undefined ? 0 : Math.max(0, beginsAt + paceMs - now);
   const position = positionOf(sight);
   if (position === 1) {
-    const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
+    const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, left)));
     // The next one looks at the moment at which the holder has expired.
     return toTakeoverMs > 0 ? Math.min(pause, toTakeoverMs) : pause;
   }

@@ -13,6 +13,7 @@ import type { WaitingTask } from '../line/waiters.ts';
 import { boundAgain, otherTerms, setting } from './bound.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
+import { isHandedOff } from './freed.ts';
 import { handOff, repairAtRoom } from './hand-off.ts';
 import { correctLineOut, markJoined, raiseMark } from './marks.ts';
 import { poolPatienceMs, poolPauseMs } from './pace.ts';
@@ -102,6 +103,7 @@ class PermitLock implements ParkingLock<PoolRecord> {
   async markBack({ key }: PoolRecord, ticket: string): Promise<Marked<PoolRecord>> {
     const joining = { key, name: this.#request.name, ticket, isBack: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
+    this.#marked = record;
     return { won, record, arrivals: Number(record.waiters?.N) };
   }
 
@@ -111,7 +113,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
 
   /** The release that has made room hands off by itself, if this call had raised its mark before. An expiry makes room without a call. */
   isLeftToRelease(record: PoolRecord): boolean {
-    return record !== this.#marked && this.freeAt(record) === Number.NEGATIVE_INFINITY;
+    const isFreed = record !== this.#marked && this.freeAt(record) === Number.NEGATIVE_INFINITY;
+    return isFreed && isHandedOff(record, this.#dependencies.clock.now());
   }
 
   async handOff(record: PoolRecord): Promise<HandedOff<PoolRecord>> {

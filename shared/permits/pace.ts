@@ -45,10 +45,13 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   const heldMs = heldFor(record, now);
   const paceMs = record.paceMs ?? firstPace(record);
   const turnMs = Math.max(paceMs ?? 0, heldMs);
-  const soonest = between(turnMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
+  const soonest =
+    paceMs === undefined
+      ? Math.max(between(FAST_MS), Math.min(between(NEXT_MS), heldMs))
+      : between(turnMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
   const left = paceMs === undefined ? 0 : untilFirstEnd(sight, turnMs);
   if (record.nextTicket === ticket) {
-    const pause = Math.min(MAX_NEXT_MS, Math.max(soonest, left));
+    const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, left)));
     return toRoomMs > 0 ? Math.min(pause, toRoomMs) : pause;
   }
   const others = between(OTHERS_MS);

@@ -48,9 +48,9 @@ describe('when a call in line for a permit looks again', () => {
     expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
   });
 
-  it('the next one looks at once, and again, as long as no pace is known', () => {
+  it('the next one looks the later the longer holders have held, as long as no turn has ended', () => {
     const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
-    expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 7, 30]);
+    expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
   });
 
   it('the next one looks in the moment in which an expiry makes room', () => {

@@ -182,7 +182,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
     ['line', 'a hand-off follows a first try without an answer, if that is a release'],
-    change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
+    change("(won || (unanswered && reason === 'released'))", 'won'),
   ),
   byTest(
     'the mark of a pool comes before the ticket of a call',
