@@ -87,7 +87,7 @@ describe('when a call in line for a permit looks again', () => {
 
   it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
     const at = (heldMs: number[]) => pause({ place: 4, heldMs });
-    expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 15, 39]);
+    expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
     expect(at([1000])).toBe(200);
   });
 
