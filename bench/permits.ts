@@ -85,7 +85,7 @@ const isServed = ({ grants }: Cost) => grants === CONTENDERS;
 /** With more requests than these, some caller asks again and again. */
 const IN_LINE = {
   upTo: 20,
-  why: 'a caller in line makes six requests of its own: the try that loses, ticket, mark, claim, the end of the ticket, and the release; and at least one look. The first eight make two. That is 6.4 for a grant. A read of the line and a write of grants serve two callers or three, which is another one. The rest, 1.5, is that a caller cannot know when its turn comes, and looks 2.5 times. In simulated time that is 8.7 to 9.4. Callers that race have no such costs, and no order',
+  why: 'a caller in line makes six requests of its own: the try that loses, ticket, mark, claim, the end of the ticket, and the release; and at least one look. The first eight make two. That is 6.4 for a grant. A read of the line and a write of grants serve two callers or three, which is another one. The rest is that a caller cannot know when its turn comes, and looks 2.1 to 2.9 times. In simulated time that is 8.6 to 9.3. Callers that race have no such costs, and no order',
 };
 
 function barOf(limit: number): Omit<Bar, 'measured'> | undefined {
