@@ -66,8 +66,9 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
     );
   const eachMs = (turnMs + poolBetweenMs(sight)) / holders;
   const expected = left + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
-  // Before the first claim, the pool may have room for many, and show few holders.
-  const most = record.paceMs === undefined ? others : MAX_OTHERS_MS;
+  // Before the first claim, the pool may have room for many, and show few holders. The end of a heavy permit, such as a writer's, makes room for many.
+  const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > 1);
+  const most = servesMany ? others : MAX_OTHERS_MS;
   return Math.round(Math.min(most, Math.max(soonest, expected)));
 }
 

@@ -85,6 +85,15 @@ describe('when a call in line for a permit looks again', () => {
     expect(pause({ ...far, turnMs: 20 })).toBe(200);
   });
 
+  it('a call behind a heavy holder looks within a quarter of a second, because its end makes room for many', () => {
+    const sight = sightOf({ names: behind(3), paceMs: 1000 });
+    const at = (weight: number) => {
+      const entries = [{ ...held(10), weight }];
+      return poolPauseMs({ ...sight, record: { ...sight.record, entries } }, ids);
+    };
+    expect([at(1), at(2)]).toEqual([1500, 200]);
+  });
+
   it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
     const at = (heldMs: number[]) => pause({ place: 4, heldMs });
     expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
