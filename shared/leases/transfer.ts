@@ -4,7 +4,7 @@ import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { ENDED_ATTRIBUTES, type Ended, endedItem } from '../line/ended.ts';
-import { shortName } from '../line/patience.ts';
+import { namesOf } from '../line/patience.ts';
 import { WINDOW_SECONDS } from '../line/times.ts';
 import { isTask, type Waiter } from '../line/waiters.ts';
 import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, lineUnchanged } from './conditions.ts';
@@ -63,7 +63,7 @@ export async function transfer(
   const wasHeld =
     how === 'released' && isLeased(from) && from.claimTtlMs === undefined && from.acquiredAt !== undefined;
   const hints = {
-    ...namesOf(line),
+    ...hintsOf(line),
     line_out: integer(lineOut(from, line)),
     ...(wasHeld && { turn_ms: integer(Math.max(0, grant.acquiredAt - Number(from.acquiredAt))) }),
   };
@@ -128,7 +128,7 @@ export async function quickTransfer(
     ? { ':others': integer(line.following.length) }
     : { ':zero': integer(0), ':served': integer(1 + line.gone) };
   const ended = { prev_ended: text('released'), prev_at: integer(acquiredAt) };
-  const set = { ...grantItem(grant), ...ended, ...namesOf(line) };
+  const set = { ...grantItem(grant), ...ended, ...hintsOf(line) };
   const { values, ...update } = replacing({ set, computed, values: counted });
   const isUsable: Condition = {
     expression:
@@ -163,10 +163,13 @@ function grantTo(
 export const ticketOfLeaseId = (leaseId: string): string | undefined => leaseId.split('+')[1];
 
 /** The next in line, for pace.ts. */
-const namesOf = ({ next, following }: Line): Item => {
-  const names = following.slice(0, MAX_HINTED).map(({ ticket }) => shortName(ticket));
-  return next ? { next_ticket: text(next.ticket), next_tickets: text(names.join(' ')) } : {};
-};
+const hintsOf = ({ next, following }: Line): Item =>
+  next
+    ? {
+        next_ticket: text(next.ticket),
+        next_tickets: text(namesOf(following.slice(0, MAX_HINTED).map(({ ticket }) => ticket))),
+      }
+    : {};
 
 /** How many of the arrivals, which the mark counts, have left the line. */
 function lineOut(from: LeaseRecord, { isFull, following, gone }: Line): number {

@@ -96,6 +96,8 @@ export interface Lock<Rec> {
   markBack(record: Rec, ticket: string): Promise<Marked<Rec>>;
   /** True if the waiter may hand off at once. All other waiters hand off after their patience. */
   isNext(record: Rec, ticket: string): boolean;
+  /** True if another call has made the room and hands off by itself, so that the next waiter leaves the lock to that call for its patience. */
+  isLeftToRelease?(record: Rec): boolean;
   /** Serves the next waiters. @param alive the waiter of the call that hands off. A lease grants this waiter a full grant at once */
   handOff(record: Rec, alive?: string): Promise<HandedOff<Rec>>;
   /**

@@ -121,7 +121,7 @@ class Waiting<Rec> {
 
   /** True if this call may hand off: the next waiter at once, every other waiter after its patience. */
   #mayHandOff(): boolean {
-    if (this.#lock.isNext(this.#record, this.#ticket)) return true;
+    if (this.#lock.isNext(this.#record, this.#ticket) && !this.#lock.isLeftToRelease?.(this.#record)) return true;
     if (this.#freeSince === undefined) {
       this.#freeSince = this.#now;
       this.#patienceMs = this.#lock.pace.patienceMs(this.#sight);

@@ -56,7 +56,7 @@ interface OnRecord {
 
 interface Extending extends OnRecord {
   /** What a caller asked for that claims its permit. */
-  claim?: { ttlMs: number; bound?: boolean | undefined };
+  claim?: { ttlMs: number; bound?: boolean | undefined; paceMs?: number | undefined };
 }
 
 /**
@@ -103,9 +103,14 @@ export function extend(
   call: Call,
 ): Promise<Extended> {
   if (!claim) return writeVersion(dependencies, { key, entry }, call);
-  const { ttlMs: fullTtlMs, bound } = claim;
+  const { ttlMs: fullTtlMs, bound, paceMs } = claim;
   // `:now` is the time of the write.
-  const more = { set: bound ? ['#h.z = :now'] : [], remove: ['#h.c', '#h.q', ...(bound ? [] : ['#h.z'])] };
+  const isPaced = paceMs !== undefined;
+  const more = {
+    set: [...(bound ? ['#h.z = :now'] : []), ...(isPaced ? ['#pace = :pace'] : [])],
+    remove: ['#h.c', '#h.q', ...(bound ? [] : ['#h.z'])],
+    ...(isPaced && { names: { '#pace': 'pace_ms' }, values: { ':pace': integer(paceMs) } }),
+  };
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);
 }
 
@@ -115,7 +120,7 @@ interface Anew extends OnRecord {
   /** Whether a call is answered with the permit, or a task receives what its request already had. */
   isAnswered?: boolean;
   /** What the write sets and removes besides. */
-  more?: { set?: string[]; values?: Item; remove: string[] } | undefined;
+  more?: { set?: string[]; names?: Record<string, string>; values?: Item; remove: string[] } | undefined;
 }
 
 async function writeVersion(
@@ -141,6 +146,7 @@ async function writeVersion(
       ],
       remove: more?.remove ?? [],
       condition: isStill(entry),
+      names: more?.names ?? {},
       values: {
         ':version': text(version),
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.

@@ -1,6 +1,7 @@
 import type { Call } from '../aws/call.ts';
 import { MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { isHandedOff } from './freed.ts';
 import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
 import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './permit-request.ts';
@@ -52,7 +53,11 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     if (record.waiters !== undefined) {
       const outcome: PoolRecord | 'empty' = lineSeenEmpty
         ? record
-        : await handOffIfNext(dependencies, { record, isFree: next !== undefined }, call);
+        : await handOffIfNext(
+            dependencies,
+            { record, isFree: next !== undefined && !isHandedOff(record, clock.now()) },
+            call,
+          );
       if (outcome === 'empty') lineSeenEmpty = true;
       else {
         // The line may have served an earlier waiter of the request, or a duplicate call may have a permit.

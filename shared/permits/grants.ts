@@ -58,6 +58,8 @@ interface LineLeft {
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
+  /** Those of the first of them, with it, as far as they were looked for. */
+  first?: readonly string[] | undefined;
 }
 
 /**
@@ -159,7 +161,11 @@ function tightest(permits: readonly NewPermit[]): number {
 function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> & Removal {
   if (!line) return { set: [], remove: [], conditions: [isUnmarked] };
   if (line.others)
-    return { remove: [], conditions: [], ...raisedMark({ ticket: line.next, isNews: true, out: 1 + granted }) };
+    return {
+      remove: [],
+      conditions: [],
+      ...raisedMark({ ticket: line.next, first: line.first, isNews: true, out: 1 + granted }),
+    };
   return { ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
 }
 

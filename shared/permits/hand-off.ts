@@ -147,7 +147,7 @@ interface Writing extends Current {
 
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next }, clears, now }: Writing,
+  { record, ending, line: { heads, others, next, first }, clears, now }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
@@ -170,7 +170,7 @@ async function write(
     last = limit ?? last;
     return { ...permit, previous: previous[nth], limitBefore };
   });
-  const granting = { key, permits, ended, remembered, now, seen: record, line: { seen: record, others, next } };
+  const granting = { key, permits, ended, remembered, now, seen: record, line: { seen: record, others, next, first } };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }

@@ -7,14 +7,16 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound-grant.ts';
 import type { Asked, Grant, HandedOff, Marked, Pace, ParkingLock, Written } from '../line/lock.ts';
 import type { Notified } from '../line/notify.ts';
+import { meanOf, paceAfter } from '../line/patience.ts';
 import { repairLater } from '../line/repair/later.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { boundAgain, otherTerms, setting } from './bound.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
+import { isHandedOff } from './freed.ts';
 import { handOff, repairAtRoom } from './hand-off.ts';
 import { correctLineOut, markJoined, raiseMark } from './marks.ts';
-import { type JoinedPool, poolPatienceMs, poolPauseMs } from './pace.ts';
+import { poolPatienceMs, poolPauseMs } from './pace.ts';
 import { otherWeight, type PermitRequest } from './permit-request.ts';
 import { locationOf, readPool } from './read.ts';
 import { ending, entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
@@ -38,7 +40,12 @@ class PermitLock implements ParkingLock<PoolRecord> {
   readonly #call: Call;
   /** How long this call leaves the question about bound holders to the next waiter. */
   #patienceMs: number | undefined;
-  #joined: JoinedPool = { turn: undefined, fence: undefined, at: 0 };
+  /** The record as the mark of this call has left it. */
+  #marked: PoolRecord | undefined;
+  /** How many holders this call has seen at a time. */
+  #holders: number | undefined;
+  /** The fence that the grant of this call will have if no waiter before it leaves. Undefined if that fence is not known. */
+  #turn: number | undefined;
 
   constructor(dependencies: LeaseDependencies, request: Asking, call: Call) {
     const { key, holder, ttlMs, requestId, principal, data, limit, weight } = request;
@@ -83,9 +90,9 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const isAgain = how === 'again';
     const joining = { key, name, ticket, fence: isAgain ? undefined : seenFence, isAgain };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
-    const { turn, fence, waiters, lineOut } = record;
-    const at = this.#dependencies.clock.now();
-    if (won) this.#joined = { turn: isAgain ? undefined : turn, fence, at };
+    const { turn, waiters, lineOut } = record;
+    this.#marked = record;
+    if (won) this.#turn = isAgain ? undefined : turn;
     return { won, record, arrivals: Number(waiters?.N), lineOut };
   }
 
@@ -96,11 +103,18 @@ class PermitLock implements ParkingLock<PoolRecord> {
   async markBack({ key }: PoolRecord, ticket: string): Promise<Marked<PoolRecord>> {
     const joining = { key, name: this.#request.name, ticket, isBack: true };
     const { won, record } = await markJoined(this.#dependencies, joining, this.#call);
+    this.#marked = record;
     return { won, record, arrivals: Number(record.waiters?.N) };
   }
 
   isNext({ nextTicket }: PoolRecord, ticket: string): boolean {
     return nextTicket === ticket;
+  }
+
+  /** The release that has made room hands off by itself, if this call had raised its mark before. An expiry makes room without a call. */
+  isLeftToRelease(record: PoolRecord): boolean {
+    const isFreed = record !== this.#marked && this.freeAt(record) === Number.NEGATIVE_INFINITY;
+    return isFreed && isHandedOff(record, this.#dependencies.clock.now());
   }
 
   async handOff(record: PoolRecord): Promise<HandedOff<PoolRecord>> {
@@ -114,7 +128,13 @@ class PermitLock implements ParkingLock<PoolRecord> {
     if (!entry) return { won: false, record };
     if (how === 'answer') return this.#answer(entry);
     const { key, ttlMs, bound } = this.#request;
-    const extending = { key, entry, ...(how === 'claim' && { claim: { ttlMs, bound } }) };
+    const extending = {
+      key,
+      entry,
+      ...(how === 'claim' && {
+        claim: { ttlMs, bound, paceMs: paceAfter(record) },
+      }),
+    };
     const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
     return { won, record: current };
   }
@@ -146,9 +166,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
       const { clock, ids } = this.#dependencies;
       const now = clock.now();
       const toRoomMs = this.freeAt(sight.record) - now;
-      return poolPauseMs({ ...sight, joined: this.#joined, now, toRoomMs }, ids);
+      this.#holders = meanOf(this.#holders, sight.record.entries.length);
+      return poolPauseMs({ ...sight, turn: this.#turn, holders: this.#holders, now, toRoomMs }, ids);
     },
-    patienceMs: ({ record }) => poolPatienceMs({ record, joined: this.#joined }, this.#dependencies.ids),
+    patienceMs: (sight) => poolPatienceMs({ ...sight, turn: this.#turn }, this.#dependencies.ids),
   };
 
   held(record: PoolRecord): HoldfastError {

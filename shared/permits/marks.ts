@@ -3,6 +3,7 @@ import type { Call } from '../aws/call.ts';
 import { aliased, all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { namesOf } from '../line/patience.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { updatePool, type Written } from './write.ts';
@@ -20,6 +21,8 @@ const NEXT = 'if_not_exists(#seq, :zero) + :one';
 interface Hints {
   /** The ticket of the next in line. */
   ticket: string | undefined;
+  /** Those of the first in line, with it, if a hand-off has seen them. */
+  first?: readonly string[] | undefined;
   isNews: boolean;
   /** Of an arrival: the last fence that it has seen. As many grants later as there are arrivals, it is its turn. */
   fence?: number | undefined;
@@ -28,21 +31,24 @@ interface Hints {
 }
 
 /** The mark takes a new value from a counter that only rises. So a call that saw the line empty removes only the mark that it saw. */
-export const raisedMark = ({ ticket, isNews, fence, out = 0 }: Hints): Mark => {
+export const raisedMark = ({ ticket, first, isNews, fence, out = 0 }: Hints): Mark => {
   const hint = isNews ? '#next = :next' : '#next = if_not_exists(#next, :next)';
+  const names = first === undefined ? [] : [isNews ? '#names = :names' : '#names = if_not_exists(#names, :names)'];
   const turn = fence === undefined ? [] : ['#turn = if_not_exists(#turn, :fence) + :one'];
   const left = out === 0 ? [] : ['#out = if_not_exists(#out, :zero) + :out'];
   return {
-    set: [`#waiters = ${NEXT}`, `#seq = ${NEXT}`, ...(ticket === undefined ? [] : [hint]), ...turn, ...left],
+    set: [`#waiters = ${NEXT}`, `#seq = ${NEXT}`, ...(ticket === undefined ? [] : [hint]), ...names, ...turn, ...left],
     names: {
       ...{ '#waiters': 'waiters', '#seq': 'seq' },
       ...(ticket !== undefined && { '#next': 'next' }),
+      ...(first !== undefined && { '#names': 'next_tickets' }),
       ...(fence !== undefined && { '#turn': 'turn' }),
       ...(out > 0 && { '#out': 'line_out' }),
     },
     values: {
       ...{ ':zero': integer(0), ':one': integer(1) },
       ...(ticket !== undefined && { ':next': text(ticket) }),
+      ...(first !== undefined && { ':names': text(namesOf(first)) }),
       ...(fence !== undefined && { ':fence': integer(fence) }),
       ...(out > 0 && { ':out': integer(out) }),
     },
@@ -52,8 +58,11 @@ export const raisedMark = ({ ticket, isNews, fence, out = 0 }: Hints): Mark => {
 /** Removes the mark, and the hints that go with it. All that the counter has counted have left. The write has the value `:zero`. */
 export const REMOVED_MARK = {
   set: ['#out = if_not_exists(#seq, :zero)'],
-  remove: ['#waiters', '#next', '#turn'],
-  names: { '#waiters': 'waiters', '#next': 'next', '#turn': 'turn', '#seq': 'seq', '#out': 'line_out' },
+  remove: ['#waiters', '#next', '#names', '#turn', '#pace'],
+  names: {
+    ...{ '#waiters': 'waiters', '#next': 'next', '#names': 'next_tickets', '#turn': 'turn', '#pace': 'pace_ms' },
+    ...{ '#seq': 'seq', '#out': 'line_out' },
+  },
 };
 
 interface Raising {
@@ -61,6 +70,8 @@ interface Raising {
   condition: Condition;
   /** The next in line, if no other is noted. */
   ticket?: string;
+  /** The same of a caller, which looks. */
+  first?: readonly string[];
   /** Of an arrival: the last fence that it has seen. */
   fence?: number | undefined;
   /** Whether the mark has counted all that are in line. */
@@ -73,10 +84,10 @@ interface Raising {
  */
 export async function raiseMark(
   dependencies: LeaseDependencies,
-  { key, condition, ticket, fence, isAgain = false }: Raising,
+  { key, condition, ticket, first, fence, isAgain = false }: Raising,
   call: Call,
 ): Promise<Written> {
-  const raised = raisedMark({ ticket, isNews: false, fence, out: isAgain ? 1 : 0 });
+  const raised = raisedMark({ ticket, first, isNews: false, fence, out: isAgain ? 1 : 0 });
   for (;;) {
     const now = dependencies.clock.now();
     const marked = await updatePool(dependencies, { key, now, ...raised, condition }, call);
@@ -135,7 +146,8 @@ export async function markJoined(
 ): Promise<Written> {
   const also = isBack ? isUnmarked : isNotRemembered(name);
   for (let own = hasNoEntry(name, 0); ; ) {
-    const raised = await raiseMark(dependencies, { key, condition: all(own, also), ticket, fence, isAgain }, call);
+    const arrival = { key, condition: all(own, also), ticket, first: [ticket], fence, isAgain };
+    const raised = await raiseMark(dependencies, arrival, call);
     const entry = entryOf(raised.record, name);
     const isMarked = isBack && raised.record.waiters !== undefined;
     if (raised.won || isMarked || !entry || ownOf(raised.record, name, dependencies.clock.now())) return raised;

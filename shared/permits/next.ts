@@ -27,6 +27,9 @@ import { permitLost, poolHeld } from './views.ts';
 /** One write grants up to this many permits: DynamoDB limits an expression to 4 KB. */
 const BATCH = 5;
 
+/** The hints name up to this many waiters. */
+const MOST_NAMED = 24;
+
 /** A ticket that receives a permit. */
 export interface Head {
   waiter: Waiter;
@@ -40,6 +43,8 @@ export interface PoolLine {
   others: boolean;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
+  /** The tickets of the first of them, with that one, as far as the page shows. */
+  first?: string[];
   /** What that one asks for. */
   behind: NewPermit | undefined;
   /** The same ticket, if it does not fit. */
@@ -85,15 +90,18 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
     // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
     if (isTask(waiter) && !(await canNotify(dependencies, waiter)))
       return { ...line, others: true, next: waiter.ticket, taskWaits: true };
-    if (used > permit.room || line.heads.length === BATCH)
+    if (used > permit.room || line.heads.length === BATCH) {
+      const behind = await reading.behind(waiter);
       return {
         ...line,
         others: true,
         next: waiter.ticket,
+        ...(!isTask(waiter) && { first: [waiter, ...behind].slice(0, MOST_NAMED).map(({ ticket }) => ticket) }),
         behind: permit,
         ...(used > permit.room && { blocked: waiter }),
-        taskWaits: line.taskWaits || isTask(waiter) || (await reading.hasTaskBehind(waiter)),
+        taskWaits: line.taskWaits || isTask(waiter) || behind.some(isTask),
       };
+    }
     line.heads.push({ waiter, permit });
     used += permit.weight;
   }

@@ -1,27 +1,34 @@
-import { betweenMs, CHANCE, FAST_MS, FAST_POLL_POSITIONS, NEXT_MS, OTHERS_MS, patienceMs } from '../line/patience.ts';
+import {
+  beginOf,
+  betweenMs,
+  CHANCE,
+  FAST_MS,
+  firstPace,
+  isApart,
+  MAX_NEXT_MS,
+  MAX_OTHERS_MS,
+  MAX_REQUEST_MS,
+  NEXT_MS,
+  OTHERS_MS,
+  patienceMs,
+  placeIn,
+  SHORT_TURN_MS,
+  shortName,
+} from '../line/patience.ts';
 import type { Ids } from '../surroundings/ids.ts';
 import type { PoolRecord } from './record.ts';
 
 /** The first arrival notes a fence that it saw a few requests before. A place that is further behind is that of another line. */
 const MAX_BEHIND = 16;
-/** The time of the grants so far says little about those to come, and some of those before a call may leave. */
-const MAX_FAR_MS = 500;
-
-/** What a call saw when it joined the line. */
-export interface JoinedPool {
-  /** The fence that its grant will have if no waiter before it leaves. Undefined if that fence is not known. */
-  turn: number | undefined;
-  /** That of the last grant. */
-  fence: number | undefined;
-  /** In epoch milliseconds. */
-  at: number;
-}
 
 interface Sight {
-  record: Pick<PoolRecord, 'key' | 'fence' | 'entries' | 'nextTicket'>;
+  record: Pick<PoolRecord, 'key' | 'fence' | 'entries' | 'nextTicket' | 'nextTickets' | 'turnMs' | 'paceMs'>;
   ticket: string;
-  joined: JoinedPool;
+  /** The fence that its grant will have if no waiter before it leaves. Undefined if that fence is not known. */
+  turn: number | undefined;
   now: number;
+  /** How many holders there usually are. Fewer are on record while room waits for the next grants. */
+  holders?: number | undefined;
   /** The time until an expiry makes room. Negative if there is room, infinite if that is not known. */
   toRoomMs: number;
   /** How long requests of this call take. Undefined if it has not measured one. */
@@ -36,39 +43,76 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   const { record, ticket, now, toRoomMs } = sight;
   const between = ([least, most]: readonly [number, number]) => Math.round(least + (most - least) * ids.random());
   const heldMs = heldFor(record, now);
-  const soonest = Math.max(between(FAST_MS), Math.min(between(NEXT_MS), heldMs));
-  if (record.nextTicket === ticket) return toRoomMs > 0 ? Math.min(soonest, toRoomMs) : soonest;
+  const paceMs = record.paceMs ?? firstPace(record);
+  const turnMs = Math.max(paceMs ?? 0, heldMs);
+  const soonest =
+    paceMs === undefined
+      ? Math.max(between(FAST_MS), Math.min(between(NEXT_MS), heldMs))
+      : between(turnMs < SHORT_TURN_MS ? FAST_MS : NEXT_MS);
+  const left = paceMs === undefined ? 0 : untilFirstEnd(sight, turnMs);
+  if (record.nextTicket === ticket) {
+    const pause = Math.round(Math.min(MAX_NEXT_MS, Math.max(soonest, left)));
+    return toRoomMs > 0 ? Math.min(pause, toRoomMs) : pause;
+  }
   const others = between(OTHERS_MS);
   const position = positionOf(sight);
   if (position === undefined) return others;
-  const eachMs = sinceGrants(sight) ?? (2 * heldMs + betweenMs(sight)) / Math.max(1, record.entries.length);
-  const expected = Math.round(eachMs * (position - CHANCE * Math.sqrt(position)));
-  const most =
-    position <= FAST_POLL_POSITIONS ? others : Math.max(others, Math.min(Math.round(expected / 2), MAX_FAR_MS));
-  return Math.max(soonest, Math.min(expected, most));
+  const holders = Math.max(1, sight.holders ?? 0, record.entries.length);
+  // As long as no turn has ended, each counts as long as the first ones have lasted so far, as for a lease.
+  if (paceMs === undefined)
+    return Math.max(
+      soonest,
+      Math.min(others, Math.round(((turnMs || poolBetweenMs(sight)) * (position - 1)) / holders)),
+    );
+  const eachMs = (turnMs + poolBetweenMs(sight)) / holders;
+  const expected = left + eachMs * (position - 1 - CHANCE * Math.sqrt(position));
+  // Before the first claim, the pool may have room for many, and show few holders. The end of a heavy permit, such as a writer's, makes room for many.
+  const servesMany = record.paceMs === undefined || record.entries.some(({ weight }) => weight > 1);
+  const most = servesMany ? others : MAX_OTHERS_MS;
+  return Math.round(Math.min(most, Math.max(soonest, expected)));
+}
+
+/** A hand-off has a request more than that of a lease, because the release comes first. */
+const poolBetweenMs = (sight: Pick<Sight, 'requestMs'>): number =>
+  betweenMs(sight) + Math.min(sight.requestMs ?? 1, MAX_REQUEST_MS);
+
+/** The time until the first of the holders should have had its permit for a turn. */
+function untilFirstEnd(sight: Sight, turnMs: number): number {
+  const { record, now } = sight;
+  const ends = record.entries.map(
+    ({ acquiredAt, claimTtlMs }) =>
+      turnMs +
+      beginOf({ grantedAt: acquiredAt, isClaimed: claimTtlMs === undefined, betweenMs: poolBetweenMs(sight), now }),
+  );
+  return ends.length === 0 ? 0 : Math.max(0, Math.min(...ends) - now);
 }
 
 /** How long a call that is not the next one leaves room to those before it, which may all have exited. */
-export function poolPatienceMs(sight: Pick<Sight, 'record' | 'joined'>, ids: Ids): number {
-  const { record, joined } = sight;
-  const { fence = 0 } = record;
-  const rank = positionOf(sight) === undefined ? Number.POSITIVE_INFINITY : Number(joined.turn) - fence;
-  return patienceMs(rank, ids);
+export function poolPatienceMs(sight: Pick<Sight, 'record' | 'ticket' | 'turn' | 'requestMs'>, ids: Ids): number {
+  if (sight.record.nextTicket === sight.ticket) return 2 * poolBetweenMs(sight);
+  return patienceMs(positionOf(sight) ?? Number.POSITIVE_INFINITY, ids);
 }
 
-function positionOf({ record: { fence }, joined: { turn } }: Pick<Sight, 'record' | 'joined'>): number | undefined {
+/** The names of the first in line, if they are those of the last hand-off of this version: then the first of them is a caller, and no task. */
+const namesIn = ({ nextTicket, nextTickets }: Pick<PoolRecord, 'nextTicket' | 'nextTickets'>): string | undefined =>
+  nextTicket !== undefined && nextTickets?.startsWith(shortName(nextTicket)) ? nextTickets : undefined;
+
+/** Whether the next in line is a call that looks, as far as the hints say. */
+export const namesCaller = (hints: Pick<PoolRecord, 'nextTicket' | 'nextTickets'>): boolean =>
+  namesIn(hints) !== undefined;
+
+function positionOf({ record, ticket, turn }: Pick<Sight, 'record' | 'ticket' | 'turn'>): number | undefined {
+  const { fence } = record;
+  const { named, position } = placeIn(namesIn(record), ticket);
+  if (position !== undefined) return position;
   if (turn === undefined || fence === undefined || turn < fence - MAX_BEHIND) return undefined;
-  return Math.max(1, turn - fence);
-}
-
-/** How long a grant has taken since the call joined. */
-function sinceGrants({ record: { fence = 0 }, joined, now }: Sight): number | undefined {
-  const grants = joined.fence === undefined ? 0 : fence - joined.fence;
-  return grants > 0 ? (now - joined.at) / grants : undefined;
+  const isKnown = record.nextTicket !== undefined && isApart(ticket, record.nextTicket);
+  return isKnown || named <= 1 ? Math.max(named + 1, turn - fence) : named + 1;
 }
 
 /** How long the holder in the middle has held its permit. Half of its hold time is over, because holders come at all times. */
 function heldFor({ entries }: Sight['record'], now: number): number {
-  const ages = entries.map(({ acquiredAt }) => now - acquiredAt).toSorted((one, other) => one - other);
+  const claimed = entries.filter(({ claimTtlMs }) => claimTtlMs === undefined);
+  const ages = claimed.map(({ acquiredAt }) => now - acquiredAt).toSorted((one, other) => one - other);
   return Math.max(0, ages[Math.floor(ages.length / 2)] ?? 0);
 }

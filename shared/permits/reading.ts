@@ -1,11 +1,13 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { FIRST_PAGE } from '../line/judge.ts';
-import { isTask, readWaiters, type Waiter } from '../line/waiters.ts';
+import { isWaiting, readWaiters, type Waiter } from '../line/waiters.ts';
 import type { PoolEntry, PoolRecord } from './record.ts';
 
 /** Callers join and leave, so an older count is read again. */
+/** Two read units usually hold this many rows. The first are often those of new holders, and turns are short where many hold. */
+const FIRST_PAGE = 26;
+
 const MAX_AGE_MS = 250;
 
 /**
@@ -42,14 +44,15 @@ export class LineReading {
     }
   }
 
-  /** Whether a task is in line behind a row, as far as the first page shows. */
-  async hasTaskBehind({ ticket }: Waiter): Promise<boolean> {
+  /** Those that wait behind a row, as far as the first page shows. */
+  async behind({ ticket }: Waiter): Promise<Waiter[]> {
+    const rows: Waiter[] = [];
     let read = 0;
     for await (const row of this.rows()) {
-      if (isTask(row) && row.ticket > ticket) return true;
-      if (++read >= FIRST_PAGE) return false;
+      if (row.ticket > ticket && isWaiting(row, this.#readAt)) rows.push(row);
+      if (++read >= FIRST_PAGE) break;
     }
-    return false;
+    return rows;
   }
 
   /** A row whose permit stands on record. */

@@ -77,8 +77,17 @@ export interface PoolRecord {
   waiters: AttributeValue | undefined;
   /** The ticket of the next in line, as it was last noted. */
   nextTicket: string | undefined;
+  /** The names of the first in line, as they were last noted. */
+  nextTickets: string | undefined;
   /** The fence that the grant of the last arrival will have if no waiter before it leaves, as it was last noted. */
   turn: number | undefined;
+  /** Hints: how long the last holder that released its permit had it, and how long holders have theirs in general. */
+  turnMs: number | undefined;
+  paceMs: number | undefined;
+  /** Hints: when a permit was released last, and before that, and the weight in use before the last release. */
+  freedAt: number | undefined;
+  freedBefore: number | undefined;
+  usedBefore: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
@@ -114,10 +123,22 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     limitBefore: number(item, 'limit_before'),
     waiters: item.waiters,
     nextTicket: item.next?.S,
+    nextTickets: item.next_tickets?.S,
     turn: number(item, 'turn'),
+    turnMs: turnOf(item),
+    paceMs: number(item, 'pace_ms'),
+    freedAt: number(item, 'freed_at'),
+    freedBefore: number(item, 'freed_before'),
+    usedBefore: number(item, 'used_before'),
     lineOut: number(item, 'line_out'),
     malformed: found && malformed(found),
   };
+}
+
+/** Clocks differ, so that a turn may seem to have ended before its begin. */
+function turnOf(item: Item): number | undefined {
+  const turnMs = number(item, 'turn_ms');
+  return turnMs === undefined ? undefined : Math.max(0, turnMs);
 }
 
 function parseEntry(name: string, map: Item | undefined, fence: number | undefined): PoolEntry | undefined {

@@ -1,8 +1,10 @@
+import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
 import type { Released, ReleaseInput } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { attributesOf, isOf, isStill } from './conditions.ts';
+import { FREED, isHandedOffWithBefore } from './freed.ts';
 import { type Proof, proofOf } from './identity.ts';
 import { entryOf, type PoolRecord } from './record.ts';
 import { remember } from './ring.ts';
@@ -21,7 +23,8 @@ export function releasePermit(dependencies: LeaseDependencies) {
     const { won, record, unanswered } = await endPermit(dependencies, { key, proof }, call);
     const reason = entryOf(record, proof.name) ? 'unknown' : lostReason(record, proof.name);
     // An earlier try may have died before it gave the room to the line.
-    if (won || (unanswered && reason === 'released')) await handOffToLine(dependencies, { record }, call);
+    const isLeft = won && isHandedOffWithBefore(record, dependencies.clock.now());
+    if (!isLeft && (won || (unanswered && reason === 'released'))) await handOffToLine(dependencies, { record }, call);
     if (won) return { key, released: true };
     return reason === 'released' ? { key, released: true } : { key, released: false, reason };
   };
@@ -58,16 +61,17 @@ export function endPermit(
 ): Promise<Written> {
   const { name } = proof;
   const { set, names, values } = remember([name], brokenFence);
+  const now = dependencies.clock.now();
   return updatePool(
     dependencies,
     {
       key,
-      now: dependencies.clock.now(),
-      set: ['#used = #used - #h.w', ...set],
+      now,
+      set: ['#used = #used - #h.w', '#turn_ms = :now - #h.a', ...FREED.set, ...set],
       remove: ['#h', '#f'],
       condition: seen === undefined ? isOf(proof) : all(isOf(proof), isStill({ name, version: seen })),
-      names: { ...attributesOf(name), ...names, '#used': 'used' },
-      values,
+      names: { ...attributesOf(name), ...names, '#used': 'used', '#turn_ms': 'turn_ms', ...FREED.names },
+      values: { ...values, ':now': integer(now) },
     },
     call,
   );

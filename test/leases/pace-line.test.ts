@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { paceAfter, pauseMs } from '../../shared/leases/pace.ts';
+import { pauseMs } from '../../shared/leases/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
-import { shortName } from '../../shared/line/patience.ts';
+import { paceAfter, shortName } from '../../shared/line/patience.ts';
 import { newTicket } from '../../shared/line/waiters.ts';
 import { seededIds, testSeed } from '../support/chance/seed.ts';
 import { Timeline } from '../support/time/timeline.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { leasePatienceMs, paceAfter, pauseMs } from '../../shared/leases/pace.ts';
+import { leasePatienceMs, pauseMs } from '../../shared/leases/pace.ts';
 import type { LeaseRecord } from '../../shared/leases/record.ts';
-import { meanOf, shortName } from '../../shared/line/patience.ts';
+import { meanOf, paceAfter, shortName } from '../../shared/line/patience.ts';
 
 const NOW = 1_000_000;
 const ids = { uuid: () => '', random: () => 0.5 };
@@ -168,7 +168,7 @@ describe('when a call in line looks again', () => {
 
 describe('the average turn', () => {
   const paceOf = (paceMs: number | undefined, turnMs: number | undefined) =>
-    paceAfter({ key: 'k', waiters: { N: '1' }, paceMs, turnMs });
+    paceAfter({ waiters: { N: '1' }, paceMs, turnMs });
 
   it('the average hold falls at once, and rises slowly', () => {
     expect(paceOf(100, 20)).toBe(60);
@@ -182,7 +182,7 @@ describe('the average turn', () => {
     expect(paceOf(undefined, 60_000)).toBe(100);
     expect(paceOf(undefined, undefined)).toBeUndefined();
     expect(paceOf(20, undefined)).toBeUndefined();
-    expect(paceAfter({ key: 'k', turnMs: 30 })).toBeUndefined(); // nobody is in line, whom it would help
+    expect(paceAfter({ turnMs: 30 })).toBeUndefined(); // nobody is in line, whom it would help
   });
 
   it('the average hold is that of the holders, however late the next caller finds its grant', () => {

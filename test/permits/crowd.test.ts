@@ -9,12 +9,17 @@ const timeline = new Timeline();
 const { now, sleep } = timeline;
 const clock = { now: () => Math.floor(now()), sleep };
 const world = await poolLineWorld({ clock, ids: seededIds(testSeed()) });
-const { acquire, release, read, keepWaiting, requests, dynamodb, steps } = world;
+const { acquire, park, release, read, keepWaiting, requests, dynamodb, steps } = world;
 afterAll(() => steps.stop());
+
+type Proof = Parameters<typeof release>[0];
 
 beforeEach(() => {
   requests.sent.length = 0;
 });
+
+/** The first of two releases has exited by then, as far as the second can see. */
+const A_WHILE = 100;
 
 describe('two calls that give to one line at the same time', () => {
   /** Two permits are held, and two calls in line, which look no more. */
@@ -36,6 +41,7 @@ describe('two calls that give to one line at the same time', () => {
     requests.faultsOf.Query = [
       async (send) => {
         const answer = await send();
+        timeline.advance(A_WHILE);
         await release(b);
         return answer;
       },
@@ -47,6 +53,90 @@ describe('two calls that give to one line at the same time', () => {
     ];
     expect(requests.sent).toEqual([...first, ...second, 'UpdateItem']);
     expect(await holders('beaten')).toEqual(['c', 'd']);
+  });
+
+  /** What the other release sends while the first has read the line and not written its grant. */
+  const sentInBetween = async ([a, b]: readonly [Proof, Proof], waitMs = 0) => {
+    let sent: string[] = [];
+    requests.faultsOf.Query = [
+      async (send) => {
+        const answer = await send();
+        timeline.advance(waitMs);
+        const before = requests.sent.length;
+        await release(b);
+        sent = requests.sent.slice(before);
+        return answer;
+      },
+    ];
+    await release(a);
+    return sent;
+  };
+
+  it('a release leaves its room to the release before it, which hands off the room of both', async () => {
+    const held = await prepared('left');
+    expect(await sentInBetween(held)).toEqual(['UpdateItem']);
+    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem', 'UpdateItem', 'UpdateItem']);
+    expect(await holders('left')).toEqual(['c', 'd']);
+  });
+
+  it('a release hands off its room if the release before it may have exited', async () => {
+    expect(await sentInBetween(await prepared('exited'), A_WHILE)).toContain('Query');
+    expect(await sentInBetween(await prepared('in time'), A_WHILE - 1)).not.toContain('Query');
+  });
+
+  it('a release hands off its room if a task is next, because a task does not look by itself', async () => {
+    const asked = { key: 'a task is next', limit: 2, ttlSeconds: 60 };
+    const held = [await acquire({ ...asked, holder: 'a' }), await acquire({ ...asked, holder: 'b' })] as const;
+    for (const holder of ['c', 'd']) {
+      timeline.advance(1);
+      await park({ ...asked, holder });
+    }
+    expect(await sentInBetween(held)).toContain('Query');
+    expect(await holders('a task is next')).toEqual(['c', 'd']);
+  });
+
+  it('a release hands off its room if there was no room before it', async () => {
+    const [a, b] = await prepared('full before');
+    await release(a);
+    requests.sent.length = 0;
+    await release(b);
+    expect(requests.sent).toEqual(['UpdateItem', 'Query', 'UpdateItem']);
+    expect(await holders('full before')).toEqual(['c', 'd']);
+  });
+
+  it('a call leaves the room of a release to that release, joins the line, and passes no waiter', async () => {
+    const [a] = await prepared('first try');
+    let sent: string[] = [];
+    requests.faultsOf.Query = [
+      async (send) => {
+        const answer = await send();
+        const before = requests.sent.length;
+        await failure(acquire({ key: 'first try', limit: 2, ttlSeconds: 60, holder: 'plain' }));
+        sent = requests.sent.slice(before);
+        return answer;
+      },
+    ];
+    await release(a);
+    expect(sent).toEqual(['UpdateItem']);
+    expect(await holders('first try')).toEqual(['b', 'c']);
+  });
+
+  it('the next in line leaves the room of a release to that release', async () => {
+    const asked = { key: 'next leaves', limit: 1, ttlSeconds: 60 };
+    const first = await acquire({ ...asked, holder: 'a' });
+    const releasing = async () => {
+      await sleep(20);
+      requests.faultsOf.Query = [
+        async (send) => {
+          await sleep(20);
+          return send();
+        },
+      ];
+      await release(first);
+    };
+    const [grant] = await timeline.play(() => acquire({ ...asked, holder: 'b', waitSeconds: 5 }), releasing);
+    expect(grant).toMatchObject({ holder: 'b' });
+    expect(requests.sent.filter((command) => command === 'Query')).toHaveLength(1);
   });
 
   it('leave no room: the one that wins sees what the other has freed, and goes on', async () => {
@@ -71,6 +161,7 @@ describe('two calls that give to one line at the same time', () => {
     requests.faultsOf.Query = [
       async (send) => {
         const answer = await send();
+        timeline.advance(A_WHILE);
         other = release(b);
         await released.promise;
         return answer;

@@ -13,61 +13,107 @@ interface Seen {
   /** How many grants until its turn. */
   place?: number | undefined;
   next?: string;
+  names?: string;
+  turnMs?: number | undefined;
+  paceMs?: number | undefined;
+  holders?: number;
   toRoomMs?: number;
   requestMs?: number | undefined;
-  /** Since when it is in line, and how many grants there were since. */
-  sinceMs?: number;
-  grants?: number;
 }
 
-function sightOf({ heldMs = [], place, next = 'another', toRoomMs, requestMs, sinceMs = 100, grants = 0 }: Seen) {
+const ticketOf = (ms: number, name: string) => `${String(ms).padStart(15, '0')}-${name}-0000`;
+const OWN = ticketOf(1000, 'ownownow');
+const ANOTHER = ticketOf(500, 'another1');
+
+function sightOf({ heldMs = [], place, next = ANOTHER, names, turnMs, paceMs, toRoomMs, ...seen }: Seen) {
   return {
-    record: { key: 'k', fence: 500, entries: heldMs.map(held), nextTicket: next },
-    ticket: 'own',
-    joined: { turn: place === undefined ? undefined : 500 + place, fence: 500 - grants, at: NOW - sinceMs },
+    record: { key: 'k', fence: 500, entries: heldMs.map(held), nextTicket: next, nextTickets: names, turnMs, paceMs },
+    ticket: OWN,
+    turn: place === undefined ? undefined : 500 + place,
     now: NOW,
     toRoomMs: toRoomMs ?? Number.POSITIVE_INFINITY,
-    requestMs,
+    holders: seen.holders,
+    requestMs: seen.requestMs,
   };
 }
 
 const pause = (seen: Seen) => poolPauseMs(sightOf(seen), ids);
+/** The names of so many before the call. */
+const behind = (count: number) =>
+  ['anot', ...Array.from({ length: count - 1 }, (_, nth) => `n${nth}`), 'owno'].join(' ');
 
 describe('when a call in line for a permit looks again', () => {
-  it('the next one: as long as holders have held their permits, between 5 and 35 ms', () => {
-    const next = (...heldMs: number[]) => pause({ next: 'own', heldMs });
+  it('the next one looks when the first holder should have had its permit for a turn, within 5 to 250 ms', () => {
+    const next = (paceMs: number, ...heldMs: number[]) => pause({ next: OWN, paceMs, heldMs });
+    expect([next(5, 0), next(20, 2), next(20, 2, 12), next(60_000, 10)]).toEqual([7, 18, 8, 250]);
+  });
+
+  it('the next one looks the later the longer holders have held, as long as no turn has ended', () => {
+    const next = (...heldMs: number[]) => pause({ next: OWN, heldMs });
     expect([next(), next(2), next(20), next(1000)]).toEqual([7, 7, 20, 30]);
-    expect([next(1, 20, 1000), next(1000, 1, 20), next(20, 1000, 1)]).toEqual([20, 20, 20]);
   });
 
-  it('the next one: in the moment in which an expiry makes room', () => {
-    expect(pause({ next: 'own', heldMs: [1000], toRoomMs: 3 })).toBe(3);
-    expect(pause({ next: 'own', heldMs: [1000], toRoomMs: -3 })).toBe(30);
-    expect(pause({ next: 'own', heldMs: [1000], toRoomMs: 0 })).toBe(30);
+  it('the next one looks in the moment in which an expiry makes room', () => {
+    expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 3 })).toBe(3);
+    expect(pause({ next: OWN, heldMs: [1000], toRoomMs: -3 })).toBe(30);
+    expect(pause({ next: OWN, heldMs: [1000], toRoomMs: 0 })).toBe(30);
   });
 
-  it('the others: by the grants before them, each as long as those since they came', () => {
-    const at = (place: number) => pause({ place, sinceMs: 100, grants: 10 });
-    expect([at(2), at(4), at(12)]).toEqual([14, 32, 106]);
+  it('a call that the hints name looks when as many turns as it has waiters before it should be over, of all holders', () => {
+    const at = (count: number, heldMs: number[]) => pause({ names: behind(count), paceMs: 20, heldMs });
+    expect([at(1, [0]), at(7, [0])]).toEqual([34, 214]); // 20 + 33 x (1 - 0.4 x root of 2)
+    expect(at(7, [0, 0, 0, 0])).toBe(68);
+    expect(pause({ names: behind(7), paceMs: 20, heldMs: [0], holders: 4 })).toBe(68); // three permits are between holders
+    expect(pause({ names: behind(7), paceMs: 20, heldMs: [0, 0, 0, 0], requestMs: 9 })).toBe(92);
   });
 
-  it('the others: as long as there was no grant, by the turns of the holders and by how long requests take', () => {
-    const at = (heldMs: number[], requestMs?: number) => pause({ place: 4, heldMs, requestMs });
-    expect(at([20])).toBe(166); // (40 + 12) x 3.2
-    expect(at([20, 20, 20, 20])).toBe(42);
-    expect(at([20, 20, 20, 20], 9)).toBe(48);
+  it('a call takes no notice of names that another version has left, or that are those of another next waiter', () => {
+    expect(pause({ names: 'else owno', paceMs: 20, heldMs: [0], place: 8 })).toBe(
+      pause({ paceMs: 20, heldMs: [0], place: 8 }),
+    );
   });
 
-  it('no later than those who do not know their place, but for those far behind: they look half way', () => {
-    const at = (place: number) => pause({ place, sinceMs: 1000, grants: 5 });
-    expect([at(2), at(4), at(5), at(60)]).toEqual([200, 200, 411, 500]);
+  it('a call of a crowd that is not named stands behind those that are, because marks and tickets have different orders', () => {
+    const at = (next: string) => pause({ next, names: 'anot n1 n2', paceMs: 20, heldMs: [0], place: 30 });
+    expect(at(ticketOf(990, 'another1'))).toBe(93);
+    expect(at(ticketOf(500, 'another1'))).toBe(905);
+  });
+
+  it('a call far behind looks within a second and a half, and within a quarter before the first claim', () => {
+    const far = { names: 'anot n1 n2', heldMs: [0], place: 300 };
+    expect(pause({ ...far, paceMs: 20 })).toBe(1500);
+    expect(pause({ ...far, turnMs: 20 })).toBe(200);
+  });
+
+  it('a call behind a heavy holder looks within a quarter of a second, because its end makes room for many', () => {
+    const sight = sightOf({ names: behind(3), paceMs: 1000 });
+    const at = (weight: number) => {
+      const entries = [{ ...held(10), weight }];
+      return poolPauseMs({ ...sight, record: { ...sight.record, entries } }, ids);
+    };
+    expect([at(1), at(2)]).toEqual([1500, 200]);
+  });
+
+  it('each turn counts as long as the first ones have lasted so far, if no turn has ended', () => {
+    const at = (heldMs: number[]) => pause({ place: 4, heldMs });
+    expect([at([20]), at([20, 20, 20, 20]), at([])]).toEqual([60, 20, 39]);
+    expect(at([1000])).toBe(200);
+  });
+
+  it('a caller that has not claimed its grant in time delays the looks of the others, the later it is the more', () => {
+    const late = (ms: number) => [{ acquiredAt: NOW - ms, claimTtlMs: 1000 } as PoolEntry];
+    const at = (ms: number) => {
+      const sight = sightOf({ next: OWN, paceMs: 5 });
+      return poolPauseMs({ ...sight, record: { ...sight.record, entries: late(ms) } }, ids);
+    };
+    expect([at(3), at(13), at(53), at(213)]).toEqual([15, 7, 25, 105]);
   });
 
   it('a call in line for a permit looks again after 150 to 250 ms if its position is unknown, or is that of another line', () => {
     expect(pause({ heldMs: [5] })).toBe(200);
     expect(pause({ heldMs: [5], place: -17 })).toBe(200);
     expect(pause({ heldMs: [5], place: -16 })).toBeLessThan(30);
-    const sight = { ...sightOf({ place: 3 }), joined: { turn: 503, fence: undefined, at: NOW } };
+    const sight = sightOf({ place: 3 });
     expect(poolPauseMs({ ...sight, record: { ...sight.record, fence: undefined } }, ids)).toBe(200);
   });
 });
@@ -77,6 +123,11 @@ describe('how long a call leaves room to those before it', () => {
 
   it('a call leaves room to those before it by its position, half a second at most', () => {
     expect([patience(1), patience(2), patience(3), patience(64)]).toEqual([75, 75, 125, 500]);
+  });
+
+  it('the next one leaves the room of a release to that release for as long as two hand-offs take', () => {
+    const next = (requestMs?: number) => poolPatienceMs(sightOf({ next: OWN, requestMs }), ids);
+    expect([next(), next(9), next(100)]).toEqual([26, 58, 82]);
   });
 
   it('a call leaves room to those before it by chance if its position is unknown, or is that of another line', () => {

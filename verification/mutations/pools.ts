@@ -182,7 +182,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'the repeat of a release whose first try died gives no room to the line',
     ['line', 'a hand-off follows a first try without an answer, if that is a release'],
-    change("if (won || (unanswered && reason === 'released'))", 'if (won)'),
+    change("(won || (unanswered && reason === 'released'))", 'won'),
   ),
   byTest(
     'the mark of a pool comes before the ticket of a call',
@@ -246,7 +246,36 @@ export const POOLS: Mutation[] = [
   byTest(
     'a hand-off of a pool sends a message only if a task is next',
     ['line', 'a hand-off sends the message that looks again after the grant window'],
-    change(' || (await reading.hasTaskBehind(waiter))', ''),
+    change(' || behind.some(isTask)', ''),
+  ),
+  byTest(
+    'a release leaves its room to a release of a while ago, whose call may have exited',
+    ['crowd', 'a release hands off its room if the release before it may have exited'],
+    change('isRecent(record.freedBefore, now) &&', '', 'shared/permits/freed.ts'),
+  ),
+  byTest(
+    'a release leaves its room to a release that has handed off',
+    ['crowd', 'a release hands off its room if there was no room before it'],
+    change('  record.usedBefore < record.lastLimit &&\n', '', 'shared/permits/freed.ts'),
+  ),
+  byTest(
+    'a release leaves its room to another release though a task is next, which does not look',
+    ['crowd', 'a release hands off its room if a task is next, because a task does not look by itself'],
+    change(
+      'nextTicket !== undefined && nextTickets?.startsWith(shortName(nextTicket)) ? nextTickets',
+      'nextTicket !== undefined ? (nextTickets ?? shortName(nextTicket))',
+      'shared/permits/pace.ts',
+    ),
+  ),
+  byTest(
+    'a first try hands off the room of a release that hands off itself',
+    ['crowd', 'a call leaves the room of a release to that release, joins the line, and passes no waiter'],
+    change('next !== undefined && !isHandedOff(record, clock.now())', 'next !== undefined'),
+  ),
+  byTest(
+    'the next in line hands off the room of a release at once',
+    ['crowd', 'the next in line leaves the room of a release to that release'],
+    change('&& !this.#lock.isLeftToRelease?.(this.#record)', '', 'shared/line/wait.ts'),
   ),
   byTest(
     'a hand-off of a pool does not note how many have left the line',

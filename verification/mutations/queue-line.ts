@@ -314,7 +314,7 @@ export const QUEUE_LINE: Mutation[] = [
   ),
   shown(
     'a crowd that came at once trusts the order of its marks',
-    [change('millisecondsOf(served) > APART_MS', 'millisecondsOf(served) > -APART_MS')],
+    [change('millisecondsOf(before) > APART_MS', 'millisecondsOf(before) > -APART_MS')],
     'a crowd that came at once: by the names alone, because its marks have another order',
     PACE,
   ),

@@ -129,7 +129,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call in line takes itself for one place further ahead',
-    [change('index < 0 ? undefined : index + 1;', 'index < 0 ? undefined : index;')],
+    [change('index < 0 ? undefined : index + 1 }', 'index < 0 ? undefined : index }')],
     PACE,
     'the others: by the turns before them, a second and a half at most',
   ),
