@@ -20,8 +20,8 @@ It goes on after a broken promise, and then exits with 1. A failure that is know
 const ROOT = resolve(import.meta.dirname, '../..');
 const LEDGER = join(import.meta.dirname, 'ledger.json');
 
-/** How many histories one process plays before the ledger has them: some minutes' worth, which is all that is lost if a run is cut. */
-const BLOCK = 1000;
+/** How many histories one process plays before the ledger has them: a minute's worth, which is all that is lost if a run is cut. */
+const BLOCK = 250;
 
 async function main(): Promise<boolean> {
   const { values, number } = readOptions({
