@@ -11,6 +11,7 @@ import {
   isOf,
   isUnmarked,
 } from '../shared/permits/conditions.ts';
+import { FREED } from '../shared/permits/freed.ts';
 import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
 import { entryItem } from '../shared/permits/record.ts';
 import { remember } from '../shared/permits/ring.ts';
@@ -81,19 +82,22 @@ export async function release(key: string, leaseId: string): Promise<void> {
   if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
   const { name } = proof;
   const { set, names, values } = remember([name]);
+  const now = Date.now();
   await client.send(
     new UpdateItemCommand({
       TableName: table,
       Key: { key: { S: key } },
-      UpdateExpression: `SET #used = #used - #h.w, ${set.join(', ')}, #lease_expiry = :lease_expiry REMOVE #h, #f`,
+      UpdateExpression: `SET #used = #used - #h.w, #turn_ms = :now - #h.a, ${[...FREED.set, ...set].join(', ')}, #lease_expiry = :lease_expiry REMOVE #h, #f`,
       ...conditionFields(all(isStillPool, isOf(proof)), {
         names: {
           ...names,
           '#f': `f${name}`,
           '#used': 'used',
+          '#turn_ms': 'turn_ms',
+          ...FREED.names,
           '#lease_expiry': 'lease_expiry',
         },
-        values: { ...values, ':lease_expiry': ttlAt(Date.now()) },
+        values: { ...values, ':now': integer(now), ':lease_expiry': ttlAt(now) },
       }),
       ReturnValues: 'ALL_NEW',
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
