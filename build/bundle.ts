@@ -24,7 +24,7 @@ export async function bundle(source: string, folder: string): Promise<Inputs> {
       sourcemap: true,
       entryFileNames: '[name].mjs',
       chunkFileNames: '[name]-[hash].mjs',
-      // Each file takes 0.3 ms of a cold start, so one file has all code of the start. An `import()` loads each other file.
+      // Each file takes 0.3 ms of a cold start, so one file has all code of the start but the helpers of the bundler, if a function needs those. An `import()` loads each other file.
       codeSplitting: { groups: [{ name: 'start', tags: ['$initial'] }] },
     },
   });

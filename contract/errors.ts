@@ -171,7 +171,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
   },
   QueueFull: {
     retry: 'yes',
-    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code.',
+    when: 'Too many tasks and calls are in line for the key, or in the namespace. The task of a `taskToken`, or the callback of a `callbackId`, fails with the same code: do not repeat that call, and park with a new task or callback.',
     fields: {
       key: key(),
       quota: oneOf(['maxWaitersPerKey', 'maxWaitersPerNamespace'], 'The parameter of the deployment that limits them.'),

@@ -13,6 +13,9 @@ export async function ask(question: string): Promise<boolean> {
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();
   for (const signal of SIGNALS) process.once(signal, interrupt);
+  // Node 20.3 leaves the question pending if the terminal is closed. A terminal that has gone fails each write, and the command goes on.
+  terminal.once('close', interrupt).on('error', interrupt);
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', interrupt);
   try {
     return /^y(es)?$/i.test(await terminal.question(`${question} [y/N] `, { signal: interruption.signal }));
   } catch (error) {

@@ -46,14 +46,20 @@ async function keys(verb: Verb, typed: string[], prefix: string): Promise<Candid
 }
 
 /** Candidates for the value of an option: pools whose keys begin with a prefix, each with the limit of the last grant. */
-const pools = (verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> =>
-  found(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
+function pools(verb: Verb, typed: string[], prefix: string): Promise<Candidate[]> {
+  // `run` refuses a key twice, and a value that looks like an option.
+  const isTyped = (key: string) =>
+    key.startsWith('-') || typed.some((word) => word === key || word.startsWith(`${key}=`));
+  return found(verb, { typed, prefix: prefix.replace(/=\d*$/, ''), most: 1 }, (service, filter) =>
     service.rows('readLeases', filter, ({ leases }) =>
       leases.flatMap((row): Candidate[] =>
-        row.kind === 'pool' && row.limit !== null ? [[`${row.key}=${row.limit}`, helpOf(row)]] : [],
+        row.kind === 'pool' && row.limit !== null && !isTyped(row.key)
+          ? [[`${row.key}=${row.limit}`, helpOf(row)]]
+          : [],
       ),
     ),
   );
+}
 
 interface Typed {
   /** The words before the last word. */

@@ -3962,7 +3962,7 @@ export interface operations {
                     "application/json": components["schemas"]["AcquiredGrant"];
                 };
             };
-            /** @description The caller has its grant, or its task or callback is parked. */
+            /** @description The caller has its grant, or its task or callback is parked, or has ended before (`parked: false`). */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */

@@ -29,7 +29,8 @@ export const LEASE_ROUTES = [
     request: acquireRequest,
     success: {
       201: {
-        description: 'The caller has its grant, or its task or callback is parked.',
+        description:
+          'The caller has its grant, or its task or callback is parked, or has ended before (`parked: false`).',
         answer: z.union([acquired, parked]),
       },
       200: {

@@ -76,6 +76,7 @@ describe('the words that complete a command line', () => {
     for (const typed of [
       ['run', '--also', 'p'],
       ['run', 'orders', '--limit', '5', '--also', 'total=20', '--also', 'p'],
+      ['run', 'orders', '--also', 'quota:all=3', '--also', ''],
     ])
       expect(await words(typed)).toEqual(['provider=20\theld by the other']);
     const pools = (await words(['run', 'orders', '--also', ''])).map((line) => line.split('\t')[0]);

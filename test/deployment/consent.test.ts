@@ -48,8 +48,8 @@ const run = (name: string, ...args: string[]) =>
     );
   });
 
-/** Types a text at a terminal, or sends a signal to the process of the command. */
-type Answer = string | { signal: NodeJS.Signals };
+/** Types a text at a terminal, sends a signal to the process of the command, or closes the terminal. */
+type Answer = { text: string } | { signal: NodeJS.Signals } | 'closes';
 
 /** Runs a command at a new terminal, and answers the question of the command. */
 const answerAtTerminal = (answer: Answer, name: string, ...args: string[]) =>
@@ -64,12 +64,14 @@ const answerAtTerminal = (answer: Answer, name: string, ...args: string[]) =>
       output += text;
       if (isAnswered || !output.includes('[y/N]')) return;
       isAnswered = true;
-      if (typeof answer === 'string') child.stdin.write(answer);
+      if (answer === 'closes') child.kill('SIGKILL');
+      else if ('text' in answer) child.stdin.write(answer.text);
       else process.kill(Number(/pid (\d+)/.exec(output)?.[1]), answer.signal);
     });
     child.on('close', (code) => resolve({ code, output }));
   });
-const runAtTerminal = (line: string, name: string, ...args: string[]) => answerAtTerminal(`${line}\n`, name, ...args);
+const runAtTerminal = (line: string, name: string, ...args: string[]) =>
+  answerAtTerminal({ text: `${line}\n` }, name, ...args);
 
 const executed = () => double.actions.filter((action) => action === 'ExecuteChangeSet');
 
@@ -94,8 +96,8 @@ describe('a deployment at a terminal', () => {
   );
 
   it.each<[string, Answer]>([
-    ['Ctrl-C', '\x03'],
-    ['Ctrl-D', '\x04'],
+    ['Ctrl-C', { text: '\x03' }],
+    ['Ctrl-D', { text: '\x04' }],
     ['SIGINT', { signal: 'SIGINT' }],
     ['SIGTERM', { signal: 'SIGTERM' }],
   ])('a deployment that is interrupted at the question by %s leaves no change set and no stack', async (_, answer) => {
@@ -104,6 +106,13 @@ describe('a deployment at a terminal', () => {
     expect(double.actions).toContain('CreateChangeSet');
     expect(double.changeSets()).toBe(0);
     expect([...double.stacks.keys()]).toEqual([]);
+    expect(executed()).toEqual([]);
+  });
+
+  it('a deployment whose terminal is closed at the question leaves no change set and no stack', async () => {
+    await answerAtTerminal('closes', 'deployCommand', '--stage', 'prod');
+    await expect.poll(() => [double.changeSets(), ...double.stacks.keys()]).toEqual([0]);
+    expect(double.actions).toContain('DeleteStack');
     expect(executed()).toEqual([]);
   });
 
