@@ -3,7 +3,7 @@ import * as domain from '../leases.domain.ts';
 import { untilAcquired } from './holdfast.ts';
 import { serve } from './scenarios.ts';
 
-await serve({
+void serve({
   caller: (ttlSeconds) => {
     const holder = randomUUID();
     return {

@@ -2,7 +2,7 @@ import * as bare from '../bare-sdk.ts';
 import { serve } from './scenarios.ts';
 
 /** The bare SDK: one conditional write for each operation, and no waiting. */
-await serve({
+void serve({
   caller: () => ({
     acquire: async (key) => {
       const leaseId = await bare.acquire(key);

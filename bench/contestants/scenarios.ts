@@ -83,7 +83,10 @@ const LONG_TTL_SECONDS = 60;
 /** If some contender has had no turn by then, it starves, and the measurement begins all the same. */
 const SETTLED_WITHIN = 2;
 
-/** Answers what standard input asks for, until it ends. */
+/**
+ * Answers what standard input asks for, until it ends. A contestant that is bundled does not await this: each file that it loads later would wait for the
+ * end of its start.
+ */
 export async function serve(contestant: Contestant): Promise<void> {
   const scenarios: { [Name in Scenario]: (task: Takes<Name>) => Gives<Name> } = {
     cycles: (task) => cycles(contestant, task),

@@ -109,7 +109,7 @@ const release = (key: string, execution: string) =>
     ),
   );
 
-await serve({
+void serve({
   caller: (_, limit) => ({
     acquire: async (key) => {
       const execution = randomUUID();

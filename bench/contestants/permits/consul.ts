@@ -92,7 +92,7 @@ async function release(key: string, session: string): Promise<void> {
   await client.send(new DeleteItemCommand({ TableName: table, Key: nameOf(key, session) }));
 }
 
-await serve({
+void serve({
   caller: (ttlSeconds, limit) => ({
     acquire: async (key) => {
       const session = randomUUID();

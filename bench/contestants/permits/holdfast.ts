@@ -6,7 +6,7 @@ import { serve } from '../scenarios.ts';
 /** In line, or by looking and racing. */
 const fair = process.env.PERMITS !== 'race';
 
-await serve({
+void serve({
   caller: (ttlSeconds, limit) => {
     const holder = randomUUID();
     return {

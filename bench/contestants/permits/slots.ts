@@ -50,7 +50,7 @@ const release = (slot: string, leaseId: string) =>
     ),
   );
 
-await serve({
+void serve({
   caller: (ttlSeconds, limit) => ({
     acquire: async (key) => {
       const leaseId = randomUUID();
