@@ -623,7 +623,7 @@ export interface components {
         AcquireRequest: {
             /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`. */
             bound?: boolean;
-            /** @description The id of a callback of a durable function. The call returns at once. The callback later completes with the grant as JSON, in arrival order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment. */
+            /** @description The id of a callback of a durable function. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions`. */
             callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
@@ -653,7 +653,7 @@ export interface components {
             requestId?: string;
             /** @description The ARN of an execution that works under the grant of `execution`. The grant stays while the target runs. Needs `execution`. */
             target?: string;
-            /** @description The token of a task of Step Functions. The call answers at once, and the task receives its grant in order of the tickets. Not with `waitSeconds`, `ticket` or `fair` false. */
+            /** @description The token of a task of Step Functions. The call answers at once, and the task receives its grant in line order. Not with `waitSeconds`, `ticket` or `fair` false. */
             taskToken?: string;
             /** @description The id of a waiter in the line. Tickets sort by arrival. Send the ticket of `retryWith` within five seconds after `LeaseHeld`, with the other fields unchanged, and the call keeps its position. Needs `requestId`. */
             ticket?: string;
@@ -3962,7 +3962,7 @@ export interface operations {
                     "application/json": components["schemas"]["AcquiredGrant"];
                 };
             };
-            /** @description The caller has its grant, or its task or callback is parked, or has ended before (`parked: false`). */
+            /** @description The caller has its grant, or its task is parked or has ended. */
             201: {
                 headers: {
                     /** @description Whether the answer may be cached. */

@@ -59,12 +59,12 @@ export const acquireRequest = request(acquireInput(), {
     },
     taskToken: {
       description:
-        'The token of a task of Step Functions. The call answers at once, and the task receives its grant in order of the tickets. Not with `waitSeconds`, `ticket` or `fair` false.',
+        'The token of a task of Step Functions. The call answers at once, and the task receives its grant in line order. Not with `waitSeconds`, `ticket` or `fair` false.',
       ...bytes(2048),
     },
     callbackId: {
       description:
-        'The id of a callback of a durable function. The call returns at once. The callback later completes with the grant as JSON, in arrival order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions` of the deployment.',
+        'The id of a callback of a durable function. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions`.',
       ...bytes(1024),
     },
     parkSeconds: {

@@ -30,7 +30,7 @@ export const LEASE_ROUTES = [
     success: {
       201: {
         description:
-          'The caller has its grant, or its task or callback is parked, or has ended before (`parked: false`).',
+          'The caller has its grant, or its task is parked or has ended.',
         answer: z.union([acquired, parked]),
       },
       200: {
