@@ -29,8 +29,7 @@ export const LEASE_ROUTES = [
     request: acquireRequest,
     success: {
       201: {
-        description:
-          'The caller has its grant, or its task is parked or has ended.',
+        description: 'The caller has its grant, or its task is parked or has ended.',
         answer: z.union([acquired, parked]),
       },
       200: {
