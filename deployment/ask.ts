@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { Refusal } from './failure.ts';
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
  * Asks the operator at the terminal. Ctrl-C, Ctrl-D and a signal count as no, so the command can still delete what it has prepared. A second signal ends the
@@ -13,6 +13,8 @@ export async function ask(question: string): Promise<boolean> {
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();
   for (const signal of SIGNALS) process.once(signal, interrupt);
+  // Kept: a terminal that closes sends SIGHUP, and its shell sends SIGHUP again when it ends.
+  process.on('SIGHUP', interrupt);
   // Node 20.3 leaves the question pending if the terminal is closed. A terminal that has gone fails each write, and the command goes on.
   terminal.once('close', interrupt).on('error', interrupt);
   for (const stream of [process.stdout, process.stderr]) stream.on('error', interrupt);
