@@ -54,7 +54,7 @@ export const attempt = <O extends Operation>(
 const TRANSIENT: readonly string[] = ['Throttled', 'Unavailable', 'OutcomeUnknown', 'Unreachable', 'QueueFull'];
 
 /**
- * The same call may succeed after these errors.
+ * These errors are transient: if the client repeats the call, the call may succeed.
  * @param request the fields of the call. With a task token or a callback id, QueueFull has ended the task or callback, which can receive no grant
  */
 export const isTransient = (error: unknown, request: { taskToken?: unknown; callbackId?: unknown } = {}): boolean =>

@@ -58,7 +58,7 @@ export function poolPauseMs(sight: Sight, ids: Ids): number {
   const position = positionOf(sight);
   if (position === undefined) return others;
   const holders = Math.max(1, sight.holders ?? 0, record.entries.length);
-  // As long as no turn has ended, each counts as long as the first ones have lasted so far, as for a lease.
+  // Until a turn has ended, each turn counts as the time that the first turns have lasted, as for a lease.
   if (paceMs === undefined)
     return Math.max(
       soonest,

@@ -182,7 +182,7 @@ describe('the average turn', () => {
     expect(paceOf(undefined, 60_000)).toBe(100);
     expect(paceOf(undefined, undefined)).toBeUndefined();
     expect(paceOf(20, undefined)).toBeUndefined();
-    expect(paceAfter({ turnMs: 30 })).toBeUndefined(); // nobody is in line, whom it would help
+    expect(paceAfter({ turnMs: 30 })).toBeUndefined(); // the line is empty
   });
 
   it('the average hold is that of the holders, however late the next caller finds its grant', () => {

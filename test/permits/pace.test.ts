@@ -38,7 +38,7 @@ function sightOf({ heldMs = [], place, next = ANOTHER, names, turnMs, paceMs, to
 }
 
 const pause = (seen: Seen) => poolPauseMs(sightOf(seen), ids);
-/** The names of so many before the call. */
+/** The names of this number of waiters before the call. */
 const behind = (count: number) =>
   ['anot', ...Array.from({ length: count - 1 }, (_, nth) => `n${nth}`), 'owno'].join(' ');
 
