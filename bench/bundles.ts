@@ -37,7 +37,7 @@ export interface Contest {
 
 const LINE: Bar['excuse'] = {
   upTo: 1.55,
-  why: 'the zip of acquire has the line and both kinds of lock, most of which a plain acquire does not load',
+  why: 'the zip of acquire contains the line and both kinds of lock, and a plain acquire does not load most of them',
 };
 
 const size: Measurement = {

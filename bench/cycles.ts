@@ -85,7 +85,7 @@ const perSecond = (times: Times) => (1000 * times.acquireMs.length) / sum(cycleT
 const LEAST_TO_PEER = 1.4;
 const PROCESSOR_BOUND = {
   upTo: 1, // never fewer than theirs
-  why: 'two requests for three are 1.5 times the cycles where only requests take time. Next to the emulator the half of a cycle is processor time of the SDK and node:http, spread so that no function has 5 % of it, and the third request is a read, which costs them less than a write: the bare SDK keeps it no better',
+  why: 'two requests instead of three give 1.5 times the cycles only if requests take all of the time. Next to the emulator, half of a cycle is processor time of the SDK and node:http, in which no function has 5 %. The request that the library sends more is a read, which costs it less than a write. The bare SDK does not reach the bar either',
 };
 
 function rates(raced: Raced, suffix = ''): Figure[] {

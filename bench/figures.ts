@@ -3,6 +3,7 @@ import type { Figure } from './measurement.ts';
 import { PERMIT_ENTRIES, permitFigure, permitsFor } from './permits.entries.ts';
 import { permitsTable } from './permits.table.ts';
 import { type Result, type Results, runsOf } from './results.ts';
+import { coldTable, initTable } from './start.table.ts';
 import { faultsTable, findFigure, SERVER_CONTESTANTS, summaryTable } from './summary.ts';
 import { limits, markdown, number } from './table.ts';
 
@@ -156,7 +157,8 @@ export function figuresBlock(results: Results): string {
     ...permitsTable(results.measurements.permits),
     ...wholeTables(results),
     ...coldTable(results),
-    ...unkept(results),
+    ...initTable(results),
+    ...unmet(results),
   ].join('\n\n');
 }
 
@@ -200,7 +202,7 @@ function provenance(results: Results): string[] {
 const WHOLE = [
   ...['overhead', 'throttled', 'namespace', 'heartbeat', 'line', 'fairness'],
   ...['commits', 'nameservice', 'scale', 'parked', 'permitcost', 'report'],
-  ...['init', 'servers', 'faults'],
+  ...['servers', 'faults'],
 ];
 
 function wholeTables({ measurements }: Results): string[] {
@@ -218,36 +220,31 @@ function wholeTables({ measurements }: Results): string[] {
   });
 }
 
-/** Of each function in one row, what the bundles are and how they start. */
-function coldTable({ measurements: { size, cold } }: Results): string[] {
-  if (!size || !cold) return [];
-  const all = [...size.figures, ...cold.figures];
-  const names = size.figures.flatMap(({ what }) => /^(\w+), loaded/.exec(what)?.[1] ?? []);
-  const value = (what: string) => all.find((figure) => figure.what === what)?.value ?? '';
-  const rows = names.map((name) => [
-    name,
-    value(`${name}, loaded / all`),
-    value(`${name} loaded ratio`),
-    ...['import', 'first answer'].flatMap((what) => [value(`${name} ${what}`), value(`${name} ${what} ratio`)]),
-  ]);
-  const header = ['', 'loaded (gzip) / all', 'x alone', 'import', 'x alone', 'first answer', 'x alone'];
-  const method = `${size.method}. ${cold.method}`;
-  return [`<details><summary>${cold.title}</summary>\n\n${method}.\n\n${markdown([header, ...rows])}\n\n</details>`];
-}
-
 const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
 
-function unkept({ measurements }: Results): string[] {
-  const reasons = Object.values(measurements).flatMap(({ figures }: Result) =>
-    figures.flatMap(({ what, bar, toBestLibrary }) => {
+/** Bars that are not met, each with its reason. Figures of a measurement with the same bar and reason share a line. */
+function unmet({ measurements }: Results): string[] {
+  const reasons = Object.values(measurements).flatMap(({ figures, title }: Result) => {
+    const missed = figures.flatMap(({ what, bar, toBestLibrary }) => {
       if (!bar || bar.verdict === 'kept') return [];
-      const measured = `${bar.measured}${bar.measured === toBestLibrary ? ' times the best npm library' : ''}`;
+      const { measured } = bar;
+      const value = `${number(measured)}${measured === toBestLibrary ? ' times the best npm library' : ''}`;
       return [
-        `- ${what}: ${measured}, where ${limits(bar)} is asked: ${bar.verdict === 'explained' ? bar.excuse?.why : 'no reason found yet'}`,
+        {
+          ...{ line: `${what}: ${value}`, measured },
+          rest: ` (bar: ${limits(bar)}): ${bar.excuse && bar.verdict === 'explained' ? bar.excuse.why : 'no reason found yet'}`,
+        },
       ];
-    }),
-  );
-  return reasons.length > 0 ? [`Bars that are not kept:\n\n${reasons.join('\n')}`] : [];
+    });
+    return Object.entries(Object.groupBy(missed, ({ rest }) => rest)).map(([rest, group = []]) => {
+      const values = group.map(({ measured }) => measured);
+      const range = `${number(Math.min(...values))} to ${number(Math.max(...values))}`;
+      const what =
+        group.length > 3 ? `${group.length} of ${title}: ${range}` : group.map(({ line }) => line).join('; ');
+      return `- ${what}${rest}`;
+    });
+  });
+  return reasons.length > 0 ? [`Bars that are not met:\n\n${reasons.join('\n')}`] : [];
 }
 
 export interface Chart {

@@ -11,6 +11,9 @@ import { largestParts } from './parts.ts';
 /** Lambda gives a function a whole processor at 1,769 MB, and of less memory a part in proportion. */
 const WHOLE_MB = 1769;
 const SIZES_MB = [128, 512, WHOLE_MB];
+const named = (size: number) => `${size.toLocaleString('en')} MB`;
+/** As the figures name them. */
+export const MEMORY_SIZES = SIZES_MB.map(named);
 
 const MAX_INIT_RATIO = 1.1;
 const MAX_BYTES = 1_000_000;
@@ -25,7 +28,7 @@ const SCHEMAS = {
 const init: Measurement = {
   name: 'init',
   title: 'Init time by the memory of the function, peak memory, and the largest parts of each bundle',
-  method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives at ${SIZES_MB.map((size) => size.toLocaleString('en')).join(', ')} MB; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their bytes in the whole zip before they are minified`,
+  method: `import of index.mjs in fresh Node processes, next to the clients alone with the same commands, in pairs of random order, in a control group with the processor time that Lambda gives a function of ${MEMORY_SIZES.join(', ')}; the start of Node itself is not counted. The time in AWS has the download of the zip and the start of the runtime too. Peak: the resident set of the process after its first answer, Node included; parts by their bytes in the whole zip before they are minified`,
   run: async (options) =>
     withContests(
       (contests) =>
@@ -55,7 +58,7 @@ async function startFigures(
     }
   }
   return samples.flatMap(({ contest: { name }, size, pairs }) => {
-    const memory = `${name}, ${size.toLocaleString('en')} MB`;
+    const memory = `${name}, ${named(size)}`;
     const figures = [initFigure(`init, ${memory}`, pairs), ...ratioFigure(`init ratio, ${memory}`, pairs, quick)];
     return size === WHOLE_MB ? [...figures, peakFigure(`peak memory, ${name}`, pairs)] : figures;
   });

@@ -6,7 +6,7 @@ import { CLOCK_SKEW_MS } from './waiting.ts';
 
 /** In milliseconds. */
 const WAITING_BARS = { handOff: { p50: 30, p99: 80 }, takeOver: { p99: CLOCK_SKEW_MS + 100 } };
-const CONTENTION_BARS = {
+export const CONTENTION_BARS = {
   /** Turns of the luckiest caller to those of the unluckiest in ten seconds. */
   unfair: 1.2,
   /** For a grant, of a crowd that comes at once, and of callers that come back. */
@@ -195,7 +195,7 @@ async function contending(
 }
 
 /** One turn more than the unluckiest had is the least difference that there is. */
-const inWholeTurns = (most: number, least: number) => ({
+export const inWholeTurns = (most: number, least: number) => ({
   most,
   excuse: {
     why: `the unluckiest had ${least}, and one more is the least difference`,

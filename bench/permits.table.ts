@@ -18,8 +18,8 @@ export function permitsTable(result: Result | undefined): string[] {
   const rows = PERMIT_LIMITS.flatMap((limit) =>
     PERMIT_ENTRIES.map(({ name }) => {
       const figures = names.map((what) => find(permitFigure(what, limit, name)));
-      const bar = figures.find((figure) => figure?.bar)?.bar;
-      return [String(limit), name, ...figures.map((figure) => short(figure?.value ?? '')), bar ? limits(bar) : ''];
+      const bars = figures.flatMap((figure) => (figure?.bar ? [`${limits(figure.bar)} ${figure.unit ?? ': 1'}`] : []));
+      return [String(limit), name, ...figures.map((figure) => short(figure?.value ?? '')), bars.join(', ')];
     }),
   );
   const parked = find(PARKED_PERMITS.what);

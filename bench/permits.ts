@@ -3,6 +3,7 @@ import { readService } from '../infrastructure/read.ts';
 import { type Cost, counted, requestsFigure } from './contention.ts';
 import { type Arena, type Entry, withArena } from './contestants.ts';
 import { CREDENTIALS } from './environment.ts';
+import { CONTENTION_BARS, inWholeTurns } from './line.ts';
 import type { Bar, Figure, Measurement, Options } from './measurement.ts';
 import { countParked } from './parked.ts';
 import { PARKED_PERMITS, PERMIT_ENTRIES, PERMIT_LIMITS, permitFigure } from './permits.entries.ts';
@@ -12,16 +13,16 @@ const CONTENDERS = 64;
 const HOLD_MS = 5;
 const TTL_SECONDS = 10;
 /** How long a crowd that comes at once may take, and how long callers come back. */
-const [AT_ONCE_MS, COME_BACK_MS] = [8000, 5000];
+const [AT_ONCE_MS, COME_BACK_MS] = [8000, 10_000];
 
-/** Requests for a grant: of callers in line, and of parked tasks. */
-const MOST_REQUESTS: Record<number, number> = { 8: 8, 64: 2.1 };
+/** Requests for a grant: of callers in line by the limit of the pool, and of parked tasks. One permit: what a lease takes. */
+const MOST_REQUESTS: Record<number, number> = { 1: 11, 8: 8, 64: 2.1 };
 const MOST_PARKED = 12;
 
 const permits: Measurement = {
   name: 'permits',
   title: `Permits: ${CONTENDERS} callers for ${PERMIT_LIMITS.slice(0, -1).join(', ')} and ${PERMIT_LIMITS.at(-1)} of them, next to other ways of counting`,
-  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK, and a pool that has been used before; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or eight seconds were over, and once as callers that come back for five seconds; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
+  method: `all callers of one algorithm in a process of its own, on one emulator, with one client of the SDK, and a pool that has been used before; each holds its permit for five milliseconds; once as a crowd that comes at once, each for one permit, until all had one or eight seconds were over, and once as callers that come back for ten seconds, counted from when each has had one; all of it by what stands between them and the emulator and counts. The sample of AWS is the state machine of its blog post, as one request for each of its requests: it tries again after 1, 2, 4 ... 32 seconds, reads, and begins again after three; in the other row it has the pauses that Holdfast has outside the line. Consul waits by a blocking query, which DynamoDB does not have, so it looks after the same pauses. ${PARKED_PERMITS.limit} permits for ${CONTENDERS} parked tasks are measured as for parked leases`,
   run: (options) => withArena(options, (arena) => permitFigures(arena, options), PERMIT_ENTRIES),
 };
 
@@ -47,13 +48,15 @@ async function contending(
   const play = async (how: string, ms: number, once: boolean) => {
     const key = `${how}, ${limit}, ${entry.name}`;
     if (entry.kind === 'ours') await seedPool(dynamodbEndpoint, key);
-    return counted(arena, entry, { task: { ...task, key, ms, once }, dynamodbEndpoint });
+    return counted(arena, entry, { task: { ...task, key, ms, once, settled: !once }, dynamodbEndpoint });
   };
   const atOnce = await play('at once', atOnceMs, true);
   const back = await play('back', comeBackMs, false);
   const { turns, perSecond } = back;
   const [most, least] = [Math.max(...turns), Math.min(...turns)];
-  const bar = entry.name === 'holdfast, in line' && !quick ? barOf(limit) : undefined;
+  const ratio = most / Math.max(1, least);
+  const isHeldToIt = entry.name === 'holdfast, in line' && !quick;
+  const bar = isHeldToIt ? barOf(limit) : undefined;
   return [
     requestsFigure({ what: named('atOnce'), bar }, atOnce),
     {
@@ -66,7 +69,10 @@ async function contending(
       ...{ what: named('perSecond'), unit: '/s', n: back.grants, median: perSecond },
       value: `${perSecond.toFixed(0)} grants/s`,
     },
-    { ...{ what: named('turns'), n: back.grants, median: most / Math.max(1, least) }, value: `${most} : ${least}` },
+    {
+      ...{ what: named('turns'), value: `${most} : ${least}`, n: back.grants, median: ratio },
+      ...(isHeldToIt && { bar: { measured: ratio, ...inWholeTurns(CONTENTION_BARS.unfair, least) } }),
+    },
     requestsFigure({ what: named('back'), bar: undefined }, back),
   ];
 }
@@ -82,16 +88,21 @@ async function seedPool(endpoint: string, key: string): Promise<void> {
 
 const isServed = ({ grants }: Cost) => grants === CONTENDERS;
 
-/** With more requests than these, some caller asks again and again. */
-const IN_LINE = {
-  upTo: 20,
-  why: 'a caller in line makes six requests of its own: the try that loses, ticket, mark, claim, the end of the ticket, and the release; and at least one look. The first eight make two. That is 6.4 for a grant. A read of the line and a write of grants serve two callers or three, which is another one. The rest is that a caller cannot know when its turn comes, and looks 2.1 to 2.9 times. In simulated time that is 8.6 to 9.3. Callers that race have no such costs, and no order',
+/** With more requests than `upTo`, some caller asks again and again. */
+const EXCUSES: Record<number, Bar['excuse']> = {
+  1: {
+    upTo: 20,
+    why: 'the release of a permit and the grant to the next caller are two writes, and a lease does both with one; a read of the line serves only one caller',
+  },
+  8: {
+    upTo: 20,
+    why: 'each caller but the first eight sends seven requests: the try that loses, the ticket, the mark, a look, the claim, the end of the ticket and the release. The first eight send two. That is 6.4 for a grant. A read of the line and a write of grants serve two or three callers, which is one more. The rest is looks: a caller cannot foresee its turn, and looks 2.1 to 2.9 times. In simulated time that is 8.6 to 9.3. Callers that race pay none of this, and have no order',
+  },
 };
 
 function barOf(limit: number): Omit<Bar, 'measured'> | undefined {
-  const most = MOST_REQUESTS[limit];
-  if (most === undefined) return undefined;
-  return limit < CONTENDERS ? { most, excuse: IN_LINE } : { most };
+  const [most, excuse] = [MOST_REQUESTS[limit], EXCUSES[limit]];
+  return most === undefined ? undefined : { most, ...(excuse && { excuse }) };
 }
 
 async function parkedFigure(options: Options): Promise<Figure> {
