@@ -64,6 +64,18 @@ const size: Measurement = {
     }),
 };
 
+/** Functions of the nameservice that may start later. */
+const NAMESERVICE_STARTS: Record<string, Bar['excuse']> = {
+  publish: {
+    upTo: 1.5,
+    why: 'the function loads the schemas and rules of eleven operations; a function for each operation would be eleven functions to deploy',
+  },
+  repairNames: {
+    upTo: 1.5,
+    why: 'the schemas and rules of the nameservice add a third to the 184 kB of the clients alone',
+  },
+};
+
 const coldStart: Measurement = {
   name: 'cold',
   title: 'Cold start: import, and import with the first answer, next to the clients alone with the same commands',
@@ -91,25 +103,25 @@ async function coldFigures(contests: Contest[], env: Environment, { quick, progr
       pairs.push(pair as Record<Side, Start>);
     }
   }
-  return samples.flatMap(({ contest: { name }, pairs }) => [
-    ...compared(`${name} import`, pairs, { of: 'importMs', most: 1.3 }),
-    ...compared(`${name} first answer`, pairs, { of: 'answerMs', most: 1.25 }),
-  ]);
+  return samples.flatMap(({ contest: { name }, pairs }) => {
+    const excuse = NAMESERVICE_STARTS[name];
+    return [
+      ...compared(`${name} import`, pairs, { of: 'importMs', bar: { most: 1.3, ...(excuse && { excuse }) } }),
+      ...compared(`${name} first answer`, pairs, { of: 'answerMs', bar: { most: 1.25, ...(excuse && { excuse }) } }),
+    ];
+  });
 }
 
 function compared(
   what: string,
   pairs: Record<Side, Start>[],
-  { of, most }: { of: 'importMs' | 'answerMs'; most: number },
+  { of, bar }: { of: 'importMs' | 'answerMs'; bar: Omit<Bar, 'measured'> },
 ): Figure[] {
   const figure = milliseconds(what, each(pairs.map(({ built }) => built[of])));
   const alone = median(pairs.map(({ bare }) => bare[of]));
   // Of neighbours in time, so that what else the machine did weighs on both.
   const ratios = pairs.map(({ built, bare }) => built[of] / bare[of]);
-  return [
-    { ...figure, value: `${figure.value} / ${alone.toFixed(1)} alone` },
-    ratio(`${what} ratio`, ratios, { most }),
-  ];
+  return [{ ...figure, value: `${figure.value} / ${alone.toFixed(1)} alone` }, ratio(`${what} ratio`, ratios, bar)];
 }
 
 /** Run by --eval. It begins when standard input ends. The answer goes to standard error, because functions log to standard output. */

@@ -211,7 +211,8 @@ export const coldCases = (unique: string): Record<string, ColdCase | undefined> 
   readInFlight: {
     bare: code(
       [dynamodb('ScanCommand'), s3('HeadObjectCommand')],
-      'await ofDynamoDBClient.send(new ScanCommand({ TableName: env.COMMITS_TABLE, Limit: 1 }));',
+      `const { Items = [] } = await ofDynamoDBClient.send(new ScanCommand({ TableName: env.COMMITS_TABLE, Limit: 1000 }));
+       await Promise.all(Items.map(async () => { ${toS3('HeadObjectCommand')} }));`,
     ),
     payload: {},
     method: 'GET',

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Figure } from './measurement.ts';
 import { PERMIT_ENTRIES, permitFigure, permitsFor } from './permits.entries.ts';
 import { permitsTable } from './permits.table.ts';
-import { type Result, type Results, runsOf } from './results.ts';
+import { type Results, runsOf } from './results.ts';
 import { coldTable, initTable } from './start.table.ts';
 import { faultsTable, findFigure, SERVER_CONTESTANTS, summaryTable } from './summary.ts';
 import { limits, markdown, number } from './table.ts';
@@ -222,13 +222,16 @@ function wholeTables({ measurements }: Results): string[] {
 
 const factor = ({ toFloor }: Figure) => toFloor?.toFixed(2) ?? '';
 
+/** More of them than in the tables, so that a bar that is narrowly missed does not look met. */
+const digits = (value: number) => String(Number(value.toPrecision(4)));
+
 /** Bars that are not met, each with its reason. Figures of a measurement with the same bar and reason share a line. */
 function unmet({ measurements }: Results): string[] {
-  const reasons = Object.values(measurements).flatMap(({ figures, title }: Result) => {
+  const reasons = Object.entries(measurements).flatMap(([name, { figures }]) => {
     const missed = figures.flatMap(({ what, bar, toBestLibrary }) => {
       if (!bar || bar.verdict === 'kept') return [];
       const { measured } = bar;
-      const value = `${number(measured)}${measured === toBestLibrary ? ' times the best npm library' : ''}`;
+      const value = `${digits(measured)}${measured === toBestLibrary ? ' times the best npm library' : ''}`;
       return [
         {
           ...{ line: `${what}: ${value}`, measured },
@@ -238,9 +241,9 @@ function unmet({ measurements }: Results): string[] {
     });
     return Object.entries(Object.groupBy(missed, ({ rest }) => rest)).map(([rest, group = []]) => {
       const values = group.map(({ measured }) => measured);
-      const range = `${number(Math.min(...values))} to ${number(Math.max(...values))}`;
+      const range = `${digits(Math.min(...values))} to ${digits(Math.max(...values))}`;
       const what =
-        group.length > 3 ? `${group.length} of ${title}: ${range}` : group.map(({ line }) => line).join('; ');
+        group.length > 3 ? `${group.length} figures of ${name}: ${range}` : group.map(({ line }) => line).join('; ');
       return `- ${what}${rest}`;
     });
   });

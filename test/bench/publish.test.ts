@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { charts, figuresBlock, summaryBlock } from '../../bench/figures.ts';
 import { inTurn } from '../../bench/in-turn.ts';
-import type { Figure, Measurement } from '../../bench/measurement.ts';
+import type { Bar, Figure, Measurement, Verdict } from '../../bench/measurement.ts';
 import { documents, mixed } from '../../bench/publish.ts';
 import { keepOnly, type Results, readResults, record } from '../../bench/results.ts';
 
@@ -57,6 +57,8 @@ function wholeRun(): Results['measurements'] {
   };
 }
 
+type Judged = Pick<Bar, 'excuse'> & { verdict: Verdict };
+
 describe('the tables of a whole run', () => {
   const results = { measurements: wholeRun() };
 
@@ -95,6 +97,38 @@ describe('the tables of a whole run', () => {
     expect(block).toContain(
       '| holdfast client | at most 2 | at most 0 | another waits 23 ms; the caller gets an error |',
     );
+  });
+
+  it('bars that are not met stand at the end with their reasons, and more than three of a measurement with the same reason share a line', () => {
+    const missed = (count: number, rest: Judged) => {
+      const figures = Array.from({ length: count }, (_, at) => {
+        const bar = { measured: 1.102 + at, most: 1.1, ...rest };
+        return { what: `figure ${at}`, value: '', bar };
+      });
+      return { ...measured([]), figures };
+    };
+    const explained: Judged = { verdict: 'explained', excuse: { why: 'a reason', upTo: 9 } };
+    const measurements = { ...wholeRun(), few: missed(1, { verdict: 'missed' }), many: missed(4, explained) };
+    expect(figuresBlock({ measurements })).toContain(
+      'Bars that are not met:\n\n- figure 0: 1.102 (bar: at most 1.1): no reason found yet\n- 4 figures of many: 1.102 to 4.102 (bar: at most 1.1): a reason',
+    );
+  });
+
+  it('init has a row for each function, with a column for each size of memory', () => {
+    const init = measured([
+      ['init, acquire, 128 MB', '700 ms / 650 alone', 700],
+      ['init ratio, acquire, 128 MB', '1.08', 1.08],
+      ['init, acquire, 1,769 MB', '40 ms / 38 alone', 40],
+      ['init ratio, acquire, 1,769 MB', '1.05', 1.05],
+      ['peak memory, acquire', '66 MiB / 64 alone', 66],
+      ['bundle, acquire', '523 kB: zod 33', 523],
+      ['bundle, whoami', '34 kB: zod 33', 34],
+    ]);
+    const block = figuresBlock({ measurements: { ...wholeRun(), init } });
+    expect(block).toContain(
+      '| acquire | 700 ms / 650 alone, x 1.08 |  | 40 ms / 38 alone, x 1.05 | 66 MiB / 64 alone | 523 kB: zod 33 |',
+    );
+    expect(block).toContain('| whoami |  |  |  |  | 34 kB: zod 33 |');
   });
 
   it('the charts of waiting callers show the servers beside the libraries, with figures of the same network delay', () => {
