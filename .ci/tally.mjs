@@ -7,6 +7,9 @@ import { relative } from 'node:path';
 /** A machine that stalls is seen in a file or two. What fails in more is broken. */
 const MAX_FILES = 3;
 
+/** The suites that need nothing but npm. */
+const ALWAYS = ['test', 'races', 'release'];
+
 const read = (file) => JSON.parse(readFileSync(file, 'utf8')).testResults;
 const failuresOf = (results) =>
   results.flatMap(({ name, message, assertionResults }) => {
@@ -46,7 +49,8 @@ function settle(report) {
 }
 
 function count(folder, code, ...verdicts) {
-  const suites = ['test.json', 'races.json', 'release.json'].map((name) => settle(`${folder}/${name}`));
+  const played = existsSync(`${folder}/deploy.json`) ? [...ALWAYS, 'deploy'] : ALWAYS;
+  const suites = played.map((name) => settle(`${folder}/${name}.json`));
   const failures = suites.flatMap((suite) => suite.failures);
   // Named again at the end, because a log may be cut at its beginning.
   for (const failure of suites.flatMap((suite) => suite.unsteady))

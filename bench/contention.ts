@@ -73,7 +73,7 @@ interface Turn {
   /** Of permits. */
   limit?: number;
   env?: Record<string, string>;
-  /** Called just before they contend, and again where they are counted from a later moment on. */
+  /** Called just before they contend, and again if they are counted from a later moment on. */
   begin?: () => void;
 }
 

@@ -32,7 +32,7 @@ export interface Entry {
   /** Calls a local stack. */
   throughStack?: boolean;
   env?: Record<string, string>;
-  /** Its table, where that is not this service's own. */
+  /** The table, if it is not a table of Holdfast. */
   table?: { hash: string; range?: string; ttlAttribute?: string };
   /** What must be there for it to run, the program on the path, and what makes it. */
   needs?: { file: string; program?: string; how: string };
@@ -183,7 +183,7 @@ export async function withArena<T>(
   await createTables(dynamodbEndpoint, [...tables, ...entries.flatMap(peerTable)]);
   await mkdir(here('../dist'), { recursive: true });
   const bundled = await mkdtemp(here('../dist/contestants-')); // in the project, where source maps find their sources
-  /** Also what is still starting: where one does not come up, those beside it are stopped too. */
+  /** Also contestants that are starting: if one of them fails, the others are stopped too. */
   const started: Promise<{ stop(): Promise<void> }>[] = [];
   const stopped = <Part extends { stop(): Promise<void> }>(starting: Promise<Part>): Promise<Part> => {
     started.push(starting);
@@ -251,7 +251,7 @@ async function run(entry: Entry, env: Record<string, string>): Promise<Running> 
   child.on('error', (error) => {
     failure = error;
   });
-  child.stdin?.on('error', () => {}); // that it has ended is told where its answer is waited for
+  child.stdin?.on('error', () => {}); // The wait for the answer reports that the process has ended.
   const answers = messages(child, () => `${entry.name} ended: ${failure?.message ?? `exit code ${child.exitCode}`}`);
   await answers.next();
   return {

@@ -10,7 +10,7 @@ const V2 = '/sys/fs/cgroup';
 /**
  * Gives a process a part of the machine's processor time, by a control group of its own.
  * @returns what removes the group, once the process has ended
- * @throws Error where this process may make no group: that takes Linux, and root
+ * @throws Error if this process may not make a control group, which takes Linux and root
  */
 export function limitCpu(pid: number, cores: number): () => void {
   const quota = Math.round(PERIOD_US * cores);

@@ -22,7 +22,7 @@ const CONTESTANTS = [
   'Rust dynamodb-lease',
 ];
 
-/** A column of the table, and a chart where it has a title for one. */
+/** A column of the table, and a chart if `chart` is present. */
 interface Quantity {
   header: string;
   measurement: string;
@@ -279,7 +279,7 @@ export function charts(results: Results): Chart[] {
   });
 }
 
-/** Logarithmic where values are decades apart, from the power of ten below the least. */
+/** Logarithmic if values are decades apart, from the power of ten below the least. */
 function barChart(title: string, axis: string, values: { median: number }[]): object {
   const medians = values.map(({ median }) => median);
   const [least, most] = [Math.min(...medians), Math.max(...medians)];

@@ -28,7 +28,7 @@ const BARE_WRITES = 1000;
 /** What a grant of the queue costs without looks. */
 const REQUESTS_WITHOUT_LOOKS = 7;
 
-/** The bars suppose a request of a millisecond, so where it takes longer, what rests on it may be as much more. */
+/** The bars suppose that a request takes a millisecond. If it takes longer, each figure that depends on it may be longer in proportion. */
 class Supposed {
   readonly #bareMs: number;
   readonly #when: string;

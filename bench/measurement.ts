@@ -9,7 +9,7 @@ export interface Figure extends Partial<Statistics> {
   toFloor?: number;
   /** By the same of the best npm library. */
   toBestLibrary?: number;
-  /** Present where there is a limit to keep. */
+  /** Present if there is a limit to keep. */
   bar?: Bar;
 }
 
@@ -64,7 +64,7 @@ export type Verdict = 'kept' | 'explained' | 'missed';
 
 export const verdict = (bar: Bar): Verdict => (isKept(bar) ? 'kept' : isExcused(bar) ? 'explained' : 'missed');
 
-/** So much more, in part, may be measured where samples are few: less than one request on top of two. */
+/** The factor by which a figure of few samples may miss its bar: less than one request on top of two. */
 const QUICK_SLACK = 1.4;
 
 const looser = (limit: number, factor: number) => Number((limit * factor).toPrecision(3));

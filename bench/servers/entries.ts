@@ -53,7 +53,7 @@ const PEERS: ServerEntry[] = [
   },
 ];
 
-/** The client of this service with its heartbeats, which takes part where holders are watched. */
+/** The client of Holdfast with heartbeats, which takes part if holders are watched. */
 const CLIENT: ServerEntry = {
   ...{ ...peer, name: 'holdfast client', kind: 'ours', server: 'dynamodb' },
   command: [process.execPath, '{bundled}/client/index.mjs'],

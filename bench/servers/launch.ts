@@ -29,7 +29,7 @@ interface Launched {
   folder: string;
 }
 
-/** With the defaults of each, but for where it listens and keeps its data, and a tick of ZooKeeper that allows sessions of two seconds. */
+/** With the defaults of each, except for the port, the folder of the data, and a tick of ZooKeeper that allows sessions of two seconds. */
 const COMMANDS: Record<Exclude<ServerName, 'dynamodb'>, (launched: Launched & { peerPort: number }) => string[]> = {
   etcd: ({ port, folder, peerPort }) => {
     const [url, peers] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${peerPort}`];

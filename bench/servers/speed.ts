@@ -54,7 +54,7 @@ async function withServers<T>(entries: ServerEntry[], work: (addresses: Addresse
 
 type Addresses = (server: ServerName) => string;
 
-/** What tells a contestant's client where its server is. */
+/** The environment variables that give a contestant's client the address of its server. */
 export const addressed = ({ server }: ServerEntry, address: string): Record<string, string> =>
   server === 'dynamodb' ? { AWS_ENDPOINT_URL_DYNAMODB: `http://${address}` } : { SERVER: address };
 

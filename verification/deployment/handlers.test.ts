@@ -149,13 +149,15 @@ async function countOf(QueueUrl: string): Promise<number> {
   return AttributeNames.reduce((sum, name) => sum + Number(Attributes[name]), 0);
 }
 
-/** The bookings that the function has printed for an account, in order. */
+/** The bookings that the function has printed for an account, by amount: a standard queue keeps no order. */
 async function booked(account: string): Promise<number[]> {
   const [{ events }] = await describeAll([
     ['logs', 'filter_log_events', { logGroupName: '/aws/lambda/example-queue' }],
   ]);
   const lines = (events as { message: string }[]).map(({ message }) => message).join('\n');
-  return [...lines.matchAll(new RegExp(`booked (\\d+) for ${account},`, 'g'))].map(([, amount]) => Number(amount));
+  return [...lines.matchAll(new RegExp(`booked (\\d+) for ${account},`, 'g'))]
+    .map(([, amount]) => Number(amount))
+    .toSorted((left, right) => left - right);
 }
 
 it.each([
