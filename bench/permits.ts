@@ -96,7 +96,7 @@ const EXCUSES: Record<number, Bar['excuse']> = {
   },
   8: {
     upTo: 20,
-    why: 'each caller but the first eight sends seven requests: the try that loses, the ticket, the mark, a look, the claim, the end of the ticket and the release. The first eight send two. That is 6.4 for a grant. A read of the line and a write of grants serve two or three callers, which is one more. The rest is looks: a caller cannot foresee its turn, and looks 2.1 to 2.9 times. In simulated time that is 8.6 to 9.3. Callers that race pay none of this, and have no order',
+    why: 'a grant costs at least 7.4 requests, as derived under “How to read the details”; the rest is looks, because a caller cannot foresee its turn. Callers that race pay neither, and have no order',
   },
 };
 
