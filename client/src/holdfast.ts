@@ -202,7 +202,8 @@ export class Holdfast {
    * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
    */
   park(
-    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & ({ taskToken: string } | { callbackId: string }),
+    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> &
+      ({ taskToken: string } | { callbackId: string; execution: string }),
     options?: CallOptions,
   ) {
     // A callback names its request, so that each run of its submitter is one request.

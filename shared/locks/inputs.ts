@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { hasMemory, ONCE_ROWS } from '../leases/memory.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
+import { isDurable } from '../line/executions/allowed.ts';
 import { executionArn } from '../line/executions/arn.ts';
 import { KINDS } from '../line/kind.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../line/times.ts';
@@ -70,6 +71,8 @@ const askedInput = () =>
         if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
         for (const field of ['target', 'graceSeconds', 'bound'] as const)
           if (ctx.value[field] && ctx.value.execution === undefined) fault(field, 'needs an execution');
+        if (callbackId !== undefined && !(ctx.value.execution && isDurable(ctx.value.execution)))
+          fault('execution', 'must be the durable execution of the callback');
         if (ctx.value.bound && ctx.value.ttlSeconds !== undefined) fault('ttlSeconds', 'cannot be combined with bound');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),

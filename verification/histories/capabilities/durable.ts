@@ -107,10 +107,10 @@ export class DurableExecution {
 
   /** A grant with a ttl, or one that lasts as long as the execution, and then for as long as code may run on. */
   #lasting(): object {
-    const [ttlSeconds, isNamed] = [this.#one.pick(TTLS), this.#one.random() < 0.75];
-    if (isBoundOf(this.#id))
-      return { bound: true, execution: this.#arn, ...(isNamed && { graceSeconds: RUNS_ON_MS / 1000 }) };
-    return { ttlSeconds, ...(isNamed && { execution: this.#arn }) };
+    const [ttlSeconds, hasGrace] = [this.#one.pick(TTLS), this.#one.random() < 0.75];
+    const execution = this.#arn;
+    if (isBoundOf(this.#id)) return { bound: true, execution, ...(hasGrace && { graceSeconds: RUNS_ON_MS / 1000 }) };
+    return { ttlSeconds, execution };
   }
 
   /** The step that submits a callback: it is tried again after a failure, and may run again although it has succeeded. */
