@@ -42,10 +42,7 @@ function addRoles({ service, providers }) {
 const mayLog = (logGroup) => ({
   Effect: 'Allow',
   Action: ['logs:CreateLogStream', 'logs:CreateLogGroup', 'logs:PutLogEvents'],
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: pseudo parameters of CloudFormation
-  Resource: [
-    { 'Fn::Sub': 'arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:' + `${logGroup}:*:*` },
-  ],
+  Resource: [{ 'Fn::Sub': `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:${logGroup}:*:*` }],
 });
 
 function mayReceive(events) {
