@@ -26,7 +26,7 @@ it.each([
   expect(words).toEqual(['aws', ...verb.split(' '), '--region', 'eu-west-1', option, arn]);
 });
 
-it.each(['', 'run-1', 'arn:aws:sqs:eu-west-1:123456789012:queue'])(
+it.each(['', 'run-1', 'arn:aws:sqs:eu-west-1:123456789012:queue', 'arn:aws:states:\u202e:x', 'arn:aws:states:a\n'])(
   'no command stops %j, which is no execution',
   (text) => {
     expect(stopCommand(text)).toBeUndefined();

@@ -111,7 +111,7 @@ const namedBy = (error: Error): Holding | undefined =>
 
 /** How to end a bound grant, which no expiry ends. */
 function stopLines({ bound, execution, holder }: Partial<Holding> = {}): string[] {
-  const command = bound && execution && shown(execution) === execution ? stopCommand(execution) : undefined;
+  const command = bound && execution ? stopCommand(execution) : undefined;
   return command === undefined ? [] : [`to stop the execution of ${shown(holder ?? 'the holder')}: ${command}`];
 }
 

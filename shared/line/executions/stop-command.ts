@@ -2,11 +2,11 @@ import { isDurable } from './allowed.ts';
 
 /**
  * The command that stops an execution: the way out of a bound grant, which ends with its execution alone.
- * @returns undefined if the text is not the ARN of an execution, as records of other clients may have
+ * @returns undefined if the text is not the ARN of an execution, as records of other clients may have, or if a terminal would not show all of the text
  */
 export function stopCommand(execution: string): string | undefined {
   const [, , service, region = ''] = execution.split(':');
-  if (!execution.startsWith('arn:') || (service !== 'states' && !isDurable(execution))) return undefined;
+  if (!/^arn:[^\p{C}\p{Z}]+$/u.test(execution) || (service !== 'states' && !isDurable(execution))) return undefined;
   const [verb, option] = isDurable(execution)
     ? ['lambda stop-durable-execution', '--durable-execution-arn']
     : ['stepfunctions stop-execution', '--execution-arn'];
