@@ -5,9 +5,8 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { MOST_LOOKS } from '../line/executions/questions.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
-import { getWaiter } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
-import { endBoundPermits } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
 import { type BoundEntry, isBound, type PoolRecord } from './record.ts';
 import { updatePool } from './write.ts';
 
@@ -28,10 +27,7 @@ export async function lookAtPermits(
   let granted = 0;
   for (const entry of due) {
     if (!(await note(dependencies, { key, entry }, call))) continue;
-    const { execution, ticket } = entry;
-    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-    const ending = { key, execution, ticket: row?.ticket };
-    granted += (await endBoundPermits(dependencies, ending, call)).granted;
+    granted += (await endPermitsOf(dependencies, { key, execution: entry.execution }, call)).granted;
   }
   return granted;
 }
