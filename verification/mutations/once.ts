@@ -79,4 +79,24 @@ export const ONCE: Mutation[] = [
     only: 'once',
     seed: 55,
   },
+  {
+    name: 'a period begins at its first instant, and an early fire counts for the period before',
+    changes: [change('Math.floor((now + earlyMs(seconds)) / ms)', 'Math.floor(now / ms)')],
+    test: { file: 'test/once/begin.test.ts', name: 'a schedule at the boundary of a period of 1d runs in each' },
+  },
+  {
+    name: 'a refusal does not name the slot, and a wait over the end of a period works for the next',
+    changes: [change('...(chosen && { retryWith: chosen })', '...{}')],
+    test: { file: 'test/once/begin.test.ts', name: 'a call that waits over the end of a period works for the period' },
+  },
+  {
+    name: 'a slot that sorts after every period supersedes each period without an error',
+    changes: [change('if (request.isPeriod && isAfterAllPeriods(', 'if (!request.slot && isAfterAllPeriods(')],
+    test: { file: 'test/once/begin.test.ts', name: 'a call with per fails with Conflict while a slot is done' },
+  },
+  {
+    name: 'the result of finished work is thrown away by a loss that the work did not watch',
+    changes: [change('if (lost && isWatching) throw lost;', 'if (lost) throw lost;')],
+    test: { file: 'test/client/once.test.ts', name: 'holdfast.once stores work that finished after a loss' },
+  },
 ];
