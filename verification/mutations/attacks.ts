@@ -327,8 +327,8 @@ export const ATTACKS: Mutation[] = [
     test: { file: 'test/client/streams.test.ts', name: 'a stream is not held in memory' },
   },
   {
-    name: 'a worker that has lost its run stores its result',
-    changes: [change('if (!lost)\n      end = async', 'if (lost !== null)\n      end = async')],
+    name: 'work that watched its signal and may have stopped half way stores its result',
+    changes: [change('if (lost && isWatching) throw lost;', '')],
     test: {
       file: 'test/client/once.test.ts',
       name: 'holdfast.once aborts the signal and stores nothing if the run is lost',
@@ -336,12 +336,12 @@ export const ATTACKS: Mutation[] = [
   },
   {
     name: 'work that fails keeps its slot',
-    changes: [change('await begun.release();\n        throw error;', 'throw error;')],
+    changes: [change('await begun.release();\n      throw error;', 'throw error;')],
     test: { file: 'test/client/once.test.ts', name: 'holdfast.once frees the slot if the work throws' },
   },
   {
     name: 'the client leaves a doubtful run behind',
-    changes: [change('? doubt && once.takeBack({ ...request, requestId })', '? undefined')],
+    changes: [change('? doubt && once.takeBack({ ...request, requestId, ...retryWith })', '? undefined')],
     test: { file: 'test/client/once.test.ts', name: 'holdfast.once takes back a run whose answers were all lost' },
   },
   {

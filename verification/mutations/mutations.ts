@@ -1183,8 +1183,8 @@ export const MUTATIONS: Mutation[] = [
     changes: [
       change(
         `      takeBack(0);
-      askAnew();`,
-        '      askAnew();',
+      askAnew(retryWith?.slot);`,
+        '      askAnew(retryWith?.slot);',
       ),
     ],
     test: {
