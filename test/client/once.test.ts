@@ -102,7 +102,7 @@ describe('once', () => {
     expect(await next).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
   });
 
-  it('holdfast.once that asks anew after a grant that came too late works for the same period', async () => {
+  it('holdfast.once that asks again after a grant that came too late works for the same period', async () => {
     const world = setting();
     const { clock, one, faults } = world;
     clock.wallMs = Date.parse('2026-01-01T23:59:57Z');
