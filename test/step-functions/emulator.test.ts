@@ -137,7 +137,7 @@ describe('Pass states in JSONata', () => {
     }
   });
 
-  it('Pass states are the only states that the local stack takes in JSONata', async () => {
+  it('states in JSONata other than Pass and Wait, and variables, are refused by the local stack', async () => {
     world = await statesWorld();
     const task = oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:x', QueryLanguage: 'JSONata' });
     const whole = { QueryLanguage: 'JSONata', ...pass({ End: true }) };
