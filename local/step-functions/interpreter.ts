@@ -124,9 +124,9 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
       };
       return asTask(definedOf({ Timestamp, 'Timestamp.$': TimestampPath }), { InputPath, OutputPath, Next, End });
     }
-    if (state.Type === 'Parallel') bound.Branches = (bound.Branches as State[]).map(watched);
+    if (state.Type === 'Parallel') bound.Branches = (state.Branches as State[]).map(watched);
     for (const body of ['Iterator', 'ItemProcessor'])
-      if (state.Type === 'Map' && bound[body]) bound[body] = watched(bound[body] as State);
+      if (state.Type === 'Map' && state[body]) bound[body] = watched(state[body] as State);
     if (state.Type !== 'Task') return bound;
 
     // The library passes only the name of the state, which concurrent iterations of a Map share.
@@ -197,7 +197,7 @@ export const isJsonata = (state: State): boolean => state.QueryLanguage === 'JSO
 
 const definedOf = (fields: Record<string, Json | undefined>): State => JSON.parse(JSON.stringify(fields));
 
-/** Replaces references to the state's part of `$$` by those of this visit. */
+/** Replaces references to the state's part of `$$` by those of this visit. The states within are entered, and bound, on their own. */
 function rebind(state: State, visit: string): State {
   return JSON.parse(JSON.stringify(state), (name, value) =>
     typeof value === 'string' && /(\.\$|Path|Variable)$/.test(name)

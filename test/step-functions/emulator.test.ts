@@ -211,6 +211,18 @@ describe('task tokens', () => {
     vi.useRealTimers();
   });
 
+  it('task tokens in a Parallel state belong to the tasks of its branches', async () => {
+    const { park, token } = parking();
+    world = await statesWorld({ handlers: { park } });
+    const both = { Type: 'Parallel', Branches: [waitForToken(), waitForToken()], End: true };
+    const arn = await world.start(await world.create('both', { StartAt: 'Both', States: { Both: both } }));
+    for (const index of [0, 1]) {
+      const taskToken = await token(index);
+      await world.sfn.send(new SendTaskSuccessCommand({ taskToken, output: String(index) }));
+    }
+    expect(await world.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: expect.arrayContaining([0, 1]) });
+  });
+
   it('task tokens are new at every retry, in a state that was entered once', async () => {
     const seen: Record<string, unknown>[] = [];
     const park: LambdaHandler = async (event) => void seen.push(event as Record<string, unknown>);
