@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy, type Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
@@ -72,6 +73,69 @@ describe('the bucket for the code', () => {
     await expect(run()).rejects.toThrow('another deployment makes it');
     expect(stack()).toBeUndefined();
   });
+});
+
+describe('the code and the template', () => {
+  const bucket = '/holdfast-code-111122223333-eu-west-1/holdfast/';
+  const [zip = ''] = JSON.stringify(released).match(/acquire-\w+\.zip/) ?? [];
+  const withZip = { ...artifact, zips: new Map([[zip, Buffer.from('the code')]]) };
+  const runWith = (order: Partial<Order> = {}) =>
+    deploy(double.aws, { artifact: withZip, order: { ...ORDER, ...order } }, observer());
+  const templateKey = () => [...double.objects.keys()].find((key) => key.endsWith('.json')) ?? '';
+  /** What anybody writes who may write to the bucket: other bytes of the same length. */
+  const overwrite = (key: string) => {
+    const { body, version } = double.objects.get(key) ?? expect.fail(`there is no ${key}`);
+    const other = body.replace(/.$/s, ' ');
+    const checksum = createHash('sha256').update(other).digest('base64');
+    double.objects.set(key, { body: other, checksum, version: version + 1 });
+  };
+
+  it('the code is uploaded once, and again if other bytes are under its key', async () => {
+    await runWith();
+    double.writes.length = 0;
+    await runWith({ given: { memoryMb: '256' } });
+    expect(double.writes).toEqual([]);
+    overwrite(`${bucket}${zip}`);
+    await runWith({ given: { memoryMb: '512' } });
+    expect(double.objects.get(`${bucket}${zip}`)).toMatchObject({ body: 'the code', version: 3 });
+  });
+
+  it('the template is uploaded again if other bytes are under its key', async () => {
+    await runWith();
+    const key = templateKey();
+    const { body } = double.objects.get(key) ?? expect.fail('no template');
+    overwrite(key);
+    await runWith({ given: { memoryMb: '256' } });
+    expect(double.objects.get(key)).toMatchObject({ body, version: 3 });
+    expect(key).toMatch(/template-[0-9a-f]{64}\.json$/);
+  });
+
+  it('the template names the version of each zip that the bucket has', async () => {
+    await runWith();
+    const { body } = double.objects.get(templateKey()) ?? expect.fail('no template');
+    const { Resources } = JSON.parse(body);
+    expect(Resources.AcquireLambdaFunction.Properties.Code).toEqual({
+      S3Bucket: { Ref: 'codeBucket' },
+      S3Key: { 'Fn::Sub': `\${codePrefix}${zip}` },
+      S3ObjectVersion: 'v1',
+    });
+    expect(JSON.stringify(Resources).match(/S3ObjectVersion/g)).toHaveLength(1);
+    expect(stack()?.template?.Resources.AcquireLambdaFunction).toEqual(Resources.AcquireLambdaFunction);
+    await runWith({ isPlan: true });
+    expect(said).toContain('No resource changes');
+  });
+
+  it.each([[undefined], ['a stack']])(
+    'a template that CloudFormation read elsewhere is not deployed, and leaves no change set (%s)',
+    async (before) => {
+      if (before) await runWith();
+      const { Resources } = released;
+      double.read.template = { ...released, Resources: { ...Resources, Pwn: { Type: 'AWS::IAM::Role' } } };
+      await expect(runWith({ given: { memoryMb: '256' } })).rejects.toThrow('another template than this release has');
+      expect(double.changeSets()).toBe(before ? 2 : 0);
+      expect(stack()?.parameters.memoryMb).toBe(before && '512');
+    },
+  );
 });
 
 describe('the protection of the tables', () => {
@@ -303,6 +367,8 @@ describe('the changes of CloudFormation', () => {
 
   it.each([
     ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
+    ['UPDATE_ROLLBACK_FAILED', 'If the resource ChangeGuard fails again, add --resources-to-skip ChangeGuard'],
+    ['DELETE_FAILED', 'If the resource ChangeGuard fails again, add --retain-resources ChangeGuard'],
     ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
     ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
     ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
@@ -362,11 +428,34 @@ describe('the stack', () => {
   });
 });
 
-it('a stack whose parameters are those of another tool is refused, because what it keeps is not known', async () => {
-  await run();
-  const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
-  double.stacks.set(NAME, { ...deployed, parameters: { BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' } });
-  await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
+describe('a stack of somebody else', () => {
+  const withStack = async (other: object) => {
+    await run();
+    const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
+    double.stacks.set(NAME, { ...deployed, ...other });
+    double.actions.length = 0;
+    double.writes.length = 0;
+  };
+  const payroll = { ...released, Resources: { Db: { Type: 'AWS::DynamoDB::Table' } } };
+
+  it.each([[{}], [{ stage: 'prod' }], [{ env: 'prod' }]])(
+    'a stack without the functions of Holdfast is refused, whatever its parameters are: %j',
+    async (parameters) => {
+      await withStack({ template: payroll, parameters });
+      await expect(run()).rejects.toThrow(`the stack ${NAME} is not one of Holdfast`);
+      await expect(run({ isPlan: true })).rejects.toThrow('Choose another stage');
+      expect(new Set(double.actions)).toEqual(new Set(['DescribeStacks', 'GetTemplate']));
+      expect(double.writes).toEqual([]);
+    },
+  );
+
+  it.each([[{}], [{ BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' }]])(
+    'a stack of Holdfast by another tool is refused, because what it keeps is not known: %j',
+    async (parameters) => {
+      await withStack({ parameters });
+      await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
+    },
+  );
 });
 
 it('the code is in a bucket of its own if a service role bounds the deployer', async () => {
