@@ -1,6 +1,7 @@
 import type { Stack, Tag } from '@aws-sdk/client-cloudformation';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
 import { GUARD, lambdaId } from '../infrastructure/logical-ids.ts';
+import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { defaultCodeBucket } from './code.ts';
@@ -94,7 +95,9 @@ async function checkRecords(
   const own = ownNames(aws, template, order.stage);
   const place = pseudoParameters(aws);
   if (deployed) {
-    const allowed = order.allowedChanges;
+    // Who names a limit wants its new value. Other tools lose one by not naming it.
+    const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
+    const allowed = [...order.allowedChanges, ...named];
     const allowChange = refuseSplit(template, { deployed, previous, next, allowed, own, place });
     if (allowChange) next.allowChange = allowChange;
   } else checkStageLength(template, { ...next, ...place });

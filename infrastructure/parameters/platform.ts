@@ -6,6 +6,7 @@ export const PLATFORM: Group = {
     default: '',
     description: 'A managed policy that bounds every role of the stack.',
     ...ARN('iam', 'policy/'),
+    limit: true,
   },
   kmsKeyArn: {
     default: '',
