@@ -219,6 +219,28 @@ describe('the template bounded-deployer.json', () => {
     expect(bounded.filter((action) => /^(iam|sts):|\*/.test(action))).toEqual([]);
   });
 
+  it('the bounded template lets functions use the executions and durable functions that its parameters name', async () => {
+    const decisionOf = async (action: string, resource: string) => {
+      const simulated = await iam.send(
+        new SimulateCustomPolicyCommand({
+          PolicyInputList: [JSON.stringify(await documentOf(outputs.BoundaryArn))],
+          ActionNames: [action],
+          ResourceArns: [`arn:aws:${resource}`],
+        }),
+      );
+      return simulated.EvaluationResults?.[0]?.EvalDecision;
+    };
+    const place = `eu-west-1:${ACCOUNT}`;
+    for (const [name, decision] of [
+      ['jobs-nightly', 'allowed'],
+      ['payroll', 'implicitDeny'],
+    ]) {
+      expect(await decisionOf('states:DescribeExecution', `states:${place}:execution:${name}:1`)).toBe(decision);
+      for (const action of ['GetDurableExecution', 'SendDurableExecutionCallbackSuccess'])
+        expect(await decisionOf(`lambda:${action}`, `lambda:${place}:function:${name}:1`), action).toBe(decision);
+    }
+  });
+
   it('the bounded template keeps within the sizes that IAM allows', async () => {
     const documents = [outputs.BoundaryArn, outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn].map(documentOf);
     for (const document of [policy, ...(await Promise.all(documents))])

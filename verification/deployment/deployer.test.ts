@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { SimulateCustomPolicyCommand } from '@aws-sdk/client-iam';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../infrastructure/evaluate.ts';
 import manifest from '../../package.json' with { type: 'json' };
@@ -259,4 +262,11 @@ it('the policy names only resources of Holdfast, except those that AWS cannot na
     for (const resource of [Resource].flat())
       if (!['QueueOfAFunction', 'TagsOfTheQueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid))
         expect(resource, Sid).toMatch(/holdfast-/);
+});
+
+it('the emulator of these tests answers on this machine alone', async () => {
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.filter(({ internal }) => !internal));
+  for (const { address } of addresses.filter(({ family }) => family === 'IPv4'))
+    for (const port of [inject('port'), 8883])
+      await expect(once(connect({ host: address, port }), 'connect'), `${address} ${port}`).rejects.toThrow();
 });
