@@ -23,7 +23,7 @@ import {
 } from './next.ts';
 import { endedBefore } from './previous.ts';
 import { type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endsAt, isLeased } from './rules.ts';
+import { endsAt, isEndOf, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
 import { leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
@@ -212,9 +212,8 @@ async function releaseUnclaimed(
   );
   if (outcome.won) return { won: true, record: from };
   const record = outcome.old ? parseRecord(outcome.old) : { key: from.key };
-  // A try of the SDK may have landed before the one that lost.
-  const won = record.leaseId === from.leaseId && !isLeased(record);
-  return { won, record, unanswered: outcome.unanswered };
+  const { unanswered } = outcome;
+  return { won: unanswered && isEndOf(from, { record, isBroken: how === 'broken' }), record, unanswered };
 }
 
 /**
