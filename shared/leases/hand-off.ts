@@ -7,7 +7,7 @@ import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { canNotify } from '../line/message.ts';
 import { NOTIFY_MS, tellBroken } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { deleteWaiter, getWaiter, isTask, type Staying, stayingOf } from '../line/waiters.ts';
 import { grantUnchanged, lineUnchanged } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
 import { endLease } from './end.ts';
@@ -48,7 +48,7 @@ export interface HandedOff {
 
 /** No call has looked at this line, so others may wait in it. */
 const UNREAD: Line = {
-  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
+  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false, staying: stayingOf([]) },
   ...{ isFull: false, gone: 0, expiredUnnotified: false },
 };
 
@@ -88,7 +88,11 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         const previous = endedBefore(from, expiredUnnotified ? 'undelivered' : how, ended);
         const written: Transferred = oldest
           ? await transfer(dependencies, { from, how, waiter: oldest, line, previous, own: grant.own }, call)
-          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, expiredUnnotified }, call);
+          : await releaseUnclaimed(
+              dependencies,
+              { from, how, staying: others ? undefined : line.staying, previous, expiredUnnotified },
+              call,
+            );
         if (!written.won) {
           const { record, unanswered = false, hasGoneOn } = written;
           if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', record, hasGoneOn };
@@ -152,7 +156,7 @@ async function lookIfPossible(dependencies: LeaseDependencies, search: Search, c
 async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   try {
     const { previous } = record;
-    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', undecided: true, previous }, call);
+    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', previous }, call);
   } catch (error) {
     // The caller's own lease has ended all the same. This grant ends at its expiry.
     if (!(error instanceof HoldfastError)) throw error;
@@ -179,8 +183,8 @@ export async function settleWaiter(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether others may be in line that this call has not seen. Then the mark stays. */
-  undecided: boolean;
+  /** The rows that stay in line when the mark goes. Undefined if others may be in line that this call has not seen. Then the mark stays. */
+  staying?: Staying | undefined;
   /** What a grant says about the holder before it (`previous`). */
   previous: Ended | undefined;
   /** True if a grant expired before its task was notified. */
@@ -189,14 +193,16 @@ interface Unclaimed {
 
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  { from, how, undecided, previous, expiredUnnotified = false }: Unclaimed,
+  { from, how, staying, previous, expiredUnnotified = false }: Unclaimed,
   call: Call,
 ): Promise<Written> {
   const isUnclaimed = from.claimTtlMs !== undefined || expiredUnnotified;
   const ends = isLeased(from) && (how !== 'expired' || isUnclaimed);
   if (!ends)
-    return undecided || from.waiters === undefined ? { won: true, record: from } : clearMark(dependencies, from, call);
-  const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));
+    return staying === undefined || from.waiters === undefined
+      ? { won: true, record: from }
+      : clearMark(dependencies, { record: from, staying }, call);
+  const condition = staying ? all(grantUnchanged(from), lineUnchanged(from)) : grantUnchanged(from);
   const isUnnotified = how === 'undelivered' || how === 'perhapsUnnotified' || (how === 'expired' && isUnclaimed);
   const outcome = await endLease(
     dependencies,
@@ -205,7 +211,7 @@ async function releaseUnclaimed(
       condition,
       markBroken: how === 'broken',
       byExecution: how === 'executionEnded' || how === 'perhapsUnnotified',
-      clearMark: !undecided,
+      clearMark: staying,
       ...(isUnnotified && { forget: { last: previous } }),
     },
     call,
