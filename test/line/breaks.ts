@@ -93,15 +93,12 @@ export async function breaks(lineWorld: LineWorld) {
       expect(await release(grant)).toEqual({ key: grant.key, released: false, reason: 'broken' });
     });
 
-    it.each(['break', 'release'])(
-      'a %s is answered that it ended the grant if only its answer was lost',
-      async (how) => {
-        const grant = await marked();
-        const end = how === 'break' ? () => breakGrant(grant) : () => release(grant);
-        requests.faultsOf.UpdateItem = [...world.repairsByUpdate, 'lostReply'];
-        expect(await end()).toMatchObject(how === 'break' ? { broken: true, ended: true } : { released: true });
-      },
-    );
+    it.each(['break', 'release'])('a %s whose answer is lost is answered that it ended the grant', async (how) => {
+      const grant = await marked();
+      const end = how === 'break' ? () => breakGrant(grant) : () => release(grant);
+      requests.faultsOf.UpdateItem = [...world.repairsByUpdate, 'lostReply'];
+      expect(await end()).toMatchObject(how === 'break' ? { broken: true, ended: true } : { released: true });
+    });
 
     it('a withdrawal is not answered that it withdrew a grant that was broken first', async () => {
       const grant = await marked();

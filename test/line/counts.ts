@@ -120,10 +120,10 @@ export async function counts(lineWorld: LineWorld) {
 
   describe('the number of waiters', () => {
     it.each([
-      ['for a moment', 200],
-      ['for four seconds', 4000],
-      ['for longer than its position is kept', 9000],
-    ])('a list never shows fewer waiters than wait while clients stand still %s', async (_, pauseMs) => {
+      ['a moment', 200],
+      ['four seconds', 4000],
+      ['nine seconds', 9000],
+    ])('a list shows no fewer waiters than wait after a pause of %s', async (_, pauseMs) => {
       const { key } = await held();
       const clients = ['a', 'b', 'c'].map((holder) => () => client(key, { holder, pauseMs }));
       const [seen] = await play(() => later(100, () => samples(key, 13_000)), ...clients);
@@ -139,7 +139,7 @@ export async function counts(lineWorld: LineWorld) {
       for (const sample of seen) expect(sample.holders).toEqual(holders);
     });
 
-    it('a list counts callers that may come back, after the lock was granted in front of them', async () => {
+    it('a list counts callers that may come back after another caller was granted', async () => {
       const first = await held();
       const { key } = first;
       const [left] = await play(
