@@ -1729,7 +1729,7 @@ export interface components {
             used?: number;
             /**
              * Format: int64
-             * @description An upper bound of the number of tasks and calls in line, because the record counts some that have left. Read the key for the number in line.
+             * @description How many tasks and calls are in line, or more: the record counts some that have left. Read the key for the number in line.
              */
             waiting: number;
         };

@@ -1,5 +1,5 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
@@ -8,7 +8,7 @@ import { HoldfastError } from '../errors.ts';
 import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
+import { countsUntil, isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
@@ -36,7 +36,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   for (let tries = 1; ; tries++) {
     const grant = newGrant(dependencies, request, before);
     const triedAt = grant.acquiredAt;
-    const outcome = await put(dependencies, grant, call);
+    const outcome = await put(dependencies, { grant, before }, call);
     if (outcome.won || outcome.old?.lease_version?.S === grant.version) {
       const granted = await settle(dependencies, { grant, ...outcome }, call);
       if (granted) return granted;
@@ -65,13 +65,23 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   }
 }
 
-function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
+/** @param before the record as an earlier try met it. The lease keeps its count of callers that may come back, because a put replaces the record */
+function put(
+  { dynamodb, table, clockSkewMs }: LeaseDependencies,
+  { grant, before }: { grant: Grant; before: LeaseRecord },
+  call: Call,
+) {
   const cut = grant.acquiredAt - clockSkewMs;
+  const { lineOut, lineUntil = 0 } = before;
+  const counted: Item =
+    lineOut !== undefined && lineUntil > grant.acquiredAt
+      ? { line_out: integer(lineOut), line_until: integer(lineUntil) }
+      : {};
   const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed, isNotEndingFor(grant)));
   const command = new PutItemCommand({
     TableName: table,
-    Item: grantItem(grant),
-    ...conditionFields(all(isUnmarked, canBeHad, isBelow(grant.fence))),
+    Item: { ...grantItem(grant), ...counted },
+    ...conditionFields(all(isUnmarked, countsUntil(grant.acquiredAt, counted), canBeHad, isBelow(grant.fence))),
     ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

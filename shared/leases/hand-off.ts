@@ -7,7 +7,7 @@ import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { canNotify } from '../line/message.ts';
 import { NOTIFY_MS, tellBroken } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { deleteWaiter, getWaiter, isTask, type Staying, stayingOf } from '../line/waiters.ts';
 import { grantUnchanged, lineUnchanged } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
 import { endLease } from './end.ts';
@@ -24,7 +24,7 @@ import {
 } from './next.ts';
 import { endedBefore } from './previous.ts';
 import { type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endsAt, isLeased } from './rules.ts';
+import { endsAt, isEndOf, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
 import { leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
@@ -49,7 +49,7 @@ export interface HandedOff {
 
 /** No call has looked at this line, so others may wait in it. */
 const UNREAD: Line = {
-  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
+  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false, staying: stayingOf([]) },
   ...{ isFull: false, gone: 0, expiredUnnotified: false },
 };
 
@@ -89,7 +89,11 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         const previous = endedBefore(from, expiredUnnotified ? 'undelivered' : how, ended);
         const written: Transferred = oldest
           ? await transfer(dependencies, { from, how, waiter: oldest, line, previous, own: grant.own }, call)
-          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, expiredUnnotified }, call);
+          : await releaseUnclaimed(
+              dependencies,
+              { from, how, staying: others ? undefined : line.staying, previous, expiredUnnotified },
+              call,
+            );
         if (!written.won) {
           const { record, unanswered = false, hasGoneOn } = written;
           if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', record, hasGoneOn };
@@ -153,7 +157,7 @@ async function lookIfPossible(dependencies: LeaseDependencies, search: Search, c
 async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   try {
     const { previous } = record;
-    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', undecided: true, previous }, call);
+    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', previous }, call);
   } catch (error) {
     // The caller's own lease has ended all the same. This grant ends at its expiry.
     if (!(error instanceof HoldfastError)) throw error;
@@ -180,8 +184,8 @@ export async function settleWaiter(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether others may be in line that this call has not seen. Then the mark stays. */
-  undecided: boolean;
+  /** The rows that stay in line when the mark goes. Undefined if others may be in line that this call has not seen. Then the mark stays. */
+  staying?: Staying | undefined;
   /** What a grant says about the holder before it (`previous`). */
   previous: Ended | undefined;
   /** True if a grant expired before its task was notified. */
@@ -190,14 +194,16 @@ interface Unclaimed {
 
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  { from, how, undecided, previous, expiredUnnotified = false }: Unclaimed,
+  { from, how, staying, previous, expiredUnnotified = false }: Unclaimed,
   call: Call,
 ): Promise<Written> {
   const isUnclaimed = from.claimTtlMs !== undefined || expiredUnnotified;
   const ends = isLeased(from) && (how !== 'expired' || isUnclaimed);
   if (!ends)
-    return undecided || from.waiters === undefined ? { won: true, record: from } : clearMark(dependencies, from, call);
-  const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));
+    return staying === undefined || from.waiters === undefined
+      ? { won: true, record: from }
+      : clearMark(dependencies, { record: from, staying }, call);
+  const condition = staying ? all(grantUnchanged(from), lineUnchanged(from)) : grantUnchanged(from);
   const isForgotten = FORGOTTEN.has(how) || (how === 'expired' && isUnclaimed);
   const outcome = await endLease(
     dependencies,
@@ -205,16 +211,15 @@ async function releaseUnclaimed(
       key: from.key,
       condition,
       markBroken: how === 'broken',
-      clearMark: !undecided,
+      clearMark: staying,
       ...(isForgotten && { forget: { last: previous } }),
     },
     call,
   );
   if (outcome.won) return { won: true, record: from };
   const record = outcome.old ? parseRecord(outcome.old) : { key: from.key };
-  // A try of the SDK may have landed before the one that lost.
-  const won = record.leaseId === from.leaseId && !isLeased(record);
-  return { won, record, unanswered: outcome.unanswered };
+  const { unanswered } = outcome;
+  return { won: unanswered && isEndOf(from, { record, isBroken: how === 'broken' }), record, unanswered };
 }
 
 /**

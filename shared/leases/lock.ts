@@ -177,6 +177,10 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     await lookBeside(this.#dependencies, record, this.#call);
   }
 
+  counted({ waiters, lineOut = 0 }: LeaseRecord): { arrivals: number; inLine: number } | undefined {
+    return waiters && { arrivals: Number(waiters.N), inLine: Number(waiters.N) - lineOut };
+  }
+
   correct(arrivals: number, inLine: number): Promise<unknown> {
     return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
   }

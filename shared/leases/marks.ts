@@ -4,13 +4,13 @@ import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { paceAfter } from '../line/patience.ts';
-import type { WaitingTask } from '../line/waiters.ts';
+import type { Staying, WaitingTask } from '../line/waiters.ts';
 import { isRedriven } from './bound.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import type { GrantRequest } from './grant.ts';
 import type { Leased, LeaseRecord } from './record.ts';
 import { isLeased, risingFence } from './rules.ts';
-import { updateLease, type Written } from './write.ts';
+import { assigning, removedMark, updateLease, type Written } from './write.ts';
 
 /**
  * Gives the current grant a new version, for a call that is about to return a grant that another call wrote. That grant may have ended since this call
@@ -25,9 +25,8 @@ interface Changes {
 }
 
 function setting(set: Item, removed: readonly string[]): { set: string; values: Item } {
-  const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
-  const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
-  return { set: `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`, values };
+  const { assigned, values } = assigning(set);
+  return { set: `${assigned && `, ${assigned}`}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`, values };
 }
 
 /** Raises the fence of a grant that this call has written late, before any call has answered with the grant (docs/protocols/leases.md#late-grants). */
@@ -53,9 +52,6 @@ export function keeping(record: LeaseRecord): { computed?: Record<string, string
   if (!isCounter(record)) return { computed: { waiters: ':one' }, values };
   return record.waiters === undefined ? { computed: { waiters: 'if_not_exists(waiters, :one)' }, values } : {};
 }
-
-/** The mark, and the hints that go with it. */
-export const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_ms', 'pace_ms', 'line_out'];
 
 interface Mark {
   key: string;
@@ -92,7 +88,7 @@ export const correctLineOut = (
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,
 ): Promise<Written> => {
-  const values = { ':out': integer(Math.max(0, arrivals - inLine)), ':arrivals': integer(arrivals) };
+  const values = { ':out': integer(arrivals - inLine), ':arrivals': integer(arrivals) };
   const condition = { expression: 'waiters >= :arrivals', values: { ':arrivals': integer(arrivals) } };
   return updateLease(dependencies, { key, expression: 'SET line_out = :out', condition, values }, call);
 };
@@ -102,18 +98,18 @@ export const correctLineOut = (
  * not find the version that it knows beside it.
  * @param record as it was read before the line was seen empty
  */
-export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+export function clearMark(
+  dependencies: LeaseDependencies,
+  { record, staying }: { record: LeaseRecord; staying: Staying },
+  call: Call,
+): Promise<Written> {
   const { key } = record;
   const condition = all(grantUnchanged(record), lineUnchanged(record));
-  const removal = `REMOVE ${MARK_ATTRIBUTES.join(', ')}`;
-  if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
-  const version = dependencies.ids.uuid();
-  const update = {
-    expression: `SET lease_version = :version ${removal}`,
-    values: { ':version': text(version) },
-    version,
-  };
-  return updateLease(dependencies, { key, ...update, condition }, call);
+  const { set, removed } = removedMark(staying);
+  const version = isLeased(record) ? dependencies.ids.uuid() : undefined;
+  const { assigned, values } = assigning({ ...set, ...(version !== undefined && { lease_version: text(version) }) });
+  const expression = `${assigned && `SET ${assigned} `}REMOVE ${removed.join(', ')}`;
+  return updateLease(dependencies, { key, expression, values, condition, version }, call);
 }
 
 /**

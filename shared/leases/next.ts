@@ -8,11 +8,14 @@ import { failTask } from '../line/notify.ts';
 import {
   deleteWaiter,
   expiredRowLimit,
+  isInLine,
   isOverdue,
   isTask,
   isWaiting,
   MAX_EXPIRED_ROWS_IN_HAND_OFF,
   readWaiters,
+  type Staying,
+  stayingOf,
   type Waiter,
   type WaitingTask,
 } from '../line/waiters.ts';
@@ -51,6 +54,8 @@ export interface Line {
   others: boolean;
   /** The tickets after the oldest that wait, as far as they were read. */
   following: readonly Waiter[];
+  /** The rows that are in line beside the oldest: those that follow, and those of callers that may come back. */
+  staying: Staying;
   /** Whether the line was read to its end. */
   isFull: boolean;
   /** How many rows were cleared away. */
@@ -76,6 +81,7 @@ export type NextInLine = Line & { oldest: Waiter };
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   const { clock, clockSkewMs } = dependencies;
   const waiting: Waiter[] = [];
+  const inLine: Waiter[] = [];
   const line = judging(dependencies, search, call);
   let [undecided, isFull, expiredUnnotified] = [false, true, false];
   let [read, gone] = [0, 0];
@@ -89,6 +95,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
     const judgement = await judge(dependencies, { waiter, line }, call);
     const isOwn = waiter.ticket === search.record.ticket;
     if (judgement === 'waits') waiting.push(waiter);
+    if (judgement === 'waits' || (judgement === 'passed' && isInLine(waiter, clock.now()))) inLine.push(waiter);
     if (judgement === 'undecided') undecided = true;
     if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;
     const wasServed = isOwn && (search.ending !== 'expired' || !isTask(waiter));
@@ -103,6 +110,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
   const [oldest, next] = found();
   return {
     ...summarize(waiting, { oldest, next }),
+    staying: stayingOf(inLine.filter((waiter) => waiter !== oldest)),
     others: undecided || next !== undefined,
     isFull,
     gone,
@@ -150,7 +158,10 @@ export async function peek(
   const isFull = read < FIRST_PAGE;
   const others = next !== undefined || !isFull;
   return (
-    oldest && { ...summarize(waiting, { oldest, next }), oldest, others, isFull, gone: 0, expiredUnnotified: false }
+    oldest && {
+      ...summarize(waiting, { oldest, next }),
+      ...{ oldest, others, staying: stayingOf([]), isFull, gone: 0, expiredUnnotified: false },
+    }
   );
 }
 

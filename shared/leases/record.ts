@@ -75,6 +75,8 @@ export interface LeaseRecord {
   turnMs?: number | undefined;
   paceMs?: number | undefined;
   lineOut?: number | undefined;
+  /** A hint: until when callers may come back that were in line when the mark was removed. */
+  lineUntil?: number | undefined;
   /** When the latest message that looks at the end of this grant is to arrive. */
   lookAt?: number | undefined;
   /**
@@ -137,6 +139,7 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     turnMs: number(item, 'turn_ms'),
     paceMs: number(item, 'pace_ms'),
     lineOut: number(item, 'line_out'),
+    lineUntil: number(item, 'line_until'),
     lookAt: number(item, 'look_at'),
     waiters: item.waiters,
     malformed: malformed(item),

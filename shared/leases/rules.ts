@@ -74,6 +74,15 @@ export function endReason(record: LeaseRecord): 'released' | 'broken' {
 }
 
 /**
+ * Whether a record shows the end that a call meant to write. Ask only if a try of the write got no answer: otherwise another call has ended the grant, and
+ * two calls would both answer that they did.
+ */
+export const isEndOf = (
+  grant: LeaseRecord,
+  { record, isBroken }: { record: LeaseRecord; isBroken: boolean },
+): boolean => !isLeased(record) && record.leaseId === grant.leaseId && (endReason(record) === 'broken') === isBroken;
+
+/**
  * Rises strictly while the record stays, because it exceeds the previous fence. If something has removed the record or our attributes, the
  * fence starts from the clock, and rises as far as the clocks agree and the write is not late (`isLate`).
  */

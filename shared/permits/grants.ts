@@ -2,6 +2,7 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Staying } from '../line/waiters.ts';
 import {
   canRise,
   formedBefore,
@@ -14,7 +15,7 @@ import {
   markUnchanged,
   stillStand,
 } from './conditions.ts';
-import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
+import { type Mark, raisedMark, removedMark } from './marks.ts';
 import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
@@ -53,6 +54,8 @@ interface LineLeft {
   seen: Pick<PoolRecord, 'waiters' | 'formed'>;
   /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
+  /** The rows that stay in line when the mark goes. */
+  staying: Staying;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
   /** Those of the first of them, with it, as far as they were looked for. */
@@ -159,15 +162,15 @@ function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> &
       conditions: [],
       ...raisedMark({ ticket: line.next, first: line.first, isNews: true, out: 1 + granted }),
     };
-  return { ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
+  return { ...removedMark(line.staying), conditions: [markUnchanged(line.seen)] };
 }
 
 interface Ending {
   key: string;
   ended: readonly PoolEntry[];
   now: number;
-  /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
-  unmark?: Pick<PoolRecord, 'waiters' | 'formed'> | undefined;
+  /** If the line is empty: the record as it was before the line was read, and the rows that stay. Then the mark goes. */
+  unmark?: { seen: Pick<PoolRecord, 'waiters' | 'formed'>; staying: Staying } | undefined;
 }
 
 /**
@@ -179,18 +182,19 @@ export function endPermits(
   { key, ended, now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {
+  const mark = unmark && removedMark(unmark.staying);
   const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
-  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark)] : [])];
+  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark.seen)] : [])];
   return updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : [])],
-      remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
+      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(mark?.set ?? [])],
+      remove: [...removed(ended), ...(mark?.remove ?? [])],
       condition: all(first, ...conditions),
-      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names) },
-      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)) },
+      names: { ...namesOf(ended), '#used': 'used', ...mark?.names },
+      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)), ...mark?.values },
     },
     call,
   );

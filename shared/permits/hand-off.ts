@@ -4,7 +4,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { repairAfter, repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, isTask, type Waiter } from '../line/waiters.ts';
+import { deleteWaiter, isTask, stayingOf, type Waiter } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
 import { notifyPermit } from './deliver.ts';
 import { endPermits, grantPermits } from './grants.ts';
@@ -147,14 +147,15 @@ interface Writing extends Current {
 
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next, first }, clears, now }: Writing,
+  { record, ending, line: { heads, others, next, first, inLine }, clears, now }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   const ended = ending.map(({ entry }) => entry);
   const [head] = heads;
   if (!head) {
-    const written = await endPermits(dependencies, { key, ended, now, unmark: clears ? record : undefined }, call);
+    const unmark = clears ? { seen: record, staying: stayingOf(inLine) } : undefined;
+    const written = await endPermits(dependencies, { key, ended, now, unmark }, call);
     return { ...written, versions: new Map() };
   }
   const previous = previousOf(ending, now);
@@ -165,7 +166,8 @@ async function write(
     last = limit ?? last;
     return { ...permit, previous: previous[nth], limitBefore };
   });
-  const granting = { key, permits, ended, now, seen: record, line: { seen: record, others, next, first } };
+  const line = { seen: record, others, next, first, staying: stayingOf(inLine) };
+  const granting = { key, permits, ended, now, seen: record, line };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }

@@ -188,6 +188,10 @@ class PermitLock implements ParkingLock<PoolRecord> {
     await lookBeside(this.#dependencies, record, this.#call);
   }
 
+  counted({ waiters, lineOut = 0 }: PoolRecord): { arrivals: number; inLine: number } | undefined {
+    return waiters && { arrivals: Number(waiters.N), inLine: Number(waiters.N) - lineOut };
+  }
+
   correct(arrivals: number, inLine: number): Promise<unknown> {
     return correctLineOut(this.#dependencies, { key: this.#request.key, arrivals, inLine }, this.#call);
   }

@@ -89,6 +89,10 @@ export interface PoolRecord {
   usedBefore: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
+  /** The last mark. */
+  seq: number | undefined;
+  /** A hint: until when callers may come back that were in line when the mark was removed. */
+  lineUntil: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;
 }
@@ -130,6 +134,8 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     freedBefore: number(item, 'freed_before'),
     usedBefore: number(item, 'used_before'),
     lineOut: number(item, 'line_out'),
+    seq: number(item, 'seq'),
+    lineUntil: number(item, 'line_until'),
     malformed: found && malformed(found),
   };
 }

@@ -155,6 +155,9 @@ export async function callers(lineWorld: LineWorld) {
         ],
       });
       expect(JSON.stringify(listed)).not.toContain('secret');
+      // The caller may come back for five seconds.
+      expect(await see(key)).toMatchObject({ waiting: 2 });
+      timeline.advance(5000);
       expect(await see(key)).toMatchObject({ waiting: 1, waiters: [{ holder: 'c' }] });
       await release(first);
     });

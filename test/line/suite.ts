@@ -5,6 +5,7 @@ import { breaks } from './breaks.ts';
 import { racesOfCallbacks } from './callback-races.ts';
 import { callbacksOfDurableFunctions } from './callbacks.ts';
 import { callers } from './callers.ts';
+import { counts } from './counts.ts';
 import { executions } from './executions.ts';
 import { expiredRows } from './expired-rows.ts';
 import { fullLines } from './full.ts';
@@ -33,6 +34,7 @@ const TOPICS = [
   racesOfCallbacks,
   callbacksOfDurableFunctions,
   callers,
+  counts,
   executions,
   expiredRows,
   fullLines,
