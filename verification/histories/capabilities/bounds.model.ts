@@ -60,7 +60,7 @@ const tasksOf = (history: readonly Entry[], key: string): Entry[] =>
   history.filter(({ call, input }) => call === 'task' && input.key === key && input.unreachable === undefined);
 
 /** The name of a task's request, for leases and for pools. */
-const namesOf = ({ input }: Entry): string[] => {
+export const namesOf = ({ input }: Entry): string[] => {
   const [holder, requestId] = [String(input.holder), String(input.requestId)];
   return [`${requestId} of ${holder}`, requestName({ holder, requestId })];
 };

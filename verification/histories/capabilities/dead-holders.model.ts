@@ -70,6 +70,20 @@ function wantsOf(history: readonly Entry[], key: string): Entry[] {
   });
 }
 
+/** Whether a call that a fault struck may have looked in place of this one, and found nothing out. */
+export const isDisturbed = (
+  { calledAt, answeredAt }: Entry,
+  history: readonly Entry[],
+  { key, spreadMs }: { key: string; spreadMs: number },
+): boolean =>
+  history.some(
+    (one) =>
+      (one.input.key === key || one.call === 'repairQueues') &&
+      one.faults.length > 0 &&
+      one.calledAt.ms < Number(answeredAt?.ms) &&
+      lastMs(one) + ASK_EVERY_MS + spreadMs > calledAt.ms,
+  );
+
 /** The lease of an execution that has a target passes to the target. */
 export function deadHolderGone(
   history: readonly Entry[],
@@ -77,14 +91,7 @@ export function deadHolderGone(
   { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
 ): Violation[] {
   const ofKey = history.filter(({ input }) => input.key === key);
-  const struck = ofKey
-    .concat(history.filter(({ call }) => call === 'repairQueues'))
-    .filter(({ faults }) => faults.length > 0);
   const wants = wantsOf(history, key);
-  const isDisturbed = ({ calledAt, answeredAt }: Entry) =>
-    struck.some(
-      (one) => one.calledAt.ms < Number(answeredAt?.ms) && lastMs(one) + ASK_EVERY_MS + spreadMs > calledAt.ms,
-    );
   for (const seen of ofKey)
     for (const { holder, fence } of boundHoldersIn(seen)) {
       const end = ofKey.findLast(({ call, input }) => call === 'executionEnds' && input.holder === holder);
@@ -100,7 +107,7 @@ export function deadHolderGone(
           one.calledAt.ms > sureMs + spreadMs &&
           one.calledAt.ms + LOOKED_AFTER_MS <= seen.calledAt.ms &&
           boundHoldersIn(one).length <= MOST_ASKED &&
-          !isDisturbed(one),
+          !isDisturbed(one, history, { key, spreadMs }),
       );
       if (!want) continue;
       const detail = `${seen.actor} meets ${holder}, whose execution ended at ${end.calledAt.ms.toFixed(0)} ms`;
