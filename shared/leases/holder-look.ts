@@ -4,19 +4,16 @@ import { all, any } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { endDeadHolders, lookWithin, type Questions } from '../line/executions/questions.ts';
-import type { Found } from '../line/executions/state.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
-import { getWaiter } from '../line/waiters.ts';
-import { endBound } from './bound-end.ts';
 import { isStillHeld } from './conditions.ts';
-import { releaseHeldByEnded } from './execution-ended.ts';
+import { releaseHeldBy } from './execution-ended.ts';
 import type { LeaseRecord } from './record.ts';
 import { isBound, isLeased } from './rules.ts';
 import { updateLease } from './write.ts';
 
 /**
  * Asks about the execution that holds a bound lease, unless a call has asked a moment ago, and ends the lease if that execution has ended
- * (docs/protocols/bound.md#the-look). A grant that its caller has yet to claim ends by the grant window.
+ * (docs/protocols/executions.md#the-look). A grant that its caller has yet to claim ends by the grant window.
  * @returns how many in line were given the lease
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
@@ -39,7 +36,8 @@ export async function look(dependencies: LeaseDependencies, record: LeaseRecord,
     call,
   );
   if (!won || !isBound(current)) return 0;
-  return (await endBound(dependencies, current, call)).granted ?? 0;
+  const held = { key, execution: current.execution, seen: current };
+  return (await releaseHeldBy(dependencies, held, call)).granted ?? 0;
 }
 
 /** As `look`, for a call that the lease keeps waiting, or that is refused: a failure of the look does not fail the call. */
@@ -60,10 +58,7 @@ export async function endDeadHolder(
   if (!isLeased(record)) return 0;
   if (isBound(record)) return lookWithin(questions, 1, () => look(dependencies, record, call));
   if (record.waiters === undefined) return 0;
-  const { key, ticket } = record;
-  const end = async (found: Found) => {
-    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-    return releaseHeldByEnded(dependencies, { ...found, key, ticket: row?.ticket }, call);
-  };
-  return endDeadHolders(dependencies, { grants: [record], questions, end }, call);
+  const { key } = record;
+  const end = async (execution: string) => (await releaseHeldBy(dependencies, { key, execution }, call)).granted ?? 0;
+  return endDeadHolders(dependencies, { grants: [record], questions, end });
 }

@@ -1,13 +1,12 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { notifyLease } from './deliver.ts';
-import { releaseHeldByEnded } from './execution-ended.ts';
+import { releaseHeldBy } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
 import { endDeadHolder } from './holder-look.ts';
 import { markAgain } from './marks.ts';
@@ -148,6 +147,6 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
   // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
   const { execution } = current;
   if (outcome === 'delivered' || execution === undefined) return;
-  const found = await findEnd(dependencies, { execution, orMissing: true }, call);
-  if (found) repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);
+  const { granted = 0 } = await releaseHeldBy(dependencies, { key, execution }, call);
+  repaired.granted += granted;
 }

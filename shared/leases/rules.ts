@@ -13,12 +13,9 @@ export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
-/** The lease id of a bound lease begins with it, so that its heartbeats extend nothing, and those of other leases need not ask. */
-export const BOUND_ID = 'bound-';
-
-/** Whether the lease lasts as long as its execution (docs/protocols/bound.md). A free record may still have the attribute. */
+/** Whether the lease lasts as long as its execution (docs/protocols/executions.md#bound-grants). A free record may still have the attribute. */
 export const isBound = (record: LeaseRecord): record is Bound =>
-  isLeased(record) && record.execution !== undefined && record.boundAt !== undefined;
+  isLeased(record) && record.execution !== undefined && record.bound === true;
 
 /** The ticket of a holder that received the lease in line. Lists of waiters leave it out. */
 export const grantedIn = (record: LeaseRecord): ReadonlySet<string | undefined> =>

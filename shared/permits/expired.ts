@@ -55,12 +55,12 @@ export function boundPermits(item: Item, now: number, { clockSkewMs }: Margins):
   return entries
     .filter(isBound)
     .filter(({ claimTtlMs, expiresAt }) => claimTtlMs === undefined && expiresAt >= now - clockSkewMs)
-    .map(({ name, fence, holder, execution, boundAt, ...entry }) => ({
+    .map(({ name, fence, holder, execution, ...grant }) => ({
       key: { key, fence: String(fence) },
       holder: holderNamed(holder),
       execution,
-      grant: { ...entry, boundAt },
-      identity: { name: text(name), fence: integer(fence), bound_at: integer(boundAt) },
+      grant,
+      identity: { name: text(name), fence: integer(fence) },
     }));
 }
 

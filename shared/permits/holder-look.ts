@@ -5,15 +5,14 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { MOST_LOOKS } from '../line/executions/questions.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
-import { getWaiter } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
-import { endBoundPermits } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
 import { type BoundEntry, isBound, type PoolRecord } from './record.ts';
 import { updatePool } from './write.ts';
 
 /**
  * Asks about the executions that hold bound permits, each unless a call has asked a moment ago, and ends the permits of executions that have ended
- * (docs/protocols/bound.md#the-look).
+ * (docs/protocols/executions.md#the-look).
  * @param most how many questions the call may still ask
  * @returns how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
@@ -28,10 +27,7 @@ export async function lookAtPermits(
   let granted = 0;
   for (const entry of due) {
     if (!(await note(dependencies, { key, entry }, call))) continue;
-    const { execution, ticket } = entry;
-    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-    const ending = { key, execution, ticket: row?.ticket };
-    granted += (await endBoundPermits(dependencies, ending, call)).granted;
+    granted += (await endPermitsOf(dependencies, { key, execution: entry.execution }, call)).granted;
   }
   return granted;
 }

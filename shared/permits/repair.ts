@@ -1,7 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { endDeadHolders, lookWithin } from '../line/executions/questions.ts';
-import { type Found, findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
@@ -10,7 +9,7 @@ import { deleteWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isUnmarked } from './conditions.ts';
 import { notifyPermit } from './deliver.ts';
-import { endPermitsOfEnded } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
 import { lookAtPermits } from './holder-look.ts';
 import { requestName } from './identity.ts';
@@ -59,9 +58,9 @@ export async function repairPoolLine(
   const look = (most: number) => lookAtPermits(dependencies, { record, most }, call);
   repaired.granted += await lookWithin(questions, record.entries.filter(isBound).length, look);
   if (record.waiters === undefined) return;
-  const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
+  const end = async (execution: string) => (await endPermitsOf(dependencies, { key, execution }, call)).granted;
   const grants = record.entries.filter((entry) => !isBound(entry));
-  repaired.granted += await endDeadHolders(dependencies, { grants, questions, end }, call);
+  repaired.granted += await endDeadHolders(dependencies, { grants, questions, end });
 }
 
 const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>
@@ -101,13 +100,8 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
     if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
     // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
     if (outcome !== 'gone' || entry.execution === undefined) continue;
-    const found = await findEnd(dependencies, { execution: entry.execution, orMissing: true }, call);
-    if (found)
-      repaired.granted += await endPermitsOfEnded(
-        dependencies,
-        { ...found, key: record.key, ticket: waiter.ticket },
-        call,
-      );
+    const { execution } = entry;
+    repaired.granted += (await endPermitsOf(dependencies, { key: record.key, execution }, call)).granted;
   }
   return isChanged;
 }

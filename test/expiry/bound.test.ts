@@ -105,8 +105,7 @@ describe.each([
     clock.advance(2 * HOUR);
     expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 3 } });
     for (const { execution } of [redriven, repeated]) {
-      steps.redriven.add(execution);
-      steps.executions.set(execution, 'RUNNING');
+      steps.redrive(execution);
       steps.stopped.delete(execution);
     }
     const { execution } = repeated;

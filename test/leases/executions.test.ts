@@ -102,8 +102,7 @@ describe('a redriven execution that asks again', () => {
     expect([answered_at, record.claim_ttl_ms]).toEqual([expect.anything(), undefined]);
     await putRaw(record); // 0.2.0 did not write answered_at
     expect(await executionEnded(asked.execution)).toMatchObject({ freed: 1 });
-    steps.redriven.add(asked.execution);
-    steps.executions.set(asked.execution, 'RUNNING');
+    steps.redrive(asked.execution);
     expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
   });
 

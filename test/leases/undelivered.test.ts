@@ -22,8 +22,7 @@ async function unnotified(asked: { key: string } & Record<string, unknown>) {
 
 /** An execution that has failed runs again, and its task comes again. */
 async function redriven(asked: { execution: string } & Record<string, unknown>) {
-  steps.redriven.add(asked.execution);
-  steps.executions.set(asked.execution, 'RUNNING');
+  steps.redrive(asked.execution);
   return grantOf((await park(asked)).task);
 }
 const refused = (reason: string) => ({ code: 'LeaseLost', context: { reason } });

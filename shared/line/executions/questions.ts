@@ -1,8 +1,6 @@
-import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
 import { shuffled } from '../../surroundings/ids.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Found, findEnd } from './state.ts';
 
 /** DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second. Passes at the end of executions need the quota more. */
 const MOST_ASKED = 100;
@@ -48,20 +46,19 @@ export async function lookWithin(
 interface Wanted {
   grants: readonly { execution?: string | undefined; acquiredAt?: number | undefined }[];
   questions: Questions;
-  /** Ends what an execution holds that has ended. @returns how many in line received it */
-  end(found: Found): Promise<number>;
+  /** Asks about an execution, and ends what it holds if it has ended. @returns how many in line received it */
+  end(execution: string): Promise<number>;
 }
 
 /**
  * Asks about the executions that hold what others wait for, because the event of an end may be lost (docs/protocols/tasks.md#repair). Once Step
  * Functions throttles, the run asks no more.
  * @returns how many in line received a lease or a permit
- * @throws HoldfastError Unavailable, OutcomeUnknown, Throttled by DynamoDB
+ * @throws HoldfastError Unavailable, OutcomeUnknown
  */
 export async function endDeadHolders(
   dependencies: LeaseDependencies,
   { grants, questions, end }: Wanted,
-  call: Call,
 ): Promise<number> {
   const { clock, ids } = dependencies;
   const isOld = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }) => acquiredAt + ASKED_AFTER_MS <= clock.now();
@@ -69,11 +66,11 @@ export async function endDeadHolders(
   let granted = 0;
   for (const execution of shuffled([...new Set(old)], ids)) {
     if (questions.left-- <= 0) break;
-    const found = await findEnd(dependencies, { execution }, call).catch((error) => {
+    granted += await end(execution).catch((error) => {
       if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
       questions.left = 0;
+      return 0;
     });
-    if (found) granted += await end(found);
   }
   return granted;
 }
