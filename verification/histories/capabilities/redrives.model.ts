@@ -3,14 +3,14 @@ import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { QUESTION_LATE } from '../wire.ts';
 import { beliefs } from './beliefs.ts';
-import { namesOf } from './bounds.model.ts';
 import { isDisturbed } from './dead-holders.model.ts';
-import { eventsOf } from './line.model.ts';
+import { eventsOf, namesOf } from './line.model.ts';
 
 // What becomes of the grants of executions that are redriven, or that go on without them.
 
 const KEPT = 'nobody loses a lease before its time';
 const NOBODY = 'no task waits two minutes behind a grant that nobody has';
+const BOUND_REFUSED = 'no call without a task token or a callback has a bound grant';
 const CLAIMED = 'a call that waits in line claims its grant, however slow Step Functions is';
 
 /** No status is older than this, and a look by a caller leaves the next one to others for half of it. */
@@ -151,3 +151,11 @@ export function claimedInTime(
     return [{ promise: CLAIMED, detail, entries: [waiter, event.entry] }];
   });
 }
+
+export const boundIsRefused = (ofKey: readonly Entry[]): Violation[] =>
+  ofKey
+    .filter(({ call, input, outcome, body }) => {
+      const isPlain = call === 'acquire' && input.bound === true && !input.taskToken;
+      return isPlain && (outcome === 'ok' || body?.leaseId !== undefined);
+    })
+    .map((entry) => ({ promise: BOUND_REFUSED, detail: `${entry.actor} has one`, entries: [entry] }));

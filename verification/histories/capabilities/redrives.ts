@@ -1,5 +1,5 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
+import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { grantToldInTime, toldInTime, windowKept } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
@@ -9,7 +9,7 @@ import { foundAgain, neverTooHeavy } from './pools.model.ts';
 import { neverTooManyPermits, recordKept, timeIsKept } from './pools.record.ts';
 import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
-import { claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
+import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
 
 /** Of their own: a lease, and a pool. */
 const LEASE = 'x0';
@@ -33,7 +33,7 @@ export const redrives: Capability = {
   name: 'redrives',
   occasional: 0.2,
 
-  act: (caller) => wait(caller, {}),
+  act: (caller) => (caller.random() < 0.05 ? askForBound(caller) : wait(caller, {})),
 
   others: [
     { name: 'executions of redrives', steps: 3, act: (caller) => start(caller) },
@@ -60,7 +60,7 @@ export const redrives: Capability = {
     await caller.sleep(SURE_MS + caller.world.facts.spreadMs);
     for (const name of [LEASE, POOL]) {
       const id = `${AFTERWARDS}-${name}`;
-      const answer = await acquireInTheEnd(caller, requestOf(caller, { name, id, ttlSeconds: 2 }));
+      const answer = await caller.call('acquire', requestOf(caller, { name, id, ttlSeconds: 2 }));
       if (answer?.outcome === 'ok')
         await caller.call('release', { key: caller.world.prefix + name, leaseId: answer.body.leaseId });
     }
@@ -95,6 +95,7 @@ export const redrives: Capability = {
           ...ofKind,
           ...waitsForNobody(history, key, facts),
           ...claimedInTime(history, key, facts),
+          ...boundIsRefused(ofKey),
           ...deadHolderGone(history, key, facts),
           ...overtaken(history, { key, mayLoseMark: facts.sweeps, isPool }, facts),
           ...oneTaskForEach(ofKey),
@@ -146,6 +147,13 @@ async function wait(caller: Caller, known: object): Promise<void> {
   }
   const { key, requestId, holder } = request;
   if (caller.random() < 0.5) await caller.call('withdraw', { key, requestId, holder });
+}
+
+/** A process can send heartbeats. If it had a bound grant and crashed, its next try would wait for the end of its own execution. */
+async function askForBound(caller: Caller): Promise<void> {
+  const { ttlSeconds: _, ...request } = requestOf(caller, { name: nameFor(caller), id: idFor(caller), ttlSeconds: 0 });
+  const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${caller.world.prefix}${request.requestId}`;
+  await caller.call('acquire', { ...request, execution, bound: true });
 }
 
 async function holdFor(caller: Caller, key: string, leaseId: unknown): Promise<void> {
