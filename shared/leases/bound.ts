@@ -10,6 +10,6 @@ type Terms = Pick<GrantRequest, 'bound' | 'execution'>;
 export const isRedriven = (record: Leased, { bound, execution }: Terms): boolean =>
   bound === true && record.execution === undefined && record.endedExecution === execution && execution !== undefined;
 
-/** The error for a request that has a lease which ends otherwise than this call asks for (docs/protocols/executions.md#bound-grants). */
+/** The error for a request that has a lease which ends otherwise than this call asks for (docs/protocols/bound.md#the-same-request-again). */
 export const otherTerms = (record: Leased, asked: Terms): HoldfastError | undefined =>
   isRedriven(record, asked) ? undefined : otherEnd(asked, isBound(record) ? record.execution : undefined);

@@ -17,7 +17,7 @@ export interface GrantRequest {
   target?: string | undefined;
   /** How long the lease goes on after an abnormal end of `execution` (grace.ts). */
   graceSeconds?: number | undefined;
-  /** Whether the lease lasts as long as `execution` (docs/protocols/executions.md#bound-grants). */
+  /** Whether the lease lasts as long as `execution` (docs/protocols/bound.md). */
   bound?: boolean | undefined;
   /** Only in a grant from the line. */
   ticket?: string | undefined;

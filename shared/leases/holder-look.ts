@@ -13,7 +13,7 @@ import { updateLease } from './write.ts';
 
 /**
  * Asks about the execution that holds a bound lease, unless a call has asked a moment ago, and ends the lease if that execution has ended
- * (docs/protocols/executions.md#the-look). A grant that its caller has yet to claim ends by the grant window.
+ * (docs/protocols/bound.md#the-look). A grant that its caller has yet to claim ends by the grant window.
  * @returns how many in line were given the lease
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */

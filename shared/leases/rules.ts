@@ -13,7 +13,7 @@ export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
-/** Whether the lease lasts as long as its execution (docs/protocols/executions.md#bound-grants). A free record may still have the attribute. */
+/** Whether the lease lasts as long as its execution (docs/protocols/bound.md). A free record may still have the attribute. */
 export const isBound = (record: LeaseRecord): record is Bound =>
   isLeased(record) && record.execution !== undefined && record.bound === true;
 

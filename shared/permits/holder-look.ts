@@ -12,7 +12,7 @@ import { updatePool } from './write.ts';
 
 /**
  * Asks about the executions that hold bound permits, each unless a call has asked a moment ago, and ends the permits of executions that have ended
- * (docs/protocols/executions.md#the-look).
+ * (docs/protocols/bound.md#the-look).
  * @param most how many questions the call may still ask
  * @returns how many in line were given permits
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown

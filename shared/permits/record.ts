@@ -261,7 +261,7 @@ export interface NewPermit {
   target?: string | undefined;
   /** 0 and undefined mean the same. */
   graceMs?: number | undefined;
-  /** Whether the permit lasts as long as `execution` (docs/protocols/executions.md#bound-grants). */
+  /** Whether the permit lasts as long as `execution` (docs/protocols/bound.md). */
   bound?: boolean | undefined;
   ticket?: string | undefined;
   /** For a grant from the line: the holder in whose place it comes. */
