@@ -148,8 +148,10 @@ function fencesRise(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** A period begins early by this at the most, or by a tenth of it if that is less. */
-const PERIODS_EARLY_MS = 2500;
+/** A tenth of a period: it begins so early. */
+const EARLY_MS = 1000;
+/** A call without a fault is at the service by then. */
+const UNDER_WAY_MS = 100;
 
 /** Whoever had an answer knows which slot it is about. */
 function slotKept(entries: readonly Entry[], { spreadMs }: WorldFacts): Violation[] {
@@ -158,7 +160,8 @@ function slotKept(entries: readonly Entry[], { spreadMs }: WorldFacts): Violatio
     const first = patient.find((one) => one.input.requestId === entry.input.requestId && one.outcome === 'LeaseHeld');
     if (!first?.answeredAt || entry.outcome !== 'ok' || first.calledAt.moment >= entry.calledAt.moment) return [];
     const startMs = Date.parse(String(entry.body?.slot)) - BEGIN;
-    if (startMs <= first.answeredAt.ms + PERIODS_EARLY_MS + spreadMs) return [];
+    const arrivedMs = first.faults.length > 0 ? first.answeredAt.ms : first.calledAt.ms + UNDER_WAY_MS;
+    if (startMs <= arrivedMs + EARLY_MS + spreadMs) return [];
     const detail = `${entry.actor} waits since ${first.calledAt.ms.toFixed(0)} ms, and is answered for ${entry.body?.slot}`;
     return [{ promise: SLOT_KEPT, detail, entries: [first, entry] }];
   });
