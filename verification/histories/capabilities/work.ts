@@ -1,7 +1,6 @@
 import type { Caller } from '../caller.ts';
 
 export const TTLS = [3, 5, 12, 30];
-export const MAX_TTL_MS = 30_000;
 const MAX_TRIES = 3;
 const SECOND_PASS_MS = 90_000;
 
