@@ -88,7 +88,7 @@ class Life extends Execution {
       const isDone = await this.#live();
       if (!this.hasEnded) this.end(isDone ? 'SUCCEEDED' : 'FAILED');
       if (isDone || this.#redrives === MOST_REDRIVES || !this.one.strikes('redriven', 0.7)) return;
-      await this.one.sleep(1000 * 40 ** this.one.random());
+      await this.one.sleep(1000 * 12 ** this.one.random());
       this.redrive();
       this.#redrives++;
     }
@@ -103,7 +103,7 @@ class Life extends Execution {
       if (isOver()) return false;
       if (grant) {
         await work(one, grant, isOver);
-        if (isOver() || one.random() < 0.35) return false; // before the grant was given back
+        if (isOver() || one.random() < 0.55) return false; // before the grant was given back
         await giveBack(one, grant, isOver);
       } else if (one.random() < 0.3) return false;
       await one.sleep(restMs(one));
