@@ -9,7 +9,7 @@ import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { notifyLease } from './deliver.ts';
 import { releaseHeldByEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
-import { endDeadHolder } from './holder-look.ts';
+import { dueKeyOf } from './holder-look.ts';
 import { markAgain } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readRecord } from './read-record.ts';
@@ -52,7 +52,8 @@ export async function repairLease(
   const current = await handOffOrMark(dependencies, { record: latest, repaired }, call);
   await notifyLate(dependencies, { record: current, repaired }, call);
   if (fence !== undefined && current.fence === fence) await repairAgainAtTheEnd(dependencies, current, call);
-  repaired.granted += await endDeadHolder(dependencies, { record: current, questions }, call);
+  const due = dueKeyOf(current, { withTtl: questions.withTtl, now: dependencies.clock.now() });
+  if (due) questions.due.set(key, due);
   return isForeign(current) && hasYoungWaiter(dependencies, key, call);
 }
 

@@ -51,6 +51,8 @@ interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
   tickets: readonly string[];
   /** The id of the only permit that may end. */
   only?: string | undefined;
+  /** The record as a write of this call has just left it. */
+  seen?: PoolRecord | undefined;
 }
 
 interface Ended {
@@ -77,8 +79,8 @@ async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: C
     for (const [name, value] of Object.entries(more) as [Exclude<keyof Ended, 'goesOn'>, number][])
       ended[name] += value;
   };
-  for (;;) {
-    const record = await readPool(dependencies, key, call);
+  for (let seen = held.seen; ; seen = undefined) {
+    const record = seen ?? (await readPool(dependencies, key, call));
     const own = record.entries.filter(
       (entry) => entry.execution === execution && entry.acquiredAt <= until && entry.id === (only ?? entry.id),
     );
@@ -229,7 +231,7 @@ async function passToTarget(
  */
 export async function endBoundPermits(
   dependencies: LeaseDependencies,
-  { ticket, ...ending }: Pick<Held, 'key' | 'execution' | 'only'> & { ticket: string | undefined },
+  { ticket, ...ending }: Pick<Held, 'key' | 'execution' | 'only' | 'seen'> & { ticket?: string | undefined },
   call: Call,
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
   const tickets = ticket === undefined ? [] : [ticket];

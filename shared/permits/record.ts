@@ -30,8 +30,6 @@ export interface PoolEntry {
   graceMs?: number | undefined;
   /** When a call or a task was last answered with a permit that lasts as long as `execution`. Stays in the grace. Absent from every other permit. */
   boundAt?: number | undefined;
-  /** When a call last asked about the execution of a bound permit. */
-  lookedAt?: number | undefined;
   /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
@@ -88,6 +86,9 @@ export interface PoolRecord {
   freedAt: number | undefined;
   freedBefore: number | undefined;
   usedBefore: number | undefined;
+  /** When a call last asked about the executions of holders, and the fence of the last permit whose turn it was. */
+  lookedAt: number | undefined;
+  lookedTo: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
@@ -130,6 +131,8 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     freedAt: number(item, 'freed_at'),
     freedBefore: number(item, 'freed_before'),
     usedBefore: number(item, 'used_before'),
+    lookedAt: number(item, 'looked_at'),
+    lookedTo: number(item, 'looked_to'),
     lineOut: number(item, 'line_out'),
     malformed: found && malformed(found),
   };
@@ -155,7 +158,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const bound = { boundAt: number(map ?? {}, 'z'), lookedAt: number(map ?? {}, 'j') };
+  const bound = { boundAt: number(map ?? {}, 'z') };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
@@ -220,10 +223,7 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 
 /** What is written for a new holder. */
 export function entryItem(
-  entry: Omit<
-    PoolEntry,
-    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'lookedAt' | 'isEnding' | 'endingAt' | 'brokenBy'
-  >,
+  entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'answeredAt' | 'isEnding' | 'endingAt' | 'brokenBy'>,
 ): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, graceMs, boundAt, ticket, previous, claimTtlMs, limitBefore } = entry;

@@ -1,7 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { endDeadHolders, lookWithin } from '../line/executions/questions.ts';
-import { type Found, findEnd } from '../line/executions/state.ts';
+import { findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
@@ -12,12 +11,12 @@ import { isUnmarked } from './conditions.ts';
 import { notifyPermit } from './deliver.ts';
 import { endPermitsOfEnded } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
-import { lookAtPermits } from './holder-look.ts';
+import { dueKeyOf } from './holder-look.ts';
 import { requestName } from './identity.ts';
 import { raiseMark } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readPool } from './read.ts';
-import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
 import { permitLost } from './views.ts';
 
@@ -55,13 +54,8 @@ export async function repairPoolLine(
     if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
-  // A mark is not required: the only ticket may be that of a bound grant whose task was not notified in time, and no ttl ends that grant.
-  const look = (most: number) => lookAtPermits(dependencies, { record, most }, call);
-  repaired.granted += await lookWithin(questions, record.entries.filter(isBound).length, look);
-  if (record.waiters === undefined) return;
-  const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
-  const grants = record.entries.filter((entry) => !isBound(entry));
-  repaired.granted += await endDeadHolders(dependencies, { grants, questions, end }, call);
+  const due = dueKeyOf(record, { withTtl: questions.withTtl, now: dependencies.clock.now() });
+  if (due) questions.due.set(key, due);
 }
 
 const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>
