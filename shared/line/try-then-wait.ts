@@ -25,8 +25,8 @@ interface Asking<Rec, Won> {
 }
 
 /**
- * Tries once, and once more if a look of this call has ended a grant. Then waits in line (wait.ts) or races (race.ts), no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
- * reserved concurrency does not wait.
+ * Tries once. Then waits in line (wait.ts) or races (race.ts), no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
+ * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if the look has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>(

@@ -41,7 +41,6 @@ export const BREAKS: Mutation[] = [
       "a break that waits refuses a repeat of the holder's request, before and after the end of the ttl, until another caller has the key",
     ],
     change('isClaimed, isNotEndingFor(grant)', 'isClaimed', 'shared/leases/first-try.ts'),
-    change('isFreeFor, isNotEndingFor, isUnmarked', 'isFreeFor, isUnmarked'),
   ),
   shown(
     'a break that waits leaves a grant that was not claimed to its caller',

@@ -77,13 +77,17 @@ export const EXECUTIONS: Mutation[] = [
   ),
   shown(
     'a run of the schedule asks about as many executions as hold wanted keys',
-    [LEASES, 'a run asks at most a hundred times'],
-    change('if (questions.left-- <= 0) break;', 'if (questions.left-- <= -1000) break;'),
+    [LEASES, 'a run that cannot ask about all keys says so'],
+    change('const MOST_ASKED = 200;', 'const MOST_ASKED = 2000;'),
   ),
   shown(
     'the schedule frees the lease of an execution that is about to start',
     [LEASES, 'the lock stays with an execution that does not exist, and may be about to start'],
-    change('findEnd(dependencies, { execution }, call)', 'findEnd(dependencies, { execution, orMissing: true }, call)'),
+    change(
+      'findEnd(dependencies, { execution }, call)',
+      'findEnd(dependencies, { execution, orMissing: true }, call)',
+      'shared/leases/holder-look.ts',
+    ),
   ),
   shown(
     'the schedule takes a target for one that never started while its start is on the way',
@@ -141,22 +145,18 @@ export const BOUND_GRANTS: Mutation[] = [
   ),
   shown(
     'no call looks at the execution of a bound lease',
-    [LEASES, 'a refused caller frees the grant of an ended execution for the next caller'],
-    change(
-      'if (!won || !isBound(current)) return 0;',
-      'if (won || !isBound(current)) return 0;',
-      'shared/leases/holder-look.ts',
-    ),
+    [LEASES, 'a caller whose look frees the grant of an ended execution receives the lock'],
+    change('if (!won || !isLeased(current)) return NOTHING;', 'if (won || !isLeased(current)) return NOTHING;'),
   ),
   shown(
     'a call that is refused by a bound lease of the other kind does not look',
-    ['test/locks/bound-kinds.test.ts', 'a caller that meets the bound lease of an ended execution is refused'],
-    change('if (isBound(record)) await (await import(', 'if (!isBound(record)) await (await import('),
+    ['test/locks/bound-kinds.test.ts', 'a caller whose look frees a bound lease of the other kind'],
+    change('return isBound(record) && (await import(', 'return !isBound(record) && (await import('),
   ),
   shown(
     'a call that is refused by a bound permit of the other kind does not look',
-    ['test/locks/bound-kinds.test.ts', 'a caller that meets the bound permit of an ended execution is refused'],
-    change('if (record.entries.some(isBoundPermit))', 'if (!record.entries.some(isBoundPermit))'),
+    ['test/locks/bound-kinds.test.ts', 'a caller whose look frees a bound permit of the other kind'],
+    change('if (!record.entries.some(isBoundPermit))', 'if (record.entries.some(isBoundPermit))'),
   ),
   shown(
     'the lease id of a bound permit changes in its grace',
@@ -189,13 +189,46 @@ export const BOUND_GRANTS: Mutation[] = [
     change('export const BOUND_SECONDS = 400 * 86_400;', 'export const BOUND_SECONDS = 3600;'),
   ),
   shown(
-    'the repair looks at a bound lease only if the lease has its mark',
+    'the schedule asks about a bound grant only if the key has its mark',
     [LEASES, 'the schedule frees the grant of a task that was not notified by its deadline'],
-    change('  if (isBound(record)) return lookWithin', '  if (record.waiters && isBound(record)) return lookWithin'),
+    change('return isBound || (isMarked && acquiredAt', 'return isMarked && (isBound || acquiredAt'),
   ),
   shown(
-    'the repair looks at bound permits only if the pool has its mark',
-    [PERMITS, 'the schedule frees the grant of a task that was not notified by its deadline'],
-    change('repaired.granted += await lookWithin(', 'if (record.waiters) repaired.granted += await lookWithin('),
+    'a process that cannot ask notes a look at a lease',
+    [LEASES, 'a process that cannot ask leaves the look to the next caller'],
+    change('if (!(await canAsk(dependencies, execution))) return NOTHING;', ''),
+  ),
+  shown(
+    'a process that cannot ask notes a look at a pool',
+    [PERMITS, 'a process that cannot ask leaves the look to the next caller'],
+    change('if (await canAsk(dependencies, turn.execution)) asked.push(turn);', 'asked.push(turn);'),
+  ),
+  shown(
+    'a call in line waits for its look',
+    [LEASES, 'the first in line receives a grant in time, though the answer takes six seconds'],
+    change(
+      '    this.#askAboutHolders();\n    this.#checkedAt',
+      '    await this.#lock.lookAtHolders?.(this.#record, true);\n    this.#checkedAt',
+    ),
+  ),
+  shown(
+    'each look at a pool begins with the same executions',
+    ['test/permits/holder-looks.test.ts', 'looks ask about each of many executions in turn'],
+    change('return [...turns.filter(({ fence }) => fence > lookedTo), ', 'return [...turns, '),
+  ),
+  shown(
+    'the schedule asks about the keys in the order in which it saw them',
+    [LEASES, 'a run that cannot ask about all keys says so, and the next run begins with the others'],
+    change('.toSorted(byLookedAt)', ''),
+  ),
+  shown(
+    'a delayed acquire takes a lease that was released after it began',
+    [LEASES, 'a first try does not take the lock that was released after its caller was refused'],
+    change('isBelow(grant.fence), isInTime)', 'isBelow(grant.fence))'),
+  ),
+  shown(
+    'a delayed acquire takes the room of a permit that was released after it began',
+    [PERMITS, 'a first try does not take the lock that was released after its caller was refused'],
+    change('...(line ? [] : [wasNotFreedAfter(', '...(line || !seen ? [] : [wasNotFreedAfter('),
   ),
 ];

@@ -585,7 +585,7 @@ export const MUTATIONS: Mutation[] = [
   },
   {
     name: 'a plain caller takes an expired lease from those who are parked',
-    changes: [change('all(isUnmarked, canBeHad, isBelow(grant.fence))', 'all(canBeHad, isBelow(grant.fence))')],
+    changes: [change('all(isUnmarked, canBeHad, isBelow(', 'all(canBeHad, isBelow(')],
     test: {
       file: 'test/leases/line.test.ts',
       name: 'callers in line keep plain callers out, even of an expired grant',

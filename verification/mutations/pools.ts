@@ -460,7 +460,7 @@ export const POOLS: Mutation[] = [
   byTest(
     'the repair goes on asking about tasks after Step Functions has throttled',
     ['dead-head', 'a run asks about no more tasks once Step Functions has throttled a heartbeat'],
-    change("if (delivery === 'throttled') questions.left = 0;", ''),
+    change("if (delivery === 'throttled') questions.tasks = 0;", ''),
   ),
   {
     name: 'the repair never looks at the first in line that does not fit',

@@ -41,7 +41,7 @@ export const QUEUE_WAITS: Mutation[] = [
   ),
   shown(
     'a call that asks again is refused before it keeps its place, if its first try was slow',
-    [change('if (isLate && !isBack) throw', 'if (isLate) throw')],
+    [change('!first.won && isLate && !isBack;', '!first.won && isLate;')],
     ...[LINE, 'a call that asks again keeps its position, though its first try takes longer'],
   ),
   {
