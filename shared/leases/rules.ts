@@ -20,6 +20,10 @@ export const BOUND_ID = 'bound-';
 export const isBound = (record: LeaseRecord): record is Bound =>
   isLeased(record) && record.execution !== undefined && record.boundAt !== undefined;
 
+/** Perhaps no task was notified of the grant, and no ttl ends it. A repeat, a heartbeat or a new target shows that the grant is known, by its new version. */
+export const isUnnotified = (record: LeaseRecord): record is Bound =>
+  isBound(record) && record.unnotifiedVersion === record.version;
+
 /** The ticket of a holder that received the lease in line. Lists of waiters leave it out. */
 export const grantedIn = (record: LeaseRecord): ReadonlySet<string | undefined> =>
   new Set(isLeased(record) ? [record.ticket] : []);

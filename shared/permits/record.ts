@@ -30,6 +30,8 @@ export interface PoolEntry {
   graceMs?: number | undefined;
   /** When a call or a task was last answered with a permit that lasts as long as `execution`. Stays in the grace. Absent from every other permit. */
   boundAt?: number | undefined;
+  /** The version of a bound permit whose task was gone when the schedule notified it late. Any later write on the permit sets another version. */
+  unnotifiedVersion?: string | undefined;
   /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
@@ -54,6 +56,10 @@ export type BoundEntry = PoolEntry & { execution: string; boundAt: number };
 
 export const isBound = (entry: PoolEntry): entry is BoundEntry =>
   entry.execution !== undefined && entry.boundAt !== undefined;
+
+/** Perhaps no task was notified of the permit, as for a lease (leases/rules.ts). */
+export const isUnnotified = (entry: PoolEntry): entry is BoundEntry =>
+  isBound(entry) && entry.unnotifiedVersion === entry.version;
 
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
@@ -158,7 +164,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const bound = { boundAt: number(map ?? {}, 'z') };
+  const bound = { boundAt: number(map ?? {}, 'z'), unnotifiedVersion: map?.u?.S };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
@@ -223,7 +229,10 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 
 /** What is written for a new holder. */
 export function entryItem(
-  entry: Omit<PoolEntry, 'name' | 'fence' | 'beatAt' | 'answeredAt' | 'isEnding' | 'endingAt' | 'brokenBy'>,
+  entry: Omit<
+    PoolEntry,
+    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy'
+  >,
 ): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
   const { data, execution, target, graceMs, boundAt, ticket, previous, claimTtlMs, limitBefore } = entry;
