@@ -81,7 +81,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
   const proof = proofOf(leaseId);
   if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
   const { name } = proof;
-  const { set, names, values } = remember([name]);
+  const { set, names, values } = remember(name);
   const now = Date.now();
   await client.send(
     new UpdateItemCommand({

@@ -1,4 +1,3 @@
-import { Enums, Models, Serialize, Spec } from '@cyclonedx/cyclonedx-library';
 import type { BundledPackage } from './licences.ts';
 
 /** The packages that have code in each part of the release: in the zip of a function, or in a file. */
@@ -9,41 +8,42 @@ interface Packages {
 
 /** CycloneDX 1.6 in JSON: the npm packages in a release, and the parts of the release that have code of each. */
 export function sbom(version: string, packages: Packages): string {
-  const { Component, SpdxLicense, LicenseExpression } = Models;
-  const library = (one: BundledPackage) => {
-    const [group, name] = one.name.startsWith('@') ? (one.name.split('/') as [string, string]) : [undefined, one.name];
-    const purl = `pkg:npm/${one.name.replace('@', '%40')}@${one.version}`;
-    const component = new Component(Enums.ComponentType.Library, name, {
-      group,
-      version: one.version,
-      purl,
-      bomRef: purl,
-    });
-    component.licenses.add(
-      /^[\w.+-]+$/.test(one.license) ? new SpdxLicense(one.license) : new LicenseExpression(one.license),
-    );
-    return component;
-  };
   // On npm, `holdfast` is the command alone.
-  const purl = `pkg:generic/holdfast@${version}`;
-  const product = new Component(Enums.ComponentType.Application, 'holdfast', { version, purl, bomRef: purl });
-  product.licenses.add(new SpdxLicense('Apache-2.0'));
-  const bom = new Models.Bom({ metadata: new Models.Metadata({ component: product }) });
-  const components = new Map<string, Models.Component>();
-  const parts = Object.entries(packages).flatMap(([kind, byName]) =>
-    Object.entries<BundledPackage[]>(byName).map(([name, within]) => ({ kind, name, within })),
+  const product = `pkg:generic/holdfast@${version}`;
+  const uses = Object.entries(packages).flatMap(([kind, byName]) =>
+    Object.entries<BundledPackage[]>(byName).flatMap(([value, within]) =>
+      within.map((one) => ({ one, purl: purlOf(one), property: { name: `holdfast:${kind}`, value } })),
+    ),
   );
-  for (const { kind, name, within } of parts)
-    for (const one of within) {
-      const id = `${one.name}@${one.version}`;
-      const component = components.get(id) ?? library(one);
-      components.set(id, component);
-      component.properties.add(new Models.Property(`holdfast:${kind}`, name));
-    }
-  for (const component of components.values()) {
-    bom.components.add(component);
-    product.dependencies.add(component.bomRef);
-  }
-  const serializer = new Serialize.JsonSerializer(new Serialize.JSON.Normalize.Factory(Spec.Spec1dot6));
-  return `${serializer.serialize(bom, { sortLists: true, space: 2 })}\n`;
+  const components = [...Map.groupBy(uses, ({ purl }) => purl)].map(([purl, own]) => ({
+    ...libraryOf(own[0]?.one as BundledPackage, purl),
+    properties: own.map(({ property }) => property),
+  }));
+  const refs = components.map((component) => component['bom-ref']);
+  const bom = {
+    $schema: 'http://cyclonedx.org/schema/bom-1.6.schema.json',
+    ...{ bomFormat: 'CycloneDX', specVersion: '1.6', version: 1 },
+    metadata: {
+      component: {
+        ...{ type: 'application', name: 'holdfast', version, purl: product, 'bom-ref': product },
+        licenses: [licenceOf('Apache-2.0')],
+      },
+    },
+    components,
+    dependencies: [{ ref: product, dependsOn: refs }, ...refs.map((ref) => ({ ref }))],
+  };
+  return `${JSON.stringify(bom, null, 2)}\n`;
 }
+
+const purlOf = ({ name, version }: BundledPackage): string => `pkg:npm/${name.replace('@', '%40')}@${version}`;
+
+function libraryOf({ name, version, license }: BundledPackage, purl: string) {
+  const [group, ...rest] = name.startsWith('@') ? name.split('/') : [undefined, name];
+  return {
+    ...{ type: 'library', ...(group && { group }), name: rest.join('/'), version, purl, 'bom-ref': purl },
+    licenses: [licenceOf(license)],
+  };
+}
+
+const licenceOf = (license: string) =>
+  /^[\w.+-]+$/.test(license) ? { license: { id: license } } : { expression: license };

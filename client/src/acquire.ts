@@ -31,11 +31,6 @@ export interface LockOptions extends LeaseOptions {
    */
   graceSeconds?: number | undefined;
   /**
-   * Holds the lease as long as `execution` runs. Its heartbeats extend nothing, and only notice that an operator broke the lease. Needs `execution`, and
-   * excludes `ttlSeconds`.
-   */
-  bound?: true | undefined;
-  /**
    * Called with the promise of the work that continues after a failed call: the withdrawal of a request that may still be granted. The promise never
    * rejects. A platform that freezes the process between two calls must wait for the promise.
    */

@@ -547,7 +547,7 @@ export interface components {
              */
             acquiredAt: string;
             /**
-             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @description The grant lasts as long as its execution, without heartbeats. Absent otherwise.
              * @constant
              */
             bound?: true;
@@ -621,7 +621,7 @@ export interface components {
         };
         /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant. */
         AcquireRequest: {
-            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`. */
+            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`. */
             bound?: boolean;
             /** @description The id of a callback of a durable function. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions`. */
             callbackId?: string;
@@ -1248,7 +1248,7 @@ export interface components {
              */
             acquiredAt: string;
             /**
-             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @description The grant lasts as long as its execution, without heartbeats. Absent otherwise.
              * @constant
              */
             bound?: true;

@@ -30,7 +30,7 @@ export const grantFields = () => ({
   expiresAt: instant(MEANING.expiresAt),
   remainingMs: count(MEANING.remainingMs),
   bound: z.exactOptional(
-    always(true, 'The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.'),
+    always(true, 'The grant lasts as long as its execution, without heartbeats. Absent otherwise.'),
   ),
   data: z.exactOptional(json<Json>(MEANING.data)),
 });

@@ -55,7 +55,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     bound: {
       description:
-        'If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`.',
+        'If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`.',
     },
     taskToken: {
       description:

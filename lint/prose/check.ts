@@ -4,7 +4,6 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import tokens from 'js-tokens';
 import { createLinter, loadLinterFormatter, loadTextlintrc } from 'textlint';
-import { LINKS_TERMS, unlinkedTerms } from './terms.ts';
 import { fragmentsIn, HAS_TITLES } from './titles.ts';
 
 /** Generated, or lists of measurements and of texts to replace. */
@@ -57,11 +56,6 @@ for (const file of files) {
       console.error(`${file}:${line} has more than ${MAX_LINE} characters`);
       process.exitCode = 1;
     }
-  for (const { anchor, used, at } of LINKS_TERMS.test(file) ? unlinkedTerms(text) : []) {
-    const line = text.slice(0, at).split('\n').length;
-    console.error(`${file}:${line} uses the term "${used}", and the page has no link to docs/glossary.md#${anchor}`);
-    process.exitCode = 1;
-  }
   for (const { title, at } of HAS_TITLES.test(file) ? fragmentsIn(text) : []) {
     console.error(`${file}:${text.slice(0, at).split('\n').length} has a title without its subject: ${title}`);
     process.exitCode = 1;

@@ -57,10 +57,7 @@ const isHeldInNamespace = (now: number, { clockSkewMs }: Margins): Condition =>
   );
 
 /** Only another call or a look ends such a lease. */
-const isHeldByExecution: Condition = all(
-  isHeld,
-  aliased('attribute_exists(#bound_at) AND attribute_exists(#execution)'),
-);
+const isHeldByExecution: Condition = all(isHeld, aliased('attribute_exists(#bound) AND attribute_exists(#execution)'));
 
 export const LEASE_KINDS = ['abandonedLease', 'releasedLease'] as const;
 type LeaseKind = (typeof LEASE_KINDS)[number];
@@ -101,8 +98,8 @@ function rowOf(item: Item, now: number, { fenceRetentionSeconds }: Margins): Exp
   };
 }
 
-/** The clean-up recognises a bound lease by these: each answer with it changes one of them. */
-const BOUND_IDENTITY = ['fence', 'bound_at'] as const;
+/** The clean-up recognises a bound lease by its fence, and judges it again. */
+const BOUND_IDENTITY = ['fence'] as const;
 
 /**
  * The lease, if it lasts as long as its execution. A grant that its caller has yet to claim ends by the grant window.

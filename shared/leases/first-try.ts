@@ -21,7 +21,7 @@ import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isBound, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -124,13 +124,13 @@ async function settle(
   }
 }
 
-/** Answers a request whose grant stands. @returns undefined if the grant has changed */
+/** Answers a request whose grant stands. If the grant names an execution, it notes the time of this answer. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: Leased },
   call: Call,
 ): Promise<Pick<Granted, 'record' | 'previous'> | undefined> {
-  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined && !isBound(record) && !request.bound;
+  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined && record.execution === undefined;
   if (isPlain) return { record, previous: undefined };
   const { leaseLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');

@@ -15,6 +15,7 @@ import { clearMark } from './marks.ts';
 import {
   type Ending,
   type EndingGrant,
+  FORGOTTEN,
   type Line,
   look,
   type NextInLine,
@@ -135,7 +136,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
 }
 
 /** The holder of such a grant is done with it, so it must not run on because DynamoDB did not read the line. */
-const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnnotified']);
+const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded']);
 
 /** @returns UNREAD also if a task is next that this process cannot notify. @throws HoldfastError as `look`, unless the grant can end without it */
 async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
@@ -197,16 +198,15 @@ async function releaseUnclaimed(
   if (!ends)
     return undecided || from.waiters === undefined ? { won: true, record: from } : clearMark(dependencies, from, call);
   const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));
-  const isUnnotified = how === 'undelivered' || how === 'perhapsUnnotified' || (how === 'expired' && isUnclaimed);
+  const isForgotten = FORGOTTEN.has(how) || (how === 'expired' && isUnclaimed);
   const outcome = await endLease(
     dependencies,
     {
       key: from.key,
       condition,
       markBroken: how === 'broken',
-      byExecution: how === 'executionEnded' || how === 'perhapsUnnotified',
       clearMark: !undecided,
-      ...(isUnnotified && { forget: { last: previous } }),
+      ...(isForgotten && { forget: { last: previous } }),
     },
     call,
   );

@@ -4,13 +4,10 @@ import { all, any } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { canAsk, type DueKey, isWorthAsking, type Looked, NOTHING } from '../line/executions/questions.ts';
-import { findEnd } from '../line/executions/state.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
-import { getWaiter } from '../line/waiters.ts';
-import { endBound } from './bound-end.ts';
 import { isStillHeld } from './conditions.ts';
-import { releaseHeldByEnded } from './execution-ended.ts';
-import type { Leased, LeaseRecord } from './record.ts';
+import { releaseHeldBy } from './execution-ended.ts';
+import type { LeaseRecord } from './record.ts';
 import { isBound, isLeased } from './rules.ts';
 import { updateLease } from './write.ts';
 
@@ -36,24 +33,8 @@ export async function look(dependencies: LeaseDependencies, record: LeaseRecord,
   };
   const { won, record: current } = await updateLease(dependencies, note, call);
   if (!won || !isLeased(current)) return NOTHING;
-  return endHolder(dependencies, { ...current, execution }, call);
-}
-
-async function endHolder(
-  dependencies: LeaseDependencies,
-  record: Leased & { execution: string },
-  call: Call,
-): Promise<Looked> {
-  if (isBound(record)) {
-    const { outcome, granted = 0 } = await endBound(dependencies, record, call);
-    return { ended: outcome === 'freed' ? 1 : 0, granted };
-  }
-  const { key, ticket, execution } = record;
-  const found = await findEnd(dependencies, { execution }, call);
-  if (!found) return NOTHING;
-  const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-  const granted = await releaseHeldByEnded(dependencies, { ...found, key, ticket: row?.ticket }, call);
-  return { ended: granted, granted };
+  const { outcome, granted = 0 } = await releaseHeldBy(dependencies, { key, execution, seen: current }, call);
+  return { ended: outcome === 'freed' ? 1 : 0, granted };
 }
 
 /**

@@ -124,8 +124,8 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
       how === 'claim'
         ? await claimFull(this.#dependencies, { record, request: this.#request }, this.#call)
         : how === 'answer'
-          ? await answer(this.#dependencies, { record, request: this.#request }, this.#call)
-          : await renew(this.#dependencies, record, this.#call);
+          ? await answer(this.#dependencies, record, this.#call)
+          : await renew(this.#dependencies, { record }, this.#call);
     return { won, record: current };
   }
 

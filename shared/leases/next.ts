@@ -26,10 +26,9 @@ import { leaseHeld, leaseLost } from './views.ts';
 /**
  * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its
  * place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
- * notified it. Its request never had an answer and is forgotten, so that a second try of the task is not refused for it. The request of a
- * `perhapsUnnotified` grant is forgotten too. Its execution has ended while its ticket was still there, but its holder may have worked.
+ * notified it.
  */
-export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnnotified';
+export type Ending = Ended | 'free' | 'undelivered';
 
 /** A grant on record that has ended, or is to end. */
 export interface EndingGrant {
@@ -163,16 +162,15 @@ const judging = (dependencies: LeaseDependencies, { record, ending, budget }: Se
   failOverdue: (waiter) => failOverdue(dependencies, { waiter, record }, call),
 });
 
-/** The request of such a grant is forgotten, so another row of the request may be granted. */
-const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'perhapsUnnotified']);
+/** The request of such a grant is forgotten, so it may ask again: it never had an answer, or its execution has ended and may be redriven. */
+export const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'executionEnded']);
 
 function grantOf({ record, ending }: EndingGrant, waiter: Waiter): GrantOfRequest {
   const isOwn = waiter.ticket === record.ticket;
   if (ending === 'expired') return isOwn ? 'lapsed' : 'none';
-  if (isOwn && (ending === 'executionEnded' || FORGOTTEN.has(ending))) return 'spent';
+  if (FORGOTTEN.has(ending)) return isOwn ? 'spent' : 'none';
   // A call that knows the request may have ended the grant before its task was notified.
-  if (isOwn || (isOwnOf(record, waiter) && !FORGOTTEN.has(ending)))
-    return ending === 'broken' ? 'broken' : endReason(record);
+  if (isOwn || isOwnOf(record, waiter)) return ending === 'broken' ? 'broken' : endReason(record);
   return 'none';
 }
 

@@ -40,16 +40,14 @@ export interface LeaseRecord {
   endingAt?: number | undefined;
   /** The authenticated operator that broke the grant first. */
   brokenBy?: string | undefined;
-  /** Whether the end of an execution ended the grant. */
-  endedByExecution?: boolean;
   /** The ARN of the execution that holds the lease. The lease may be freed once it has ended. */
   execution?: string | undefined;
   /** The ARN of the execution that works under the lease of `execution`. The lease stays while it runs. */
   target?: string | undefined;
   /** How long the lease goes on after an abnormal end of its execution, in milliseconds. */
   graceMs?: number | undefined;
-  /** When a call or a task was last answered with a lease that lasts as long as `execution`. Absent from every other lease. */
-  boundAt?: number | undefined;
+  /** Whether the lease lasts as long as `execution`. */
+  bound?: boolean;
   /** The version of a bound grant whose task was gone when the schedule notified it late. Any later write on the grant sets another version. */
   unnotifiedVersion?: string | undefined;
   /** When a call last asked about the execution that holds the lease. */
@@ -60,7 +58,10 @@ export interface LeaseRecord {
   ticket?: string | undefined;
   /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
-  /** When a call of its request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that received it. */
+  /**
+   * When a call of its request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that received it. If the
+   * grant names an execution, each repeat writes it.
+   */
   answeredAt?: number | undefined;
   /** The holder before a grant from the line. */
   previous?: Ended | undefined;
@@ -91,7 +92,7 @@ export interface LeaseRecord {
 export type Leased = LeaseRecord & { version: string };
 
 /** A lease that lasts as long as its execution. */
-export type Bound = Leased & { execution: string; boundAt: number };
+export type Bound = Leased & { execution: string };
 
 /**
  * Parses the record of a lease, also of another client. An attribute of another type counts as absent.
@@ -122,11 +123,10 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     hasEndMark: item.ending_at !== undefined,
     endingAt: number(item, 'ending_at'),
     brokenBy: item.broken_by?.S,
-    endedByExecution: item.ended_by !== undefined,
     execution: item.execution?.S,
     target: item.target?.S,
     graceMs: number(item, 'grace_ms'),
-    boundAt: number(item, 'bound_at'),
+    bound: item.bound?.BOOL === true,
     unnotifiedVersion: item.unnotified_version?.S,
     lookedAt: number(item, 'looked_at'),
     endedExecution: item.ended_execution?.S,

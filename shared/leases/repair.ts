@@ -1,6 +1,5 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
@@ -9,7 +8,7 @@ import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type Waiting
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isStillHeld } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
-import { releaseHeldByEnded } from './execution-ended.ts';
+import { releaseHeldBy } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
 import { dueKeyOf } from './holder-look.ts';
 import { markAgain } from './marks.ts';
@@ -166,7 +165,7 @@ async function notify(
   { record, row, repaired, isOurs }: Notifying,
   call: Call,
 ): Promise<LeaseRecord> {
-  const { key, ticket } = row;
+  const { key } = row;
   const grant = { waiter: row, record, repeated: false, isOurs };
   const { outcome, record: current } = await notifyLease(dependencies, grant, call);
   if (outcome === 'overtaken') return current;
@@ -180,9 +179,9 @@ async function notify(
   // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
   const { execution } = current;
   if (outcome === 'delivered' || execution === undefined) return noted;
-  const found = await findEnd(dependencies, { execution, orMissing: true }, call);
-  if (!found) return noted;
-  repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);
+  const { outcome: end, granted = 0 } = await releaseHeldBy(dependencies, { key, execution }, call);
+  if (end !== 'freed') return noted;
+  repaired.granted += granted;
   return readRecord(dependencies, key, call);
 }
 

@@ -13,12 +13,9 @@ export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
-/** The lease id of a bound lease begins with it, so that its heartbeats extend nothing, and those of other leases need not ask. */
-export const BOUND_ID = 'bound-';
-
 /** Whether the lease lasts as long as its execution (docs/protocols/bound.md). A free record may still have the attribute. */
 export const isBound = (record: LeaseRecord): record is Bound =>
-  isLeased(record) && record.execution !== undefined && record.boundAt !== undefined;
+  isLeased(record) && record.execution !== undefined && record.bound === true;
 
 /** Perhaps no task was notified of the grant, and no ttl ends it. A repeat, a heartbeat or a new target shows that the grant is known, by its new version. */
 export const isUnnotified = (record: LeaseRecord): record is Bound =>

@@ -21,8 +21,8 @@ const MAX_HINTED = 12;
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
 const OPTIONAL = [
   ...['principal', 'data', 'execution', 'target', 'grace_ms', 'ended_execution', 'released_at', 'broken_at'],
-  ...['broken_until', 'ending_at', 'ended_by', 'claim_ttl_ms', 'answered_at', 'next_ticket', 'next_tickets', 'look_at'],
-  ...['broken_by', 'bound_at', 'looked_at', 'unnotified_version'],
+  ...['broken_until', 'ending_at', 'claim_ttl_ms', 'answered_at', 'next_ticket', 'next_tickets', 'look_at'],
+  ...['broken_by', 'bound', 'looked_at', 'unnotified_version'],
   ...ENDED_ATTRIBUTES,
 ];
 

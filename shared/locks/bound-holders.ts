@@ -16,14 +16,14 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {
     const { clock, clockSkewMs } = dependencies;
     const { describeExecution } = await import('../line/executions/state.ts');
-    const { judgeBy } = await import('../line/executions/bound-grant.ts');
+    const { judgeBy } = await import('../line/executions/judgement.ts');
     const askedAt = clock.now();
     const described = await describeExecution(dependencies, execution, call).catch((error) => {
       if (!(error instanceof HoldfastError) || error.code === 'Throttled') throw error;
       logLine('WARN', { message: 'AWS does not say whether an execution runs', cause: error.message });
     });
     if (described === undefined || described.state === 'foreign') return () => 'unknown';
-    const judge = judgeBy(described, { askedAt, settled: false, clockSkewMs });
+    const judge = judgeBy(described, { askedAt, clockSkewMs });
     return (grant) => judge(grant) ?? 'goesOn';
   },
   async end(row, call) {

@@ -43,7 +43,7 @@ const askedInput = () =>
       target: z.optional(executionArn()),
       /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
-      /** The grant lasts as long as the execution, and has no ttl. */
+      /** The grant of a task or a callback lasts as long as the execution, and has no ttl. */
       bound: z.optional(flag()),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
@@ -70,12 +70,14 @@ const askedInput = () =>
         if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
         for (const field of ['target', 'graceSeconds', 'bound'] as const)
           if (ctx.value[field] && ctx.value.execution === undefined) fault(field, 'needs an execution');
+        // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
+        if (ctx.value.bound && !parked) fault('bound', 'needs a taskToken or a callbackId');
         if (ctx.value.bound && ctx.value.ttlSeconds !== undefined) fault('ttlSeconds', 'cannot be combined with bound');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),
     );
 
-/** A request for a lease or a permit. A bound grant has no ttl of the caller. */
+/** A request for a lease or a permit. A bound grant has no ttl of the caller, and needs no heartbeats. */
 export const acquireInput = () =>
   z.pipe(
     askedInput(),

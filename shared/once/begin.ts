@@ -133,7 +133,7 @@ const parserOf =
   (item: Parameters<typeof parseOnce>[1]) =>
     parseOnce(key, item);
 
-/** One write, or more if the fence or the memory on record is ahead of what this call knew. */
+/** One write, or more if the fence or the memory on record is ahead of what this call knew, or if the request has the grant of an execution. */
 async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<Outcome> {
   let before: OnceRecord = { key: request.key };
   for (let tries = 1; ; tries++) {
@@ -144,11 +144,24 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
     if (record.version === grant.version) return { run: record, repeated: true, previous: null };
     const seen = judge(dependencies, request, record);
     if ('done' in seen) return seen;
-    if (seen.meaning === 'own') return { run: record, repeated: true, previous: null };
+    const repeated = seen.meaning === 'own' ? await repeat(dependencies, record, call) : undefined;
+    if (repeated) return { run: repeated, repeated: true, previous: null };
     if (seen.meaning === 'held' || tries === MAX_TRIES) return { heldBy: record };
     if (record.malformed !== undefined) throw unusable({ ...record, key: request.key });
     before = record;
   }
+}
+
+/** If the grant names an execution, notes the time of this answer, as for a lease. @returns undefined if the grant has changed */
+async function repeat(
+  dependencies: LeaseDependencies,
+  record: OnceRecord,
+  call: Call,
+): Promise<OnceRecord | undefined> {
+  if (record.execution === undefined || !isLeased(record)) return record;
+  const { answer } = await import('../leases/marks.ts');
+  const { won, record: current } = await answer(dependencies, record, call);
+  return won ? { ...record, ...current } : undefined;
 }
 
 function granted(dependencies: LeaseDependencies, grant: OnceGrant, before: OnceRecord): Granted {

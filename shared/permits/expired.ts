@@ -61,7 +61,7 @@ export function boundPermits(item: Item, now: number, { clockSkewMs }: Margins):
       execution: entry.execution,
       grant: entry,
       isUnnotified: isUnnotified(entry),
-      identity: { name: text(entry.name), fence: integer(entry.fence), bound_at: integer(entry.boundAt) },
+      identity: { name: text(entry.name), fence: integer(entry.fence) },
     }));
 }
 

@@ -5,7 +5,7 @@ import { isHandedOff } from './freed.ts';
 import { endPermits, grantPermits, latestRelease, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
 import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './permit-request.ts';
-import { ending, entryOf, isBound, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';
@@ -41,7 +41,8 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     if (isFull && won && own) return { won: true, record, repeated: false, ended };
     refuseEnded(record, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
-    if (own && (isFromLine(own) || isBound(own) || request.bound)) {
+    // If the permit names an execution, each repeat notes the time of its answer.
+    if (own && (isFromLine(own) || own.execution !== undefined)) {
       const repeated = await repeat(dependencies, { request, record }, call);
       if (repeated) return repeated;
       // A duplicate call has changed it. The next write meets it as that call has left it.

@@ -17,7 +17,6 @@ import {
 } from './conditions.ts';
 import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
 import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
-import { remember } from './ring.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -30,8 +29,6 @@ interface Grants {
   permits: readonly NewPermit[];
   /** The expired entries whose places they take. */
   ended: readonly PoolEntry[];
-  /** Those of their requests that the record remembers. */
-  remembered?: readonly string[];
   /** Epoch milliseconds. */
   now: number;
   /** Undefined for a request that was in no line. */
@@ -71,7 +68,7 @@ interface LineLeft {
  */
 export async function grantPermits(
   dependencies: LeaseDependencies,
-  { key, permits, ended, remembered = [], now, line, seen }: Grants,
+  { key, permits, ended, now, line, seen }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const freed = weightOf(ended);
@@ -81,7 +78,6 @@ export async function grantPermits(
   const named = namedLimit(permits);
   const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
   const mark = markAfter(line, permits.length);
-  const ring = ringAfter(remembered);
   const written = await updatePool(
     dependencies,
     {
@@ -93,7 +89,6 @@ export async function grantPermits(
         '#used = if_not_exists(#used, :zero) + :weight',
         ...named.set,
         ...mark.set,
-        ...ring.set,
       ],
       remove: [...removed(ended, except), ...mark.remove],
       condition: all(
@@ -117,7 +112,6 @@ export async function grantPermits(
         '#used': 'used',
         ...named.names,
         ...mark.names,
-        ...ring.names,
       },
       values: {
         ...Object.assign(
@@ -129,7 +123,6 @@ export async function grantPermits(
         ':weight': integer(weight - freed),
         ...named.values,
         ...mark.values,
-        ...ring.values,
       },
     },
     call,
@@ -181,8 +174,6 @@ function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> &
 interface Ending {
   key: string;
   ended: readonly PoolEntry[];
-  /** Those of their requests that the record remembers. */
-  remembered?: readonly string[];
   now: number;
   /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
   unmark?: Pick<PoolRecord, 'waiters' | 'formed'> | undefined;
@@ -194,10 +185,9 @@ interface Ending {
  */
 export function endPermits(
   dependencies: LeaseDependencies,
-  { key, ended, remembered = [], now, unmark }: Ending,
+  { key, ended, now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {
-  const ring = ringAfter(remembered);
   const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
   const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark)] : [])];
   return updatePool(
@@ -205,18 +195,15 @@ export function endPermits(
     {
       key,
       now,
-      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : []), ...ring.set],
+      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : [])],
       remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
       condition: all(first, ...conditions),
-      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names), ...ring.names },
-      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)), ...ring.values },
+      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names) },
+      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)) },
     },
     call,
   );
 }
-
-const ringAfter = (remembered: readonly string[]): Partial<Mark> & Pick<Mark, 'set'> =>
-  remembered.length > 0 ? remember(remembered) : { set: [] };
 
 /** @param except those whose entries are written again */
 const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>

@@ -4,11 +4,10 @@ import { aliased } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
 import { canAsk, type DueKey, isWorthAsking, type Looked, MOST_LOOKS, NOTHING } from '../line/executions/questions.ts';
-import { findEnd } from '../line/executions/state.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
-import { endBoundPermits, endPermitsOfEnded } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
 import { readPool } from './read.ts';
-import { isBound, type PoolEntry, type PoolRecord } from './record.ts';
+import { isBound, type PoolRecord } from './record.ts';
 import { updatePool } from './write.ts';
 
 interface Looking {
@@ -42,11 +41,11 @@ export async function lookAtPermits(
   if (!seen) return NOTHING;
   const looked = { ...NOTHING };
   for (const { execution } of asked) {
-    const { ended, granted } = await endHolder(dependencies, { seen, key: record.key, execution }, call);
-    looked.ended += ended;
+    const { freed, granted } = await endPermitsOf(dependencies, { key: record.key, execution, seen }, call);
+    looked.ended += freed;
     looked.granted += granted;
     // The record has changed since. The version of each permit protects the others.
-    if (ended > 0) seen = undefined;
+    if (freed > 0) seen = undefined;
   }
   return looked;
 }
@@ -94,21 +93,6 @@ async function note(
   };
   const { won, record } = await updatePool(dependencies, update, call);
   return won ? record : undefined;
-}
-
-async function endHolder(
-  dependencies: LeaseDependencies,
-  { key, execution, seen }: { key: string; execution: string; seen: PoolRecord | undefined },
-  call: Call,
-): Promise<Looked> {
-  const isOfHolder = (entry: PoolEntry) => entry.execution === execution && isBound(entry);
-  if (!seen || seen.entries.some(isOfHolder)) {
-    const { freed: ended, granted } = await endBoundPermits(dependencies, { key, execution, seen }, call);
-    return { ended, granted };
-  }
-  const found = await findEnd(dependencies, { execution }, call);
-  const granted = found ? await endPermitsOfEnded(dependencies, { ...found, key }, call) : 0;
-  return { ended: granted, granted };
 }
 
 /**

@@ -139,7 +139,7 @@ function grantOf(
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
   const gone = leaving.find(({ entry }) => entry.name === name);
-  if (gone && gone.entry.ticket !== waiter.ticket) return gone.how === 'executionEnded' ? 'released' : 'none';
+  if (gone && gone.entry.ticket !== waiter.ticket) return 'none';
   if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const how = ending(record, name);
   const entry = entryOf(record, name);

@@ -1,6 +1,5 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
@@ -10,7 +9,7 @@ import { deleteWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isStill, isUnmarked } from './conditions.ts';
 import { notifyPermit } from './deliver.ts';
-import { endPermitsOfEnded } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
 import { grantPermits } from './grants.ts';
 import { handOff } from './hand-off.ts';
 import { dueKeyOf } from './holder-look.ts';
@@ -119,13 +118,8 @@ async function notify(
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
   if (outcome !== 'gone' || entry.execution === undefined) return;
-  const found = await findEnd(dependencies, { execution: entry.execution, orMissing: true }, call);
-  if (found)
-    repaired.granted += await endPermitsOfEnded(
-      dependencies,
-      { ...found, key: record.key, ticket: waiter.ticket },
-      call,
-    );
+  const { execution } = entry;
+  repaired.granted += (await endPermitsOf(dependencies, { key: record.key, execution }, call)).granted;
 }
 
 /** Notes that perhaps no task was notified of a bound permit. */

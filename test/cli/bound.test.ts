@@ -17,10 +17,11 @@ const call = (...args: string[]) => cli.call(args, { env });
 async function hold(key: string, more: object = {}) {
   const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${key.replace('/', '-')}`;
   world.steps.executions.set(execution, 'RUNNING');
+  const { token: taskToken } = world.steps.newTask();
   const response = await fetch(`${api.url}/v1/leases/acquire`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ key, holder: 'wf', execution, bound: true, ...more }),
+    body: JSON.stringify({ key, holder: 'wf', execution, bound: true, taskToken, ...more }),
   });
   expect(response.status, await response.text()).toBe(201);
 }

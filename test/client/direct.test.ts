@@ -64,9 +64,9 @@ describe('a client that writes to the tables itself, without a client of Step Fu
 
   it('a direct client without Step Functions leaves the look at a bound holder to a caller that can ask', async () => {
     const execution = steps.newExecution('RUNNING');
-    await world.acquire({ key: 'bound', holder: 'wf', execution, bound: true });
+    await park({ key: 'bound', holder: 'wf', execution, bound: true });
     steps.executions.set(execution, 'SUCCEEDED');
-    steps.stopped.set(execution, systemClock.now() + 1000); // later than the grant by more than the margin
+    steps.stopped.set(execution, systemClock.now() + 1000); // later than the grant
     await expect(direct.acquire('bound')).rejects.toMatchObject({ code: 'LeaseHeld' });
     expect(await world.acquire({ key: 'bound', holder: 'next' })).toMatchObject({ holder: 'next' });
   });

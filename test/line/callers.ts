@@ -381,7 +381,7 @@ export async function callers(lineWorld: LineWorld) {
 
     it('a call has no position after the end of its execution, and may ask again', async () => {
       const key = newKey();
-      const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:line';
+      const execution = world.steps.newExecution();
       const first = await acquire({ key, holder: 'first' });
       const [grant] = await timeline.play(
         async () => {

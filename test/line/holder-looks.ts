@@ -3,6 +3,7 @@ import { HoldfastError } from '../../shared/errors.ts';
 import { acquire as acquireKey } from '../../shared/locks/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
+import type { EndStatus } from '../support/emulators/step-functions.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -18,20 +19,15 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   async function hold() {
     const execution = steps.newExecution('RUNNING');
     const request = { key: newKey(), holder: 'wf', requestId: 'r', execution, bound: true };
-    const grant = await acquire(request);
+    const grant = await ask(request);
     timeline.advance(1000);
     return { execution, request, grant, key: request.key };
   }
+  /** What a task is answered with at once. */
+  const ask = async (request: object) => grantOf((await park(request)).task);
   /** The execution ends now, and the event of that end is lost. */
-  const end = (execution: string, status = 'SUCCEEDED') => {
-    steps.executions.set(execution, status);
-    steps.stopped.set(execution, timeline.now());
-  };
-  const redrive = (execution: string) => {
-    steps.redriven.add(execution);
-    steps.executions.set(execution, 'RUNNING');
-    steps.stopped.delete(execution);
-  };
+  const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
+  const redrive = (execution: string) => steps.redrive(execution);
   const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
   const held = (key: string, more: object = {}) => failure(other(key, more));
   /** What happens while a question is on its way. */
@@ -133,7 +129,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       end(execution, 'FAILED');
       const again = precededBy(async () => {
         redrive(execution);
-        await acquire(request);
+        await ask(request);
       });
       const before = key.startsWith('a lease') ? ['none' as const] : ['none' as const, 'none' as const];
       requests.faultsOf.UpdateItem = [...before, again];

@@ -144,8 +144,7 @@ export async function lateNotices(lineWorld: LineWorld) {
       const { task: plain } = await park({ key, holder: 'c', execution, ttlSeconds, parkSeconds: 3600 });
       for (let minutes = 0; minutes < 3; minutes++) await minute(key);
       expect([bound.state, plain.state, await see(key)]).toMatchObject(['waiting', 'waiting', { holder: 'wf' }]);
-      steps.executions.set(execution, 'SUCCEEDED');
-      steps.stopped.set(execution, timeline.now());
+      steps.end(execution, 'SUCCEEDED');
       await minute(key);
       expect([bound.state, plain.state]).toEqual(['succeeded', 'waiting']);
     });

@@ -1,6 +1,6 @@
 import { askingAgain } from './asking-again.ts';
 import { boundGrants } from './bound.ts';
-import { racesOfBoundHolders } from './bound-races.ts';
+import { racesOfRedrives } from './bound-races.ts';
 import { breaks } from './breaks.ts';
 import { racesOfCallbacks } from './callback-races.ts';
 import { callbacksOfDurableFunctions } from './callbacks.ts';
@@ -17,7 +17,7 @@ import { lostEnds } from './lost-ends.ts';
 import { lateNotices } from './notices.ts';
 import { overdueTasks } from './overdue.ts';
 import { parks } from './parks.ts';
-import { redrivesAfterAnswers } from './redrives.ts';
+import { redrivenExecutions } from './redrives.ts';
 import { duplicateCalls } from './requests.ts';
 import { rulesOfCalls } from './rules.ts';
 import { secondWaiters } from './second-waiters.ts';
@@ -30,7 +30,7 @@ const TOPICS = [
   askingAgain,
   boundGrants,
   looksAtHolders,
-  racesOfBoundHolders,
+  racesOfRedrives,
   breaks,
   racesOfCallbacks,
   callbacksOfDurableFunctions,
@@ -46,7 +46,7 @@ const TOPICS = [
   lateNotices,
   overdueTasks,
   parks,
-  redrivesAfterAnswers,
+  redrivenExecutions,
   duplicateCalls,
   rulesOfCalls,
   secondWaiters,

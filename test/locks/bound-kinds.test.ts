@@ -24,11 +24,10 @@ describe('a bound grant of the other kind', () => {
     async (name, own, other) => {
       const key = `dead bound ${name}`;
       const execution = steps.newExecution('RUNNING');
-      await acquire({ key, holder: 'wf', execution, bound: true, ...own });
+      await acquire({ key, holder: 'wf', execution, bound: true, taskToken: steps.newTask().token, ...own });
       clock.advance(1000);
       expect(await failure(acquire({ key, ...other }))).toMatchObject({ code: 'WrongKind', context: { holder: 'wf' } });
-      steps.executions.set(execution, 'SUCCEEDED');
-      steps.stopped.set(execution, clock.now());
+      steps.end(execution, 'SUCCEEDED');
       clock.advance(60_001);
       expect(await acquire({ key, ...other })).toMatchObject({ holder: 'tester' });
     },

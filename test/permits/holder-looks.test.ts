@@ -17,17 +17,12 @@ beforeEach(() => {
 /** Bound permits, one for each of the executions. */
 async function hold(executions: string[], limit: number) {
   for (const [nth, execution] of executions.entries())
-    await acquire({ key, limit, holder: `worker-${nth}`, requestId: `r${nth}`, execution, bound: true });
+    await park({ key, limit, holder: `worker-${nth}`, requestId: `r${nth}`, execution, bound: true });
   clock.advance(LOOK_MS + 1);
   steps.described.length = 0;
   requests.sent.length = 0;
 }
 const running = (count: number) => Array.from({ length: count }, () => steps.newExecution('RUNNING'));
-/** The event of this end is lost. */
-const end = (execution: string) => {
-  steps.executions.set(execution, 'SUCCEEDED');
-  steps.stopped.set(execution, clock.now());
-};
 const refused = (limit: number) => failure(acquire({ key, limit, holder: 'other' }));
 
 describe('a look at a pool of bound permits', () => {
@@ -46,7 +41,7 @@ describe('a look at a pool of bound permits', () => {
   it('a look asks once about an execution with several permits, and ends all of them', async () => {
     const [execution = ''] = running(1);
     await hold([execution, execution, execution], 3);
-    end(execution);
+    steps.end(execution); // and the event of that end is lost
     expect(await acquire({ key, limit: 3, holder: 'other' })).toMatchObject({ holder: 'other' });
     expect(steps.described).toEqual([execution]);
     expect(await read(key)).toMatchObject({ used: 1 });

@@ -8,6 +8,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import { npmStart } from '../start/npm-start.ts';
 import { startRegistry } from './support/registry.ts';
 import { emptyFolder, run } from './support/run.ts';
+import { toolIn } from './support/tools.ts';
 
 interface Packed {
   name: string;
@@ -71,9 +72,20 @@ describe.each(Object.entries(MOST_PACKED_BYTES))('The package %s', (name, mostBy
   });
 
   it('the package has no fault that publint finds', async () => {
-    const { exitCode, output } = await run('npx', ['publint', '--strict'], { cwd: folder });
+    const { exitCode, output } = await run(toolIn('.bin/publint'), ['--strict'], { cwd: folder });
     expect(exitCode, output).toBe(0);
   });
+});
+
+it('the types of the client resolve in each kind of project that loads ES modules', async () => {
+  const args = ['--pack', '.', '--profile', 'esm-only'];
+  const { exitCode, output } = await run(toolIn('.bin/attw'), args, { cwd: 'client' });
+  expect(exitCode, output).toBe(0);
+});
+
+it('programs that use the client in all ways compile', async () => {
+  const { exitCode, output } = await run('npx', ['tsc', '-p', 'client/check']);
+  expect(exitCode, output).toBe(0);
 });
 
 it.each(['client/README.md', 'docs/client.md'])(

@@ -1,15 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '../../../local/ports.ts';
 import { PATH, run } from './run.ts';
+import { toolIn } from './tools.ts';
 
-const HERE = resolve(import.meta.dirname, '..');
-const VERDACCIO = join(HERE, 'node_modules/verdaccio/bin/verdaccio');
+const VERDACCIO = toolIn('verdaccio/bin/verdaccio');
 
 /** It knows no other registry: what a package needs and does not contain cannot be installed. */
 const CONFIGURATION = `
@@ -25,10 +24,6 @@ log: { type: stdout, level: error }
 
 /** An empty registry of npm on this machine. `stop` must be called. @throws Error if it does not come up */
 export async function startRegistry() {
-  if (!existsSync(VERDACCIO)) {
-    const { exitCode, output } = await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: HERE });
-    if (exitCode !== 0) throw new Error(output);
-  }
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-registry-'));
   const configuration = join(folder, 'config.yaml');
   await writeFile(configuration, CONFIGURATION);
