@@ -107,16 +107,16 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
   let requestId = by.uuid();
-  /** What the service asks to send along, such as the place in line. */
+  /** What the service asks to send along, such as the place in line, or the slot of the first call. */
   let retryWith: Record<string, string> | undefined;
   let inLine = false;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
   let doubt: [Moment, number] | undefined;
 
-  /** The service remembers the other id as released. */
-  const askAnew = () => {
+  /** The service remembers the other id as released. @param slot stays, even if its period is over by now */
+  const askAnew = (slot?: string) => {
     requestId = by.uuid();
-    retryWith = undefined;
+    retryWith = slot === undefined ? undefined : { slot };
     inLine = false;
   };
 
@@ -125,7 +125,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
     const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
     const rest = once
-      ? doubt && once.takeBack({ ...request, requestId })
+      ? doubt && once.takeBack({ ...request, requestId, ...retryWith })
       : withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
     if (rest) options.waitUntil?.(rest);
   };
@@ -144,7 +144,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
       // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
       takeBack(0);
-      askAnew();
+      askAnew(retryWith?.slot);
       throw unreachable(GONE, error);
     }
     doubt = undefined;
@@ -156,7 +156,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       return lease;
     }
     await lease.release();
-    askAnew();
+    askAnew((grant as { slot?: string }).slot);
     signal?.throwIfAborted();
     const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
     throw lost.reason === 'maxHold' && waitLeftMs() <= 0 ? lost : unreachable(GONE);

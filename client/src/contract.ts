@@ -996,10 +996,10 @@ export interface components {
             /** @enum {string} */
             code: "Conflict";
             /**
-             * @description The field of the request that differs: the slot is done with another `inputHash`.
+             * @description The field of the request that does not fit what is done: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.
              * @enum {string}
              */
-            field?: "inputHash";
+            field?: "inputHash" | "per";
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
             /** @enum {integer} */
@@ -1490,7 +1490,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description After a wait in line: the fields to add to the same call. Send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. */
+            /** @description The fields to add to the same call. After a wait in line: send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. Of `once` with `per`: the slot of the call. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1831,11 +1831,11 @@ export interface components {
             keepSeconds?: number;
             /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
-            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. */
+            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;
-            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
+            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, only the `slot` of `retryWith` that an earlier call of the request was told. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
             slot?: string;
             /**
              * @description How long the caller may work without a heartbeat, in seconds.
@@ -3090,7 +3090,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position. */
+            /** @description Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -3116,7 +3116,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs?: number;
-            /** @description Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position. */
+            /** @description Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };

@@ -194,7 +194,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   };
 
   const release = async (timeoutMs: number): Promise<boolean> => {
-    if (!check()) end(leaseLost(key, 'released'));
+    // Work that has run is not lost because the clocks say so now: the service decides.
+    if (!(once ? over : check())) end(leaseLost(key, 'released'));
     // If only the clocks of this process said that the lease is lost, there may be something to release.
     if (gone) return false;
     const startedAt = moment(by);

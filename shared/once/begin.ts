@@ -1,6 +1,7 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
 import { endedBefore } from '../leases/previous.ts';
 import { locationOf } from '../leases/read-record.ts';
 import { unusable } from '../leases/record.ts';
@@ -66,22 +67,24 @@ const MAX_TRIES = 5;
 
 /**
  * Begins the work for a slot, or answers with the stored result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
- * at the record while another caller works.
+ * at the record while another caller works. With `per`, an error after which the caller asks again names the slot, so that the next call works for the
+ * same period.
  * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with another
- * input), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
+ * input, or a slot is done that sorts after all periods), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
  */
 export function beginOnce(dependencies: LeaseDependencies) {
-  const { clock, clockSkewMs } = dependencies;
+  const { clock } = dependencies;
   return async (input: BeginInput, call: Call): Promise<Begun> => {
     const { key, execution } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution }, call);
     const arrivedAt = clock.now();
     const request = requestOf(dependencies, input, call);
     const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
+    const chosen = request.isPeriod && { slot: request.slot };
     const outcome = await tryThenLook(dependencies, asked, call)
-      .catch(naming({ requestId: request.requestId }))
+      .catch(naming({ requestId: request.requestId, ...chosen }))
       .catch(withKey(key));
-    if ('heldBy' in outcome) throw leaseHeld({ ...outcome.heldBy, key }, clock.now(), clockSkewMs);
+    if ('heldBy' in outcome) throw held(dependencies, { ...outcome.heldBy, key }, chosen);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
     return doneView(key, request.slot, outcome);
   };
@@ -94,7 +97,7 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
   return {
     ...asked,
     ...{ key: rowOf(key), data: data as Json | undefined },
-    ...{ slot: slotOf(input, clock.now()), keepSeconds: keepSecondsOf(input) },
+    ...{ slot: slotOf(input, clock.now()), isPeriod: input.per !== undefined, keepSeconds: keepSecondsOf(input) },
   };
 }
 
@@ -126,6 +129,12 @@ async function tryThenLook(
     outcome = seen.meaning === 'held' ? { heldBy: record } : await tryToBegin(dependencies, request, call);
   }
   return outcome;
+}
+
+/** @param chosen what to add to the next call */
+function held({ clock, clockSkewMs }: LeaseDependencies, record: OnceRecord & { key: string }, chosen: object | false) {
+  const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
+  return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
 }
 
 const parserOf =
