@@ -8,7 +8,15 @@ import { HoldfastError } from '../errors.ts';
 import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
+import {
+  isBelow,
+  isClaimed,
+  isExpired,
+  isFreeFor,
+  isNotEndingFor,
+  isUnmarked,
+  wasNotReleasedAfter,
+} from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
@@ -22,12 +30,12 @@ type Granted = GrantedTo<LeaseRecord> & { won: true };
 /** A grant, or the record that keeps the request from one. */
 type Outcome = Granted | { won: false; record: LeaseRecord };
 
-/** A try fails by its fence only if the record's is at or ahead of the clock here, and fails again only if a new grant came first. */
+/** A try that fails by its fence, or by a later release, fails again only if a new grant came first. */
 const MAX_TRIES = 5;
 
 /**
  * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two if the key's fence is at or ahead of the clock here: in the
- * same millisecond, or after the clock stepped back.
+ * same millisecond, or after the clock stepped back. Two also if the lease was released after the try began, by more than the margin.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
@@ -36,7 +44,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   for (let tries = 1; ; tries++) {
     const grant = newGrant(dependencies, request, before);
     const triedAt = grant.acquiredAt;
-    const outcome = await put(dependencies, grant, call);
+    const outcome = await put(dependencies, { grant, releasedAt: before.releasedAt }, call);
     if (outcome.won || outcome.old?.lease_version?.S === grant.version) {
       const granted = await settle(dependencies, { grant, ...outcome }, call);
       if (granted) return granted;
@@ -65,13 +73,19 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   }
 }
 
-function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
+/** @param releasedAt of the release that this call has seen */
+function put(
+  { dynamodb, table, clockSkewMs }: LeaseDependencies,
+  { grant, releasedAt = 0 }: { grant: Grant; releasedAt: number | undefined },
+  call: Call,
+) {
   const cut = grant.acquiredAt - clockSkewMs;
+  const isInTime = wasNotReleasedAfter(Math.max(grant.acquiredAt + clockSkewMs, releasedAt));
   const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed, isNotEndingFor(grant)));
   const command = new PutItemCommand({
     TableName: table,
     Item: grantItem(grant),
-    ...conditionFields(all(isUnmarked, canBeHad, isBelow(grant.fence))),
+    ...conditionFields(all(isUnmarked, canBeHad, isBelow(grant.fence), isInTime)),
     ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

@@ -10,6 +10,7 @@ import { expiredRows } from './expired-rows.ts';
 import { fullLines } from './full.ts';
 import { graces } from './grace.ts';
 import { handOffs } from './hand-offs.ts';
+import { looksAtHolders } from './holder-looks.ts';
 import { lateWrites } from './late.ts';
 import { looks } from './looks.ts';
 import { lostEnds } from './lost-ends.ts';
@@ -28,6 +29,7 @@ import type { LineWorld } from './world.ts';
 const TOPICS = [
   askingAgain,
   boundGrants,
+  looksAtHolders,
   racesOfRedrives,
   breaks,
   racesOfCallbacks,

@@ -338,7 +338,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a bound lease stays with a callback that was refused',
     promise: 'a task that was refused never holds',
     changes: [
-      change("if (outcome !== 'gone') {", "if (outcome !== 'gone' || from.boundAt !== undefined) {"),
+      change("if (outcome !== 'gone') {", "if (outcome !== 'gone' || from.bound === true) {"),
       change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/line/notify.ts'),
       change('if (mayWait && !isOverdue(waiter, dependencies.clock.now()))', 'if (mayWait)', 'shared/line/judge.ts'),
     ],

@@ -1,5 +1,5 @@
 /** What the product's times are in ticks: how old a status may be, how far clocks differ, when a status is believed, how late an event may come. */
-export const LAG = 1;
+export const LAG = 2;
 export const MARGIN = 1;
 export const SETTLE = 3;
 export const DELAY = 1;
