@@ -64,6 +64,8 @@ interface AnsweredGrant {
 export interface BoundHolding extends Pick<ExpiredRow, 'key' | 'holder'> {
   execution: string;
   grant: AnsweredGrant;
+  /** Whether perhaps no task was notified of the grant. */
+  isUnnotified: boolean;
   identity: Identity | null;
 }
 

@@ -57,6 +57,15 @@ export const isBelow = (fence: number): Condition => ({
   values: { ':fence': integer(fence) },
 });
 
+/**
+ * The lease was not released after this instant. The caller of an older try may have received LeaseHeld in the meantime, by a second try of the SDK.
+ * Only a free record has the attribute.
+ */
+export const wasNotReleasedAfter = (epochMs: number): Condition => ({
+  expression: 'attribute_not_exists(released_at) OR released_at <= :latest',
+  values: { ':latest': integer(epochMs) },
+});
+
 export const hasFence = (fence: number): Condition => ({
   expression: 'fence = :fence',
   values: { ':fence': integer(fence) },

@@ -7,7 +7,7 @@ import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable 
 import { NAMELESS } from '../line/calls.ts';
 import { isHeld, isLease } from './conditions.ts';
 import { parseRecord } from './record.ts';
-import { endsAt, isBound } from './rules.ts';
+import { endsAt, isBound, isUnnotified } from './rules.ts';
 
 /** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
@@ -110,5 +110,6 @@ export function boundLease(item: Item, now: number, { clockSkewMs }: Margins): B
   if (!isBound(record) || record.claimTtlMs !== undefined || endsAt(record) < now - clockSkewMs) return [];
   const { key, execution, holder } = record;
   const identity = identityOf(item, BOUND_IDENTITY);
-  return [{ key: { key }, holder: holderNamed(holder), execution, grant: record, identity }];
+  const holding = { key: { key }, holder: holderNamed(holder), execution, grant: record, identity };
+  return [{ ...holding, isUnnotified: isUnnotified(record) }];
 }

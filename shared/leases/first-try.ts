@@ -8,7 +8,16 @@ import { HoldfastError } from '../errors.ts';
 import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import { countsUntil, isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
+import {
+  countsUntil,
+  isBelow,
+  isClaimed,
+  isExpired,
+  isFreeFor,
+  isNotEndingFor,
+  isUnmarked,
+  wasNotReleasedAfter,
+} from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
@@ -22,12 +31,12 @@ type Granted = GrantedTo<LeaseRecord> & { won: true };
 /** A grant, or the record that keeps the request from one. */
 type Outcome = Granted | { won: false; record: LeaseRecord };
 
-/** A try fails by its fence only if the record's is at or ahead of the clock here, and fails again only if a new grant came first. */
+/** A try that fails by its fence, or by a later release, fails again only if a new grant came first. */
 const MAX_TRIES = 5;
 
 /**
  * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two if the key's fence is at or ahead of the clock here: in the
- * same millisecond, or after the clock stepped back.
+ * same millisecond, or after the clock stepped back. Two also if the lease was released after the try began, by more than the margin.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
@@ -65,23 +74,28 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   }
 }
 
-/** @param before the record as an earlier try met it. The lease keeps its count of callers that may come back, because a put replaces the record */
+/**
+ * @param before the record as an earlier try met it: the release that this call has seen, and the count of callers that may come back, which the lease
+ * keeps because a put replaces the record
+ */
 function put(
   { dynamodb, table, clockSkewMs }: LeaseDependencies,
   { grant, before }: { grant: Grant; before: LeaseRecord },
   call: Call,
 ) {
   const cut = grant.acquiredAt - clockSkewMs;
-  const { lineOut, lineUntil = 0 } = before;
+  const { lineOut, lineUntil = 0, releasedAt = 0 } = before;
   const counted: Item =
     lineOut !== undefined && lineUntil > grant.acquiredAt
       ? { line_out: integer(lineOut), line_until: integer(lineUntil) }
       : {};
   const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed, isNotEndingFor(grant)));
+  const isInTime = wasNotReleasedAfter(Math.max(grant.acquiredAt + clockSkewMs, releasedAt));
+  const isCounted = countsUntil(grant.acquiredAt, counted);
   const command = new PutItemCommand({
     TableName: table,
     Item: { ...grantItem(grant), ...counted },
-    ...conditionFields(all(isUnmarked, countsUntil(grant.acquiredAt, counted), canBeHad, isBelow(grant.fence))),
+    ...conditionFields(all(isUnmarked, isCounted, canBeHad, isBelow(grant.fence), isInTime)),
     ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });

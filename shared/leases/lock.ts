@@ -173,8 +173,8 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     const { clock, ids } = this.#dependencies;
     this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
     if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
-    const { lookBeside } = await import('./holder-look.ts');
-    await lookBeside(this.#dependencies, record, this.#call);
+    const { look } = await import('./holder-look.ts');
+    await look(this.#dependencies, record, this.#call);
   }
 
   counted({ waiters, lineOut = 0 }: LeaseRecord): { arrivals: number; inLine: number } | undefined {

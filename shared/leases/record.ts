@@ -48,7 +48,9 @@ export interface LeaseRecord {
   graceMs?: number | undefined;
   /** Whether the lease lasts as long as `execution`. */
   bound?: boolean;
-  /** When a call last asked about the execution of a bound lease. */
+  /** The version of a bound grant whose task was gone when the schedule notified it late. Any later write on the grant sets another version. */
+  unnotifiedVersion?: string | undefined;
+  /** When a call last asked about the execution that holds the lease. */
   lookedAt?: number | undefined;
   /** The ARN of the execution that ended while it held the lease, which goes on as an ordinary lease (grace.ts). */
   endedExecution?: string | undefined;
@@ -127,6 +129,7 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     target: item.target?.S,
     graceMs: number(item, 'grace_ms'),
     bound: item.bound?.BOOL === true,
+    unnotifiedVersion: item.unnotified_version?.S,
     lookedAt: number(item, 'looked_at'),
     endedExecution: item.ended_execution?.S,
     ticket: item.ticket?.S,

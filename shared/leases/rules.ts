@@ -17,6 +17,10 @@ export function isLeased(record: LeaseRecord): record is Leased {
 export const isBound = (record: LeaseRecord): record is Bound =>
   isLeased(record) && record.execution !== undefined && record.bound === true;
 
+/** Perhaps no task was notified of the grant, and no ttl ends it. A repeat, a heartbeat or a new target shows that the grant is known, by its new version. */
+export const isUnnotified = (record: LeaseRecord): record is Bound =>
+  isBound(record) && record.unnotifiedVersion === record.version;
+
 /** The ticket of a holder that received the lease in line. Lists of waiters leave it out. */
 export const grantedIn = (record: LeaseRecord): ReadonlySet<string | undefined> =>
   new Set(isLeased(record) ? [record.ticket] : []);

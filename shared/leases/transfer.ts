@@ -22,7 +22,7 @@ const MAX_HINTED = 12;
 const OPTIONAL = [
   ...['principal', 'data', 'execution', 'target', 'grace_ms', 'ended_execution', 'released_at', 'broken_at'],
   ...['broken_until', 'ending_at', 'claim_ttl_ms', 'answered_at', 'next_ticket', 'next_tickets', 'look_at'],
-  ...['broken_by', 'bound', 'looked_at'],
+  ...['broken_by', 'bound', 'looked_at', 'unnotified_version'],
   ...ENDED_ATTRIBUTES,
 ];
 

@@ -125,7 +125,7 @@ export interface Lock<Rec> {
   counted?(record: Rec): { arrivals: number; inLine: number } | undefined;
   /** Corrects the hint of how many waiters have left. */
   correct?(arrivals: number, inLine: number): Promise<unknown>;
-  /** Asks about the executions of bound holders, unless a call has asked a moment ago. Fails no call. @param isNext false for a call that leaves this to the next waiter for a while */
+  /** Asks about the executions of bound holders, unless a call has asked a moment ago. A wait does not wait for this. @param isNext false for a call that leaves this to the next waiter for a while */
   lookAtHolders?(record: Rec, isNext: boolean): Promise<void>;
   /** Measures that the holder has received a grant from the line. */
   received?(grant: Grant): void;

@@ -50,6 +50,8 @@ interface Held extends Reported {
   key: string;
   /** The id of the only permit that may end. */
   only?: string | undefined;
+  /** The record as a write of this call has just left it. */
+  seen?: PoolRecord | undefined;
 }
 
 interface Ended {
@@ -77,8 +79,8 @@ export async function endPermitsOf(dependencies: LeaseDependencies, held: Held, 
     for (const [name, value] of Object.entries(more) as [Exclude<keyof Ended, 'goesOn'>, number][])
       ended[name] += value;
   };
-  for (;;) {
-    const record = await readPool(dependencies, key, call);
+  for (let seen = held.seen; ; seen = undefined) {
+    const record = seen ?? (await readPool(dependencies, key, call));
     const own = record.entries.filter((entry) => entry.execution === execution && entry.id === (only ?? entry.id));
     if (own.length === 0) return ended;
     // Redriven since, it may have been answered with one of these, under a version that this call has read only now.

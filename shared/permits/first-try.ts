@@ -2,7 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isHandedOff } from './freed.ts';
-import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
+import { endPermits, grantPermits, latestRelease, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
 import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './permit-request.ts';
 import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
@@ -30,6 +30,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     const triedAt = clock.now();
     const isFull = ended.length <= MOST_ENDED;
     const known = seen?.formed;
+    const latest = latestRelease(dependencies, { seen, now: triedAt });
     const { won, record } = await write(
       dependencies,
       { request: { ...request, over }, ended, seen, now: triedAt },
@@ -72,7 +73,15 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
       ended = [];
       continue;
     }
-    if (isFull && ended.length === 0 && next?.length === 0 && known !== undefined && known === record.formed)
+    const isInTime = (record.freedAt ?? 0) <= latest;
+    if (
+      isFull &&
+      isInTime &&
+      ended.length === 0 &&
+      next?.length === 0 &&
+      known !== undefined &&
+      known === record.formed
+    )
       throw unusable(record, `h${request.name}`);
     if (!won) tries++;
     if (!next || tries > MAX_TRIES) return { won: false, record };

@@ -14,6 +14,7 @@ import {
   isUnmarked,
   markUnchanged,
   stillStand,
+  wasNotFreedAfter,
 } from './conditions.ts';
 import { type Mark, raisedMark, removedMark } from './marks.ts';
 import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
@@ -34,7 +35,7 @@ interface Grants {
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
   /** The record as this call has seen it. Undefined for a first try. */
-  seen: Pick<PoolRecord, 'formed'> | undefined;
+  seen: Pick<PoolRecord, 'formed' | 'freedAt'> | undefined;
 }
 
 interface GrantsWritten extends Written {
@@ -97,6 +98,8 @@ export async function grantPermits(
         hasRoom(tightest(permits) + freed),
         seen ? isSamePool(seen) : formedBefore(now - dependencies.clockSkewMs),
         canRise,
+        // The line is read before its grants are written, so only the try of a call in no line may be older than a release.
+        ...(line ? [] : [wasNotFreedAfter(latestRelease(dependencies, { seen, now }))]),
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
         ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
         ...stillStand(ended),
@@ -131,6 +134,12 @@ export async function grantPermits(
   const landed = permits.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
+
+/** The latest release that a try may meet. The caller of an older try may have received LeaseHeld in the meantime. */
+export const latestRelease = (
+  { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
+  { seen, now }: Pick<Grants, 'now'> & { seen: Pick<PoolRecord, 'freedAt'> | undefined },
+): number => Math.max(now + clockSkewMs, seen?.freedAt ?? 0);
 
 /** What the record remembers of the last limit: who named it, and which limit it replaced. */
 function namedLimit(permits: readonly NewPermit[]): Partial<Mark> & Pick<Mark, 'set'> {

@@ -178,14 +178,12 @@ class PermitLock implements ParkingLock<PoolRecord> {
   }
 
   async lookAtHolders(record: PoolRecord, isNext: boolean): Promise<void> {
+    if (!record.entries.some(isBound)) return;
     const { clock, ids } = this.#dependencies;
-    const bound = record.entries.filter(isBound);
-    if (bound.length === 0) return;
     this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
-    const now = clock.now() - (isNext ? 0 : this.#patienceMs);
-    if (!bound.some((entry) => isDue(entry, now))) return;
-    const { lookBeside } = await import('./holder-look.ts');
-    await lookBeside(this.#dependencies, record, this.#call);
+    if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
+    const { lookAtPermits } = await import('./holder-look.ts');
+    await lookAtPermits(this.#dependencies, { record }, this.#call);
   }
 
   counted({ waiters, lineOut = 0 }: PoolRecord): { arrivals: number; inLine: number } | undefined {

@@ -114,7 +114,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
 }
 
 /** What a ticket asks for. A caller receives only the window, until it claims its permit. */
-function permitOf(waiter: Waiter): NewPermit {
+export function permitOf(waiter: Waiter): NewPermit {
   const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound } = waiter;
   const { permit = { weight: 1, limit: 1 } } = waiter;
   const { limit, weight } = permit;

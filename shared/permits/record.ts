@@ -30,8 +30,8 @@ export interface PoolEntry {
   graceMs?: number | undefined;
   /** Whether the permit lasts as long as `execution`. */
   bound?: boolean | undefined;
-  /** When a call last asked about the execution of a bound permit. */
-  lookedAt?: number | undefined;
+  /** The version of a bound permit whose task was gone when the schedule notified it late. Any later write on the permit sets another version. */
+  unnotifiedVersion?: string | undefined;
   /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
@@ -55,6 +55,10 @@ export interface PoolEntry {
 export type BoundEntry = PoolEntry & { execution: string };
 
 export const isBound = (entry: PoolEntry): entry is BoundEntry => entry.execution !== undefined && entry.bound === true;
+
+/** Perhaps no task was notified of the permit, as for a lease (leases/rules.ts). */
+export const isUnnotified = (entry: PoolEntry): entry is BoundEntry =>
+  isBound(entry) && entry.unnotifiedVersion === entry.version;
 
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
@@ -87,6 +91,9 @@ export interface PoolRecord {
   freedAt: number | undefined;
   freedBefore: number | undefined;
   usedBefore: number | undefined;
+  /** When a call last asked about the executions of holders, and the fence of the last permit whose turn it was. */
+  lookedAt: number | undefined;
+  lookedTo: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
   /** The last mark. */
@@ -133,6 +140,8 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     freedAt: number(item, 'freed_at'),
     freedBefore: number(item, 'freed_before'),
     usedBefore: number(item, 'used_before'),
+    lookedAt: number(item, 'looked_at'),
+    lookedTo: number(item, 'looked_to'),
     lineOut: number(item, 'line_out'),
     seq: number(item, 'seq'),
     lineUntil: number(item, 'line_until'),
@@ -160,7 +169,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const bound = { bound: map?.z?.BOOL === true, lookedAt: number(map ?? {}, 'j') };
+  const bound = { bound: map?.z?.BOOL === true, unnotifiedVersion: map?.u?.S };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
@@ -227,7 +236,7 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 export function entryItem(
   entry: Omit<
     PoolEntry,
-    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'lookedAt' | 'isEnding' | 'endingAt' | 'brokenBy'
+    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy'
   >,
 ): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;

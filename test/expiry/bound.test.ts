@@ -95,6 +95,22 @@ describe.each([
     expect(await failure(acquire({ holder: 'next', ...other('denied') }))).toMatchObject({ code: 'LeaseHeld' });
   });
 
+  it('a bound grant that may have reached no task is reported as holderUnknown while its execution runs', async () => {
+    const { steps, clock, expiry, acquire, release, park, repairKey, other } = await made();
+    const first = await acquire({ holder: 'first', ...other('unheard') });
+    const execution = steps.newExecution('RUNNING');
+    const { task } = await park({ holder: 'wf', execution, bound: true, parkSeconds: 600, ...other('unheard') });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    expect((await expiry.report()).expired).toMatchObject({ holderUnknown: { count: 0 } });
+    task.state = 'timedOut';
+    clock.advance(60_000);
+    await repairKey('unheard');
+    expect((await expiry.report()).expired).toMatchObject({ holderUnknown: { count: 1 } });
+    const reason = `wf may never have been notified of the grant, and its execution runs: ${execution}`;
+    expect(await expiry.rows()).toMatchObject([{ kind: 'holderUnknown', holder: 'wf', reason }]);
+  });
+
   it('a bound grant is spared if the request was repeated since the report, or if it has a line', async () => {
     const { hold, end, steps, clock, expiry, cleanNow, park, acquire, other } = await made();
     const repeated = await hold('repeated');

@@ -13,8 +13,8 @@ const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 /** A grant that lasts as long as its execution. */
 export async function boundGrants(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, park, cancel, grantOf, executionEnded, see, repair } = world;
-  const { precededBy, requests, rows, steps, newKey, timeline } = world;
+  const { acquire, heartbeat, release, breakGrant, park, cancel, grantOf, executionEnded, see } = world;
+  const { precededBy, requests, steps, newKey, timeline } = world;
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
   /** A bound lock of an execution that runs. */
@@ -210,8 +210,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       await held(key);
       expect(await see(key)).toMatchObject({ holder: 'wf' });
       timeline.advance(LAG_MS);
-      await held(key);
-      expect(await see(key)).toMatchObject({ holder: undefined });
+      expect(await other(key)).toMatchObject({ holder: 'other' });
       const denied = await hold();
       end(denied.execution);
       steps.foreign.add(denied.execution);
@@ -245,101 +244,6 @@ export async function boundGrants(lineWorld: LineWorld) {
       timeline.advance(90_000);
       expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1 });
       expect(await other(key)).toMatchObject({ holder: 'other' });
-    });
-  });
-
-  describe('a look at the execution of a bound grant', () => {
-    it('a refused caller frees the grant of an ended execution for the next caller, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      end(execution);
-      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-      expect(await other(key)).toMatchObject({ holder: 'other' });
-    });
-
-    it('a refused caller asks about an execution that runs once in thirty seconds', async () => {
-      const { key } = await hold();
-      steps.requests.length = 0;
-      for (let tries = 0; tries < 10; tries++) await held(key);
-      expect(asked()).toBe(1);
-      timeline.advance(LOOK_MS + 1);
-      await held(key);
-      expect(asked()).toBe(2);
-    });
-
-    it('a call in line receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 5000);
-      const [granted] = await timeline.play(
-        () => other(key, { waitSeconds: 20 }),
-        () => timeline.later(1000, async () => end(execution)),
-      );
-      expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
-    });
-
-    it('a racing call receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 5000);
-      const [granted] = await timeline.play(
-        () => other(key, { waitSeconds: 20, fair: false }),
-        () => timeline.later(1000, async () => end(execution)),
-      );
-      expect(granted).toMatchObject({ holder: 'other' });
-    });
-
-    it('the schedule frees the grant for a parked task within 75 seconds, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      const { task } = await park({ key });
-      await repair(key); // a run of the schedule just before the end
-      end(execution);
-      const endedAt = timeline.now();
-      timeline.advance(60_000);
-      await repair(key);
-      expect(grantOf(task)).toMatchObject({ previous: { ended: 'executionEnded' } });
-      expect(timeline.now() - endedAt).toBeLessThan(75_000);
-    });
-
-    it('the schedule frees the grant of a task that was not notified by its deadline, and removes its ticket', async () => {
-      const { key, grant } = await hold();
-      const execution = steps.newExecution('RUNNING');
-      await park({ key, holder: 'late', requestId: 'late', execution, bound: true, parkSeconds: 600 });
-      steps.faults.SendTaskSuccess = Array(10).fill('refused');
-      await release(grant);
-      end(execution);
-      timeline.advance(800_000);
-      await repair(key);
-      expect(await see(key)).toMatchObject({ holder: undefined });
-      await repair(key);
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it.each([['throttled'], ['refused']] as const)(
-      'a look at which Step Functions is %s leaves the grant',
-      async (fault) => {
-        const { key, execution } = await hold();
-        end(execution);
-        steps.faults.DescribeExecution = [fault, fault, fault];
-        expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-        expect(await see(key)).toMatchObject({ holder: 'wf' });
-        timeline.advance(LOOK_MS + 1);
-        await held(key);
-        expect(await see(key)).toMatchObject({ holder: undefined });
-      },
-    );
-
-    it('a look leaves a grant whose execution is answered again before the write', async () => {
-      const { key, execution, request } = await hold();
-      end(execution, 'FAILED');
-      const again = precededBy(async () => {
-        redrive(execution);
-        await ask(request);
-      });
-      const before = key.startsWith('a lease') ? ['none' as const] : ['none' as const, 'none' as const];
-      requests.faultsOf.UpdateItem = [...before, again];
-      await held(key);
-      expect(requests.faultsOf.UpdateItem).toEqual([]);
-      expect(await see(key)).toMatchObject({ holder: 'wf' });
     });
   });
 

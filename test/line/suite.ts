@@ -11,6 +11,7 @@ import { expiredRows } from './expired-rows.ts';
 import { fullLines } from './full.ts';
 import { graces } from './grace.ts';
 import { handOffs } from './hand-offs.ts';
+import { looksAtHolders } from './holder-looks.ts';
 import { lateWrites } from './late.ts';
 import { looks } from './looks.ts';
 import { lostEnds } from './lost-ends.ts';
@@ -29,6 +30,7 @@ import type { LineWorld } from './world.ts';
 const TOPICS = [
   askingAgain,
   boundGrants,
+  looksAtHolders,
   racesOfRedrives,
   breaks,
   racesOfCallbacks,

@@ -1,6 +1,7 @@
 import { HoldfastError, invalidRequest } from '../../errors.ts';
 import { logLine } from '../../surroundings/log.ts';
 import { ASK_EVERY_MS } from '../times.ts';
+import { type Looked, NOTHING } from './questions.ts';
 
 /** Calls in line that are not next leave the question to the next waiter for up to this long, or all of them would ask at the same moment. */
 export const LOOK_PATIENCE_MS = 15_000;
@@ -25,8 +26,12 @@ export function otherEnd(
 export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>
   lookedAt < now - ASK_EVERY_MS;
 
-/** Logs why the look of a call that waits failed. The call goes on, and the next look decides. @throws every error but a HoldfastError */
-export function leftToNextLook(error: unknown): void {
-  if (!(error instanceof HoldfastError)) throw error;
-  logLine('WARN', { message: 'the execution of a bound holder could not be judged', cause: error.message });
+/** Logs why the look of a call failed. The call goes on, and the next look decides. @returns what the look has done, as far as the call knows */
+export function leftToNextLook(error: unknown): Looked {
+  const level = error instanceof HoldfastError ? 'WARN' : 'ERROR';
+  logLine(level, {
+    message: 'the execution of a bound holder could not be judged',
+    cause: error instanceof Error ? error.message : error,
+  });
+  return NOTHING;
 }

@@ -23,9 +23,12 @@ export async function dropDeadTask(
   call: Call,
 ): Promise<boolean> {
   if (!isTask(waiter) || waiter.parkedAt + ASKED_AFTER_MS > dependencies.clock.now()) return false;
-  if (questions.left-- <= 0) return false;
+  if (questions.tasks-- <= 0) {
+    questions.isCutShort = true;
+    return false;
+  }
   const delivery = await liveness(dependencies, waiter, call);
-  if (delivery === 'throttled') questions.left = 0;
+  if (delivery === 'throttled') questions.tasks = 0;
   if (delivery !== 'gone') return false;
   await deleteWaiter(dependencies, waiter, call);
   return true;

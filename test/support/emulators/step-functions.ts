@@ -44,6 +44,8 @@ export interface StepFunctions {
   grants: string[];
   /** Every request, refused ones too. */
   requests: { action: string; token?: string }[];
+  /** The executions that were asked about, in that order. */
+  described: string[];
   /** What happens to the next requests, by action. */
   faults: Record<string, SendFault[]>;
   /** Called at every grant as it arrives. */
@@ -75,6 +77,7 @@ export async function startStepFunctions(now = Date.now): Promise<StepFunctions>
     foreign: new Set(),
     grants: [],
     requests: [],
+    described: [],
     faults: {},
     onGrant: () => {},
     onTheWay: async () => {},
@@ -105,6 +108,7 @@ export async function startStepFunctions(now = Date.now): Promise<StepFunctions>
     const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
     const input = JSON.parse(await text(request));
     double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
+    if (action === 'DescribeExecution') double.described.push(input.executionArn);
     await double.onTheWay(action, input.taskToken);
     const fault = double.faults[action]?.shift();
     const isRefusal = fault !== undefined && fault !== 'lost';
