@@ -4,7 +4,15 @@ import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { successorOf } from '../line/repair/unnotified-grant.ts';
-import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import {
+  deleteWaiter,
+  getWaiter,
+  isTask,
+  readWaiters,
+  stayingOf,
+  type Waiter,
+  type WaitingTask,
+} from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isStillHeld } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
@@ -193,7 +201,7 @@ async function noteUnnotified(dependencies: LeaseDependencies, record: Leased, c
 
 /** The line was not read, so others may be in line. */
 const BEHIND_OTHERS = {
-  ...{ next: undefined, others: true, following: [], taskWaits: false },
+  ...{ next: undefined, others: true, following: [], taskWaits: false, staying: stayingOf([]) },
   ...{ isFull: false, gone: 0, expiredUnnotified: false },
 };
 

@@ -5,7 +5,7 @@ import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
 import { successorOf } from '../line/repair/unnotified-grant.ts';
-import { deleteWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import { deleteWaiter, isTask, readWaiters, stayingOf, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
 import { isStill, isUnmarked } from './conditions.ts';
 import { notifyPermit } from './deliver.ts';
@@ -142,7 +142,7 @@ async function passOn(dependencies: LeaseDependencies, { record, repaired }: Rep
     const waiter = await successorOf(dependencies, { key, kind: 'pool', execution: entry.execution }, call);
     if (!waiter) continue;
     const permit = { ...permitOf(waiter), previous: entry.previous };
-    const line = { seen: current, others: true, next: undefined };
+    const line = { seen: current, others: true, next: undefined, staying: stayingOf([]) };
     const granting = { key, permits: [permit], ended: [entry], now: dependencies.clock.now(), seen: current, line };
     const { landed, record: after } = await grantPermits(dependencies, granting, call);
     current = after;
