@@ -10,6 +10,7 @@ import {
   isNotRemembered,
   isOf,
   isUnmarked,
+  wasNotFreedAfter,
 } from '../shared/permits/conditions.ts';
 import { FREED } from '../shared/permits/freed.ts';
 import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
@@ -44,6 +45,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
             hasRoom(LIMIT - 1),
             formedBefore(now - 500),
             canRise,
+            wasNotFreedAfter(now + 500),
             isNotRemembered(name),
             hasNoEntry(name, 0),
             isUnmarked,

@@ -174,7 +174,9 @@ export async function settleWaiter(
   { record: { key, ticket, brokenAt }, ending }: EndingGrant,
   call: Call,
 ): Promise<void> {
-  if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
+  // The tasks of an execution end with it.
+  const isOver = ending === 'expired' || ending === 'executionEnded';
+  if (ticket === undefined || isOver || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getWaiter(dependencies, { key, ticket }, call);
   if (row && isTask(row))
     await tellBroken(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call);
