@@ -20,7 +20,7 @@ const retryAfterMs = () =>
   count('When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.');
 const retryInLine = () =>
   texts(
-    'Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot.',
+    'Fields to add to the same call. With them, a call that was in line receives what it was granted, or keeps its position, and a call of `once` with `per` keeps its slot.',
   );
 const key = () => text(MEANING.key);
 const alias = () => text(MEANING.alias);
@@ -78,7 +78,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       place: z.exactOptional(count('After a wait in line: the position of the call, from 1. Counted as `waiting`.')),
       retryWith: z.exactOptional(
         texts(
-          'The fields to add to the same call. After a wait in line: send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. Of `once` with `per`: the slot of the call.',
+          'The fields to add to the same call. After a wait in line, send the call within five seconds to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot.',
         ),
       ),
       used: z.exactOptional(count(MEANING.used)),
@@ -123,7 +123,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       field: z.exactOptional(
         oneOf(
           ['inputHash', 'per'],
-          'The field of the request that does not fit what is done: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.',
+          'The field of the request that is in conflict: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.',
         ),
       ),
       actual: actual(),

@@ -23,15 +23,15 @@ export const defaultCodeBucket = ({ account, region }: Aws, isBounded = false): 
 
 /** The template of a deployment in the bucket. */
 export interface UploadedTemplate {
-  /** Names the version of the object, if the bucket keeps versions. */
+  /** With the version of the object, if the bucket keeps versions. */
   TemplateURL: string;
   /** The template of the release, with the version of each zip. */
   text: string;
 }
 
 /**
- * Uploads the files that the bucket lacks, and creates the bucket if it is the default one. CloudFormation reads the versions that this call
- * has compared or written, even if another caller writes to the bucket before CloudFormation reads.
+ * Uploads the files that the bucket lacks, and creates the bucket if it is the default one. CloudFormation reads the versions that this
+ * call has compared or written, even if somebody else writes to the bucket meanwhile.
  */
 export async function upload(
   aws: Aws,
@@ -137,7 +137,8 @@ async function createBucket({ s3, account, region }: Aws, bucket: string): Promi
 }
 
 /**
- * Puts an object, unless the bucket has it: whoever may write to the bucket could have put other bytes under the same key.
+ * Puts an object, unless the bucket has an object with the same bytes. The key is not enough: anyone who may write to the bucket could have
+ * put other bytes there.
  * @returns its version; undefined if the bucket keeps no versions
  */
 async function provideObject(
@@ -146,11 +147,11 @@ async function provideObject(
   content: Buffer,
 ): Promise<string | undefined> {
   const ChecksumSHA256 = createHash('sha256').update(content).digest('base64');
-  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined); // works too where the caller may only write
+  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined); // a caller that may only write gets an error here, and puts
   const isSame = there?.ChecksumSHA256 === ChecksumSHA256;
   const { VersionId } = isSame
     ? there
     : await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumSHA256 }));
-  // S3 names an object `null` that was written before the bucket kept versions.
+  // S3 gives the version `null` to an object that was written before the bucket kept versions.
   return VersionId === 'null' ? undefined : VersionId;
 }

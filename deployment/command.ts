@@ -67,7 +67,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
 function resultOf({ Outputs = [] }: Stack): string[] {
   const endpoint = Outputs.find(({ OutputKey }) => OutputKey === 'ApiUrl')?.OutputValue;
   return [
-    // The guard reads its own output.
+    // Only the guard reads this output.
     ...Outputs.filter(({ OutputKey }) => OutputKey !== ACCEPTED_OUTPUT).map(
       ({ OutputKey, OutputValue }) => `${OutputKey} ${OutputValue}`,
     ),

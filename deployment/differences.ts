@@ -71,8 +71,8 @@ export function changedResources(from: Configured | undefined, to: Configured): 
 }
 
 /**
- * CloudFormation takes a resource with another order of creation for unchanged. The version of a zip is known after the upload, and the name
- * of a zip changes with its content.
+ * Leaves out what is no change. CloudFormation ignores another order of creation. The version of a zip is not known before the upload, and
+ * the name of a zip already changes with its content.
  */
 const contentOf = ({ DependsOn: _, ...content }: TemplateResource): string =>
   JSON.stringify(content, (key, part) =>

@@ -16,7 +16,7 @@ const POLL_MS = 10_000;
 
 const MOST_KEYS_NAMED = 5;
 
-/** Each has a line of its own. */
+/** The most bound leases that are listed, each on a line. */
 const MOST_BOUND_NAMED = 20;
 
 /** How a drain reports its progress, and asks for consent. */
@@ -46,8 +46,8 @@ async function changeableStack(aws: Aws, stage: string): Promise<Named> {
 }
 
 /**
- * Stops acquire, and waits until no lease or permit is held and no call or task waits. A stage that is drained already stays so. Bound leases may last for
- * months: the drain names them, and does not wait for them, nor for what waits behind them.
+ * Stops acquire, and waits until no lease or permit is held and no call or task waits. A stage that is drained already stays so. Bound
+ * leases may last for months. The drain names them, and does not wait for them or for what waits behind them.
  * @param timeoutMs how long to wait
  * @returns false if the operator did not confirm
  * @throws Refusal before anything is changed; Error if the stage is still in use after that time, or if only bound leases are left. Acquire then stays
@@ -136,7 +136,7 @@ async function setDrained(
 interface Use {
   /** What ends by itself: leases and permits with a ttl, and calls and tasks in line for these. */
   passing?: string;
-  /** What ends with an execution. */
+  /** The leases and permits that end with an execution. */
   bound?: { summary: string; lines: string[] };
 }
 
@@ -167,7 +167,7 @@ function first(all: string[], most: number): string[] {
 
 function described({ key, holder, execution, acquiredAt }: BoundHolder): string {
   const since = new Date(acquiredAt).toISOString();
-  return `${key} is held by ${holder} since ${since} until an execution ends. To stop it: ${stopCommand(execution) ?? execution}`;
+  return `${key} is held by ${holder} since ${since} until its execution ends. To stop the execution: ${stopCommand(execution) ?? execution}`;
 }
 
 /** The key of each task, and of each call that may still wait. */

@@ -39,7 +39,10 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     return 0;
   });
 
-/** The restored table has bound grants that were released since, and that nothing ends while their executions run. */
+/**
+ * The commands that break bound grants. The restored table has grants that were released since, and nothing ends them while their
+ * executions run.
+ */
 function breaking(bound: BoundHolder[]): string[] {
   if (bound.length === 0) return [];
   return [

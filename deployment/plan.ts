@@ -95,7 +95,7 @@ async function checkRecords(
   const own = ownNames(aws, template, order.stage);
   const place = pseudoParameters(aws);
   if (deployed) {
-    // Who names a limit wants its new value. Other tools lose one by not naming it.
+    // Whoever names a limit wants its new value. Other tools drop a limit because they do not name it.
     const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
     const allowed = [...order.allowedChanges, ...named];
     const allowChange = refuseSplit(template, { deployed, previous, next, allowed, own, place });
@@ -131,8 +131,8 @@ function linesOf(
 
 /**
  * The parameters of the stack. For a stack without parameters, what its template implies.
- * @throws Refusal if the stack is not one of Holdfast, or its parameters are those of another tool, such as CDK: the values that this
- * deployment keeps are not known
+ * @throws Refusal if the stack is not Holdfast's, or if another tool, such as CDK, wrote its parameters: then the values to keep are not
+ * known
  */
 function previousValues(
   template: CloudFormationTemplate,
@@ -142,10 +142,10 @@ function previousValues(
   const acquire = deployed.Resources[lambdaId('acquire')]?.Properties?.FunctionName;
   if (!JSON.stringify(acquire ?? '').includes('holdfast-'))
     throw new Refusal(
-      `the stack ${StackName} is not one of Holdfast: a deployment would delete what it has. Choose another stage`,
+      `the stack ${StackName} is not a stack of Holdfast: a deployment would delete its resources. Choose another stage`,
     );
   if (parameters.some(({ ParameterKey }) => ParameterKey === 'stage')) return stacks.valuesOf(stack);
   if (parameters.length > 0 || GUARD in deployed.Resources)
-    throw new Refusal(`${StackName} was deployed by another tool, such as CDK: deploy the stack by that tool`);
+    throw new Refusal(`${StackName} was deployed by another tool, such as CDK: deploy the stack with that tool`);
   return inferred(template, deployed, stage);
 }

@@ -56,7 +56,7 @@ export async function deployedTemplate(aws: Aws, name: string): Promise<CloudFor
   const template = await templateOf(aws, { StackName: name });
   if (template === undefined)
     throw new Refusal(
-      `the template of the stack ${name} is not JSON, as a release has it: deploy it by the tool that wrote it`,
+      `the template of the stack ${name} is not JSON, so no release of Holdfast wrote it: deploy with the tool that did`,
     );
   return { AWSTemplateFormatVersion: '', Description: '', Conditions: {}, Resources: {}, Outputs: {}, ...template };
 }
@@ -101,7 +101,7 @@ export const valuesOf = ({ Parameters = [] }: Stack): Values =>
   );
 
 /**
- * @param sent the template behind the URL of the request. What else CloudFormation has read there is not deployed
+ * @param sent the template behind the URL of the request. If CloudFormation has read another one there, nothing is deployed
  * @returns nothing where nothing would change
  * @throws Refusal with the reason of CloudFormation, or if CloudFormation has read another template
  */
@@ -127,7 +127,9 @@ export async function propose(aws: Aws, request: Request, sent?: string): Promis
     !isDeepStrictEqual(await templateOf(aws, { StackName, ChangeSetName: id }), JSON.parse(text));
   if (sent !== undefined && (await isOther(sent))) {
     await withdraw(aws, { id, changes: [] }, StackName);
-    throw new Refusal('CloudFormation has read another template than this release has: who else writes to the bucket?');
+    throw new Refusal(
+      'CloudFormation has read a template that is not of this release. Check who else writes to the bucket',
+    );
   }
   const changes = [...(described.Changes ?? [])];
   while (described.NextToken) {

@@ -33,7 +33,7 @@ export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack
   if (READY.test(status)) return;
   const reason = StackStatusReason ? ` (${StackStatusReason})` : '';
   const { means, command, without } = NEXT_STEPS[status] ?? {};
-  // The guard keeps no data, and fails without its function, or without the right to describe the stack.
+  // The guard fails if its function is gone, or may not describe the stack. It keeps no data, so it can be left out.
   const hint = without ? `\nIf the resource ${GUARD} fails again, add ${without} ${GUARD}` : '';
   throw new Refusal(
     means

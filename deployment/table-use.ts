@@ -10,7 +10,7 @@ import { isInstant } from '../shared/surroundings/clock.ts';
 const RECENT_MS = 300_000;
 
 /**
- * Bound leases and permits show no use: a restored table has those of its point in time, and they do not expire.
+ * Bound leases and permits do not count as use: a restored table still has them from its point in time, because they do not expire.
  * @param now epoch milliseconds
  * @returns what shows that callers use a table of leases; undefined if nothing does
  */
@@ -27,7 +27,7 @@ export interface BoundHolder {
   key: string;
   holder: string;
   fence: number;
-  /** The ARN of the execution whose end is the only end of the grant. */
+  /** The ARN of the execution. Only its end ends the grant. */
   execution: string;
   /** Epoch milliseconds. */
   acquiredAt: number;

@@ -23,8 +23,8 @@ const NAME = sub(`holdfast-\${stage}-guardChanges`);
 const LOG_GROUP = sub(`/aws/lambda/holdfast-\${stage}-guardChanges`);
 
 /**
- * Adds a custom resource that refuses an update which would change a guarded parameter or lose a limit, whichever tool sends the update. Every other
- * resource depends on the guard, so CloudFormation changes none of them before the guard has agreed.
+ * Adds a custom resource that refuses an update which would change a guarded parameter or drop a limit, whichever tool sends the update.
+ * Every other resource depends on the guard, so CloudFormation changes none of them before the guard has agreed.
  * @throws Error if the code of the guard is too long for a template
  */
 export function guard({ Resources, Outputs }: CloudFormationTemplate): void {
@@ -69,7 +69,7 @@ const GUARDED = {
   defaults: Object.fromEntries([...namesOf('guarded'), ...namesOf('limit')].flatMap(defaultOf)),
 };
 
-/** Only an update that succeeds changes an output: the guard finds there what was accepted. */
+/** Only an update that succeeds changes an output, so the guard reads here what was accepted. */
 const ACCEPTED: Json = {
   'Fn::Join': [
     ' ',
@@ -119,7 +119,7 @@ const ROLE: TemplateResource = {
                 `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/holdfast-\${stage}-guardChanges:*`,
               ),
             },
-            // Whether CloudFormation takes an update back, and what was accepted.
+            // To read whether CloudFormation rolls an update back, and what was accepted.
             { Effect: 'Allow', Action: ['cloudformation:DescribeStacks'], Resource: ref('AWS::StackId') },
           ],
         },

@@ -235,8 +235,8 @@ function statementsOf({ Policies }: Properties): Json[] {
 }
 
 /**
- * The routes whose function scans a table, up to a megabyte of it at a call, and the rows of a report, up to twenty objects at a call. The list
- * of the nameservice reads an index, and its route looks aliases up too, which every reader of a ledger does.
+ * The routes whose function scans up to a megabyte of a table in a call, or reads up to twenty objects for a report. The list of the
+ * nameservice is not one of them: it reads an index, and every reader of a ledger uses its route to look up aliases.
  */
 const LISTS = ['/leases', '/once', '/commits/in-flight', '/expired'].flatMap((path) => [
   `GET /v1${path}`,

@@ -1,6 +1,6 @@
 /**
- * A plugin of the framework: each function has a role of its own, with its `iamRoleStatements`, the right to write its log, and the right to receive
- * from its queues. The framework alone would give all functions the same role.
+ * A plugin of the framework that gives each function its own role, with its `iamRoleStatements`, the right to write its log, and the right
+ * to receive from its queues. The framework alone would give all functions the same role.
  */
 module.exports = class Roles {
   constructor(framework) {
@@ -35,7 +35,7 @@ function addRoles({ service, providers }) {
   }
   for (const resource of Object.values(Resources))
     if (resource.Type === 'AWS::Lambda::EventSourceMapping')
-      // Lambda refuses to poll a queue as long as the role may not receive from it.
+      // Lambda refuses to poll a queue before the role may receive from it.
       resource.DependsOn = roleIds.get(resource.Properties.FunctionName['Fn::GetAtt'][0]);
 }
 

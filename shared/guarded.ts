@@ -1,4 +1,4 @@
-/** The parameters of a deployment that an update must not change, or lose, in silence. */
+/** The parameters of a deployment that an update must not change or drop unnoticed. */
 export interface Guarded {
   /**
    * The values in force of parameters whose change would move callers to other records, or shut callers out. The value of a table or a bucket is
@@ -43,7 +43,7 @@ function changesOf(kind: 'values' | 'limits', before: Guarded, after: Guarded): 
     .filter(({ from, to }) => from !== to);
 }
 
-/** What was never set may be set, and a list may grow. */
+/** Whether a limit loses a value. A limit may be set for the first time, and a list may grow. */
 function isLoss({ name, from, to }: GuardedChange, { defaults }: Guarded): boolean {
   const names = to.split(',');
   return from !== (defaults[name] ?? '') && from.split(',').some((one) => one !== '' && !names.includes(one));

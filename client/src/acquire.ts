@@ -107,13 +107,13 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
   let requestId = by.uuid();
-  /** What the service asks to send along, such as the place in line, or the slot of the first call. */
+  /** What the service asks the next try to add, such as the ticket, or the slot of the first call. */
   let retryWith: Record<string, string> | undefined;
   let inLine = false;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
   let doubt: [Moment, number] | undefined;
 
-  /** The service remembers the other id as released. @param slot stays, even if its period is over by now */
+  /** The service remembers the other id as released. @param slot kept even if its period is over by now */
   const askAnew = (slot?: string) => {
     requestId = by.uuid();
     retryWith = slot === undefined ? undefined : { slot };

@@ -623,7 +623,7 @@ export interface components {
         AcquireRequest: {
             /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`. */
             bound?: boolean;
-            /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`. */
+            /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs `execution`, the ARN of that durable execution, and the parameter `durableFunctions`. */
             callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
@@ -996,7 +996,7 @@ export interface components {
             /** @enum {string} */
             code: "Conflict";
             /**
-             * @description The field of the request that does not fit what is done: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.
+             * @description The field of the request that is in conflict: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.
              * @enum {string}
              */
             field?: "inputHash" | "per";
@@ -1490,7 +1490,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description The fields to add to the same call. After a wait in line: send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. Of `once` with `per`: the slot of the call. */
+            /** @description The fields to add to the same call. After a wait in line, send the call within five seconds to keep its position. Without `ticket`, there is no position to keep. A call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1729,7 +1729,7 @@ export interface components {
             used?: number;
             /**
              * Format: int64
-             * @description How many tasks and calls are in line, or more: the record counts some that have left. Read the key for the number in line.
+             * @description An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.
              */
             waiting: number;
         };
@@ -1835,7 +1835,7 @@ export interface components {
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;
-            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, only the `slot` of `retryWith` that an earlier call of the request was told. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
+            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, send only the `slot` that `retryWith` of an earlier call had. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
             slot?: string;
             /**
              * @description How long the caller may work without a heartbeat, in seconds.
@@ -3090,7 +3090,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot. */
+            /** @description Fields to add to the same call. With them, a call that was in line receives what it was granted, or keeps its position, and a call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -3116,7 +3116,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs?: number;
-            /** @description Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot. */
+            /** @description Fields to add to the same call. With them, a call that was in line receives what it was granted, or keeps its position, and a call of `once` with `per` keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };

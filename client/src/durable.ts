@@ -58,10 +58,10 @@ export interface DurableLeases {
   readonly fences: Readonly<Record<string, number>>;
 }
 
-/** The service ends a wait within two minutes after `parkSeconds`. The retries of the request need the rest. In seconds. */
+/** In seconds: two minutes, within which the service ends a wait after `parkSeconds`, and two minutes for the retries of the request. */
 const MARGIN_SECONDS = 240;
 
-/** How often a request is sent again after a transient error. Before each of these retries the execution is suspended. */
+/** How often a request is sent again after a transient error. The execution is suspended before each retry. */
 const RETRIES = 4;
 
 /** How long one step repeats its request, in milliseconds. */
@@ -185,7 +185,7 @@ async function acquired(
     const mayPass = isTransient(failure, request);
     if (!mayPass && failures === 0) throw failure;
     if (!mayPass || failures === RETRIES) {
-      // A try without an answer may be in line. If this call gave up, the grant would come at its turn, and nobody would release it.
+      // A try without an answer may be in line. If this call gave up, the line would grant the lease later, and nobody would release it.
       ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
       break;
     }
@@ -195,9 +195,9 @@ async function acquired(
 }
 
 /**
- * Fails with the problem of the service, which the SDK passes on as text.
- * @param failure of the last request, if the service did not say that it was in line
- * @throws HoldfastError; an error that is not from Holdfast as it is
+ * Throws the problem that the service sent, which the SDK passes on as text.
+ * @param failure the error of the last request, if the service did not confirm that the request is in line
+ * @throws HoldfastError; or `error` as it is, if it is not from Holdfast
  */
 function refused(key: string, error: unknown, failure: HoldfastError | undefined): never {
   const { errorType, errorData } = Object(error) as { errorType?: unknown; errorData?: unknown };
@@ -215,8 +215,8 @@ function refused(key: string, error: unknown, failure: HoldfastError | undefined
 }
 
 /**
- * Releases the lease. Every error is left to the SDK, which runs the step again, after suspensions. The body has done its work, so a release that fails
- * in the end is only a warning.
+ * Releases the lease. After an error the SDK suspends the execution and runs the step again. If the last try fails too, this only logs a warning, because the
+ * body has done its work.
  */
 async function released(
   ctx: DurableContext,

@@ -19,8 +19,8 @@ export interface HttpOptions {
 }
 
 /**
- * True if a URL is on this machine, so that no other machine can read the request. A name below localhost may be asked of DNS, whose answer can lead
- * elsewhere. A token could be used from there, and a signature is good for that name alone.
+ * True if a URL is on this machine, so that no other machine can read the request. A name below localhost may be resolved by DNS to another machine, which
+ * could use a token. A signature is valid for that name alone.
  */
 export const isLoopback = ({ hostname }: URL, hasToken: boolean): boolean =>
   /^(127\.[\d.]+|\[::1]|localhost)$/.test(hostname) || (!hasToken && hostname.endsWith('.localhost'));

@@ -194,7 +194,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   };
 
   const release = async (timeoutMs: number): Promise<boolean> => {
-    // Work that has run is not lost because the clocks say so now: the service decides.
+    // The work of a slot may have finished in time, even if the lease has expired by these clocks now. The service decides.
     if (!(once ? over : check())) end(leaseLost(key, 'released'));
     // If only the clocks of this process said that the lease is lost, there may be something to release.
     if (gone) return false;

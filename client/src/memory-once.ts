@@ -39,7 +39,7 @@ const LOOK_MS = 100;
 
 const instant = (ms: number): string => new Date(ms).toISOString();
 
-/** The request with the default of the service. */
+/** The request, with the service's default ttl. */
 const termsOf = (request: BeginRequest) => ({ ttlSeconds: 60, ...request });
 
 /** One key of `once` of the service in memory: a lease, and the last slot that was done. Exported for `MemoryService` alone. */

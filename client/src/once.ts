@@ -9,7 +9,7 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 /** The slot of a call: a period, a name, or without both the only slot of the key. */
 export type SlotOptions =
   | {
-      /** The length of the slots, such as `1d`, `1h` or `15m`. The slot is the present period by the service's clock, also if the call waits over its end. */
+      /** The length of the slots, such as `1d`, `1h` or `15m`. The slot is the present period by the service's clock, even if the call waits over its end. */
       per?: string | undefined;
       slot?: undefined;
     }
@@ -63,13 +63,13 @@ export interface BegunRun {
   outcome: 'run';
   run: Lease & OnceRun;
   /**
-   * Does the work. @throws what the work throws; HoldfastError LeaseLost if the run was lost before the work has returned, and the work looked at the
-   * signal: it may have stopped half way, so its result must not be stored
+   * Does the work. @throws what the work throws; HoldfastError LeaseLost if the run was lost before the work has returned, and the work has read the signal: it
+   * may have stopped half way, so its result must not be stored
    */
   work<T>(act: (run: OnceRun) => T | Promise<T>): Promise<T>;
   /**
-   * Stores the result, and ends the run. Asks the service even if the run is over by the clocks of this process: until another caller takes the slot, work
-   * that is done can be stored.
+   * Stores the result, and ends the run. It asks the service even if the run has expired by the clocks of this process, because the service stores a result
+   * until another caller takes the slot.
    * @param timeoutMs how long to retry, in milliseconds; the default is the longer of `timeoutMs` and `releaseTimeoutMs`
    * @returns whether the result was stored with the slot
    * @throws HoldfastError LeaseLost if the run was lost, so that the result is not stored; OutcomeUnknown if the slot may or may not be done
@@ -126,11 +126,11 @@ export async function begin(core: Core, key: string, holder: string, options: Op
   return { outcome: 'run', run: lease, work: (act) => workUnder(lease, act), complete, release };
 }
 
-/** What tells the work that the run is lost. */
+/** The properties by which the work can learn that the run is lost. */
 const TELLING = /^(signal|held|lost|assertHeld)$/;
 
 async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | Promise<T>): Promise<T> {
-  /** The loss at the moment at which the signal fired. A loss that nobody could see, because the event loop was blocked, has stopped no work. */
+  /** The loss, once the signal has fired. A loss that the work could not see, because the event loop was blocked, has not stopped it. */
   let lost: HoldfastError | undefined;
   let isWatching = false;
   lease.signal.addEventListener('abort', () => {

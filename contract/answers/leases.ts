@@ -206,7 +206,7 @@ const listedKey = component<ListedKey>()(
     ...leaseFields(),
     kind: oneOf(KINDS, 'The kind of the key.'),
     waiting: count(
-      'How many tasks and calls are in line, or more: the record counts some that have left. Read the key for the number in line.',
+      'An upper bound of how many tasks and calls are in line, because the record counts some that have left. Read the key for the number in line.',
     ),
     used: z.exactOptional(used()),
     limit: z.exactOptional(nullable(count(MEANING.limit))),

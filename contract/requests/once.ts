@@ -16,7 +16,7 @@ export const onceBeginRequest = request(beginInput(), {
     holder: { description: MEANING.holder, ...bytes(256) },
     slot: {
       description:
-        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, only the `slot` of `retryWith` that an earlier call of the request was told. Without `slot` and `per`, the slot is `-`, the only slot of the key.',
+        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, send only the `slot` that `retryWith` of an earlier call had. Without `slot` and `per`, the slot is `-`, the only slot of the key.',
       ...bytes(256),
     },
     per: {

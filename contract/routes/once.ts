@@ -25,10 +25,10 @@ export const ONCE_ROUTES = [
     errors: ['LeaseHeld', 'LeaseLost', 'Conflict', 'OutcomeUnknown'],
     when: {
       LeaseHeld:
-        'Another caller works for a slot of the key. The call has waited for `waitSeconds`. With `per`, send `retryWith` along with the next call: a wait over the end of a period then still is for the period in which it began.',
+        'Another caller works for a slot of the key. The call has waited for `waitSeconds`. With `per`, add `retryWith` to the next call: if you wait over the end of a period, the call still waits for the period in which it began.',
       LeaseLost: 'The grant of the `requestId` was released, or an operator broke it.',
       Conflict:
-        'The slot is done with another `inputHash`; or with `per`, a slot is done that sorts after every period. `actual` is the state of the key.',
+        'The slot is done with another `inputHash`, or with `per`, a slot is done that sorts after every period. `actual` is the state of the key.',
     },
     examples: examplesOf('onceBegin'),
   }),

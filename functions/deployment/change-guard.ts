@@ -32,13 +32,13 @@ const RESPONSES =
 const MAX_REASON = 2000;
 
 /**
- * Fails an update of the stack that would change a guarded parameter or lose a limit, unless `allowChange` names the parameter with its new
+ * Fails an update of the stack that would change a guarded parameter or drop a limit, unless `allowChange` names the parameter with its new
  * value. All other resources of the template depend on the guard, so they have not changed yet.
  * @throws Error if CloudFormation does not take the response. Lambda then calls again
  */
 export async function handler(request: GuardRequest): Promise<void> {
   const { origin } = new URL(request.ResponseURL);
-  // Whoever may invoke the function could have it write anywhere. An emulator says by this variable where AWS is.
+  // Otherwise anyone who may invoke the function could make it write anywhere. An emulator sets this variable to its own address.
   if (!RESPONSES.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
     throw new Error('the response would not go to CloudFormation');
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);
@@ -68,11 +68,11 @@ async function refusalOf(request: GuardRequest): Promise<string | undefined> {
 }
 
 interface State {
-  /** Whether CloudFormation takes an update back. */
+  /** Whether CloudFormation rolls an update back. */
   isReturning?: boolean;
-  /** What the last successful update had, each as `name=value`. */
+  /** The parameters of the last successful update, each as `name=value`. */
   accepted?: string[] | undefined;
-  /** Why neither is known. */
+  /** Why neither of these is known. */
   problem?: string;
 }
 
@@ -87,7 +87,7 @@ async function stateOf(StackName: string): Promise<State> {
   };
 }
 
-/** @param accepted the old properties may be those of an update that was refused, and these are not */
+/** @param accepted the parameters of the last update that succeeded. The old properties may be those of an update that was refused */
 function objectionTo(after: GuardProperties, old?: GuardProperties, accepted?: string[]): string | undefined {
   if (!old?.values || !after.values) return 'The former or the new values are not known. Nothing was changed.';
   const inForce = (names: object) =>
@@ -100,9 +100,9 @@ function objectionTo(after: GuardProperties, old?: GuardProperties, accepted?: s
   const refused = changes.filter((change) => change.name === 'stage' || !allowed.includes(allowanceOf(change)));
   if (refused.length > 0) return reasonFor(refused);
   const wanted = Object.entries({ ...after.values, ...after.limits }).map(([name, to]) => allowanceOf({ name, to }));
-  // What allowed an earlier change would allow the way back.
+  // A value left over from an earlier change would later allow the way back.
   const stale = allowed.find((one) => !wanted.includes(one));
-  return stale && `allowChange has ${stale}, which is no value of this update. Nothing was changed. Take it out.`;
+  return stale && `allowChange has ${stale}, which this update does not have. Nothing was changed. Remove it.`;
 }
 
 function splitAtSign(text: string): [string, string] {
@@ -116,7 +116,7 @@ function reasonFor(refused: GuardedChange[]): string {
     return [...changes, 'The stage of a stack can never change. Nothing was changed.'].join(' ');
   return [
     ...changes,
-    'Callers would use other records, have other rights, or a lease could be granted twice. Nothing was changed. If a parameter was left out, give its former value.',
+    'Callers would use other records or have other rights, or a lease could be granted twice. Nothing was changed. If you left out a parameter, give its former value.',
     `To change it, stop every caller, and set the parameter allowChange to '${refused.map(allowanceOf).join(' ')}'.`,
   ].join(' ');
 }

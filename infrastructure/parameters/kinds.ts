@@ -14,7 +14,7 @@ export interface Parameter {
   most?: number;
   /** A change on a running stack would move callers to other records, or shut them out. */
   guarded?: true;
-  /** Limits what callers or functions may do. An update that leaves it out would widen the limit, or take from callers what they have. */
+  /** Limits what callers or functions may do. An update without it would widen the limit, or take rights from callers. */
   limit?: true;
   /** Only the released template has it. serverless.yml does not know it. */
   releasedOnly?: true;

@@ -160,8 +160,8 @@ export function outcomeUnknown(
 }
 
 /**
- * Lets an error after which the same call finds what became of it (OutcomeUnknown, and where the call has a ticket in line or a slot also Throttled
- * and Unavailable) name what to add to that call. Throws every other error as it is.
+ * Adds `retryWith` to an error after which a repeat of the call learns what became of it: OutcomeUnknown, and if the call has a ticket or a slot, Throttled and
+ * Unavailable too. Throws every other error as it is.
  */
 export const naming =
   (retryWith: { requestId: string; ticket?: string; slot?: string }) =>

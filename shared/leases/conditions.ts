@@ -18,7 +18,7 @@ export const isFree: Condition = { expression: 'attribute_not_exists(lease_versi
 /** While a caller or a task is in line for the key, only the line grants it. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };
 
-/** The record counts no callers that may come back to their positions, or those that a call has read. */
+/** The record does not count callers that may come back to their positions, or counts only those that this call has read. */
 export const countsUntil = (now: number, { line_until: seen }: Item): Condition => ({
   expression: 'attribute_not_exists(line_until) OR line_until <= :until',
   values: { ':until': seen ?? integer(now) },
@@ -58,7 +58,7 @@ export const isBelow = (fence: number): Condition => ({
 });
 
 /**
- * The lease was not released after this instant. The caller of an older try may have received LeaseHeld in the meantime, by a second try of the SDK.
+ * The lease was not released after this instant. Otherwise the SDK may have sent an older try twice, and the caller has received LeaseHeld in the meantime.
  * Only a free record has the attribute.
  */
 export const wasNotReleasedAfter = (epochMs: number): Condition => ({

@@ -15,11 +15,11 @@ interface End {
   /** Names the grant by its lease id, its version or its fence. A fence alone does not exclude a pool. */
   condition: Condition;
   markBroken?: boolean;
-  /** If the line is empty: the rows that stay in it. The condition must demand that nothing has joined it since it was read. */
+  /** If no waiter is in line: the rows that stay. The condition must demand that nobody has joined since the line was read. */
   clearMark?: Staying | undefined;
   /**
-   * The request may ask again: its execution has ended, and may be redriven, or the new holder never received the grant. The record names for the next
-   * holder whom its own grant is to name (`previous`).
+   * Forgets the request, so that it may ask again: its execution has ended and may be redriven, or the holder never received the grant. `last` is the holder
+   * that the next grant names (`previous`).
    */
   forget?: { last: Ended | undefined };
 }

@@ -26,7 +26,7 @@ export async function endInLease(dependencies: LeaseDependencies, leaving: Ended
   const { key, ended } = leaving;
   const tickets = await deadTickets(leaving);
   const record = tickets.length > 0 ? await readRecord(dependencies, key, call) : undefined;
-  // The ticket of a grant goes last: the schedule finds the key by it if this call exits.
+  // Delete the ticket of the grant last: if this call exits before, the schedule finds the key by that ticket.
   const granted = tickets.filter((ticket) => ticket === record?.ticket);
   const waiting = tickets.filter((ticket) => ticket !== record?.ticket);
   const endWaiting = async (ticket: string) => {
@@ -49,16 +49,16 @@ interface Held extends Reported {
 
 /**
  * `freed`: the lease has ended. `graced`: it goes on for its grace. `kept`: the target may not have started yet. `passed`: the target runs, and the
- * lease belongs to it now. `spared`: the execution runs, or may have received the lease after its end. `other`: the lease does not belong to the
- * execution, or no longer.
+ * lease belongs to it now. `spared`: the execution runs, or may have received the lease after its end. `other`: the lease does not, or no longer, belong to the
+ * execution.
  */
 export type HeldOutcome =
   | { outcome: 'freed'; granted: number }
   | { outcome: 'graced' | 'kept' | 'passed' | 'spared' | 'other'; granted?: undefined };
 
 /**
- * Ends the lease of an execution if that execution has ended, and hands it off, or lets it go on for its grace. If another execution works under the
- * lease (`target`), the lease passes to that execution while it runs, and ends with it.
+ * Ends the lease of an execution that has ended, and hands it off, or lets it go on for its grace. If another execution works under the lease (`target`) and
+ * runs, the lease passes to that execution, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function releaseHeldBy(dependencies: LeaseDependencies, held: Held, call: Call): Promise<HeldOutcome> {
@@ -66,7 +66,7 @@ export async function releaseHeldBy(dependencies: LeaseDependencies, held: Held,
   for (let seen = held.seen; ; seen = undefined) {
     const record = seen ?? (await readRecord(dependencies, key, call));
     if (!isLeased(record) || record.execution !== execution) return { outcome: 'other' };
-    // Redriven since, it may have been answered with this very grant, under a version that this call has read only now.
+    // Ask again after each read: the execution may have been redriven since, and have received the same grant again under the new version.
     const judge = await judgeOf(dependencies, { ...held, grants: [record] }, call);
     const ended = judge(record);
     if (ended === undefined) return { outcome: 'spared' };
@@ -125,7 +125,7 @@ async function passToTarget(
     ':next': text(version),
     ...(isBound(record) && { ':expires': integer(expires), ':seconds': integer(Math.ceil(expires / 1000)) }),
   };
-  // The target may have begun late, and run for longer than is left.
+  // The target may have begun late, and then runs for longer than the lease has left.
   const renewed = isBound(record) ? ', expires_at = :expires, lease_expiry = :seconds' : '';
   const expression = `SET execution = :target, lease_version = :next${renewed} REMOVE target`;
   return (await updateLease(dependencies, { key, expression, condition, values, version }, call)).won;

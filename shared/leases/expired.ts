@@ -98,7 +98,7 @@ function rowOf(item: Item, now: number, { fenceRetentionSeconds }: Margins): Exp
   };
 }
 
-/** The clean-up recognises a bound lease by its fence, and judges it again. */
+/** The clean-up recognises a bound lease by its fence, and judges the lease again. */
 const BOUND_IDENTITY = ['fence'] as const;
 
 /**

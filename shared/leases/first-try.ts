@@ -31,12 +31,12 @@ type Granted = GrantedTo<LeaseRecord> & { won: true };
 /** A grant, or the record that keeps the request from one. */
 type Outcome = Granted | { won: false; record: LeaseRecord };
 
-/** A try that fails by its fence, or by a later release, fails again only if a new grant came first. */
+/** After a try that failed by its fence or by a later release, the next try fails only if a new grant came first. */
 const MAX_TRIES = 5;
 
 /**
  * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two if the key's fence is at or ahead of the clock here: in the
- * same millisecond, or after the clock stepped back. Two also if the lease was released after the try began, by more than the margin.
+ * same millisecond, or after the clock stepped back. Two as well if the lease was released later than the try began, by more than the margin.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
@@ -75,8 +75,8 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
 }
 
 /**
- * @param before the record as an earlier try met it: the release that this call has seen, and the count of callers that may come back, which the lease
- * keeps because a put replaces the record
+ * @param before the record as an earlier try met it. It has the release that this call has seen. The put replaces the record, so it keeps the count of callers
+ * that may come back
  */
 function put(
   { dynamodb, table, clockSkewMs }: LeaseDependencies,
@@ -134,7 +134,7 @@ async function settle(
   }
 }
 
-/** Answers a request whose grant stands. If the grant names an execution, it notes the time of this answer. @returns undefined if the grant has changed */
+/** Answers a request whose grant stands. If the grant names an execution, it records the time of this answer. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: Leased },

@@ -174,7 +174,7 @@ export async function settleWaiter(
   { record: { key, ticket, brokenAt }, ending }: EndingGrant,
   call: Call,
 ): Promise<void> {
-  // The tasks of an execution end with it.
+  // The tasks of an execution end with the execution.
   const isOver = ending === 'expired' || ending === 'executionEnded';
   if (ticket === undefined || isOver || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getWaiter(dependencies, { key, ticket }, call);
@@ -186,7 +186,7 @@ export async function settleWaiter(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** The rows that stay in line when the mark goes. Undefined if others may be in line that this call has not seen. Then the mark stays. */
+  /** The rows that stay in line when the mark is removed. Undefined if this call may not have seen the whole line: then the mark stays. */
   staying?: Staying | undefined;
   /** What a grant says about the holder before it (`previous`). */
   previous: Ended | undefined;

@@ -12,8 +12,8 @@ import { isBound, isLeased } from './rules.ts';
 import { updateLease } from './write.ts';
 
 /**
- * Asks about the execution that holds a lease, unless a call has asked a moment ago, and ends the lease if that execution has ended
- * (docs/protocols/bound.md#the-look). A grant that its caller has yet to claim ends by the grant window.
+ * Asks about the execution that holds a lease, and ends the lease if that execution has ended (docs/protocols/bound.md#the-look). Does nothing if a call has
+ * asked in the last 30 seconds, or if the grant is not claimed yet, because it then ends with the grant window.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function look(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Looked> {
@@ -38,15 +38,15 @@ export async function look(dependencies: LeaseDependencies, record: LeaseRecord,
 }
 
 /**
- * As `look`, for a call that the lease refuses.
- * @returns whether the lease has ended, so that another try is worth it. A failure of the look does not fail the call
+ * As `look`, for a call that the lease refuses. A failure of the look is logged, and does not fail the call.
+ * @returns whether the lease has ended, so that another try is worth it
  */
 export async function lookBeside(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<boolean> {
   const { ended } = await look(dependencies, record, call).catch(leftToNextLook);
   return ended > 0;
 }
 
-/** The key of a lease about whose execution the schedule is to ask, or undefined. @param withTtl false for bound leases alone */
+/** @param withTtl false for bound leases alone @returns the key if the schedule should ask about the execution of the lease */
 export function dueKeyOf(record: LeaseRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
   const isMarked = withTtl && record.waiters !== undefined;
   const isWorth = isLeased(record) && isWorthAsking(record, { isBound: isBound(record), isMarked, now });

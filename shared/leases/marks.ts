@@ -116,7 +116,7 @@ export function clearMark(
  * Gives the current grant a new version, so that the call which wrote the grant can no longer hand it off, and this call may notify the task. If this
  * call finds the task gone, that proves nothing: the other call may have notified the same task. The grant has its whole ttl from now on: a task measures
  * its work by the ttl, and begins when it is notified. Never shortens.
- * @param renewed `isRepeated`: whether the task receives what its request had before. Its execution may have been redriven since, so the time is noted
+ * @param renewed `isRepeated`: whether the request received this grant before. Its execution may have been redriven since, so the time is recorded
  */
 export function renew(
   dependencies: LeaseDependencies,

@@ -54,7 +54,7 @@ export interface Line {
   others: boolean;
   /** The tickets after the oldest that wait, as far as they were read. */
   following: readonly Waiter[];
-  /** The rows that are in line beside the oldest: those that follow, and those of callers that may come back. */
+  /** The rows in line besides the oldest: those that follow, and those of callers that may come back. */
   staying: Staying;
   /** Whether the line was read to its end. */
   isFull: boolean;
@@ -173,7 +173,7 @@ const judging = (dependencies: LeaseDependencies, { record, ending, budget }: Se
   failOverdue: (waiter) => failOverdue(dependencies, { waiter, record }, call),
 });
 
-/** The request of such a grant is forgotten, so it may ask again: it never had an answer, or its execution has ended and may be redriven. */
+/** After these ends the record forgets the request, so that it may ask again: it was never answered, or its execution has ended and may be redriven. */
 export const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'executionEnded']);
 
 function grantOf({ record, ending }: EndingGrant, waiter: Waiter): GrantOfRequest {

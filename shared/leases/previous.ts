@@ -8,8 +8,8 @@ type Unnamed = 'free' | 'undelivered';
 
 /**
  * What a grant says about the holder before it (`previous`). A grant that its caller did not claim, or of which no task was notified, passes on what
- * it had received. Otherwise a caller that has exited in line would hide a holder that left its work half done. A task that received LeaseHeld in
- * place of a grant was notified of none. A holder whose execution has ended may have worked, so it is named.
+ * it had received. Otherwise a caller that has exited in line would hide a holder that left its work half done. A task that received LeaseHeld in place of a
+ * grant was not notified of it. A holder whose execution has ended may have worked, so it is named.
  * @param how the end of a grant that is still on record. `undelivered`: its holder never received it
  * @param ended when, in epoch milliseconds, and for `broken` by which operator, if the record does not name one
  * @returns undefined if the record does not say

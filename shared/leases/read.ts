@@ -49,7 +49,7 @@ async function readOne(
     ...leaseView(key, record, now),
     ...{ kind: 'lease' as const, hasRecord: record !== undefined, previous: previousView(record?.previous) },
   };
-  // Without the mark no call waits, unless another client dropped the mark. Then the schedule puts it back. Callers that have left may come back.
+  // Without the mark no call waits, unless another client dropped the mark, which the schedule puts back. But callers that have left may come back.
   if (record?.waiters === undefined && !(Number(record?.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('../line/listed-waiters.ts');
   const asked = { key, granted: grantedIn(record ?? { key }), limit: waiters ? limit : 0 };

@@ -48,7 +48,7 @@ export interface LeaseRecord {
   graceMs?: number | undefined;
   /** Whether the lease lasts as long as `execution`. */
   bound?: boolean;
-  /** The version of a bound grant whose task was gone when the schedule notified it late. Any later write on the grant sets another version. */
+  /** The version that a bound grant had when the schedule found its task gone. A later write on the grant sets another version, so the two differ then. */
   unnotifiedVersion?: string | undefined;
   /** When a call last asked about the execution that holds the lease. */
   lookedAt?: number | undefined;
@@ -59,8 +59,8 @@ export interface LeaseRecord {
   /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
   /**
-   * When a call of its request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that received it. If the
-   * grant names an execution, each repeat writes it.
+   * When a call of the request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that was granted. Each repeat
+   * writes it too if the grant names an execution.
    */
   answeredAt?: number | undefined;
   /** The holder before a grant from the line. */
@@ -77,7 +77,7 @@ export interface LeaseRecord {
   turnMs?: number | undefined;
   paceMs?: number | undefined;
   lineOut?: number | undefined;
-  /** A hint: until when callers may come back that were in line when the mark was removed. */
+  /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil?: number | undefined;
   /** When the latest message that looks at the end of this grant is to arrive. */
   lookAt?: number | undefined;

@@ -129,7 +129,7 @@ async function handOffOrMark(
 }
 
 /**
- * The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version.
+ * Notifies a task whose ticket is still there, because perhaps nobody has notified it. Gives the grant a new version first.
  * @returns the record as it was last seen
  */
 async function notifyLate(
@@ -184,7 +184,7 @@ async function notify(
   const noted = outcome === 'gone' && isBound(current) ? await noteUnnotified(dependencies, current, call) : current;
   await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
-  // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
+  // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the lease.
   const { execution } = current;
   if (outcome === 'delivered' || execution === undefined) return noted;
   const { outcome: end, granted = 0 } = await releaseHeldBy(dependencies, { key, execution }, call);
@@ -193,7 +193,7 @@ async function notify(
   return readRecord(dependencies, key, call);
 }
 
-/** Notes that perhaps no task was notified of the bound grant on record. */
+/** Marks the bound grant on record as one of which perhaps no task was notified. */
 async function noteUnnotified(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<LeaseRecord> {
   const note = { key: record.key, expression: 'SET unnotified_version = :seen', condition: isStillHeld(record) };
   return (await updateLease(dependencies, note, call)).record;

@@ -17,7 +17,9 @@ export function isLeased(record: LeaseRecord): record is Leased {
 export const isBound = (record: LeaseRecord): record is Bound =>
   isLeased(record) && record.execution !== undefined && record.bound === true;
 
-/** Perhaps no task was notified of the grant, and no ttl ends it. A repeat, a heartbeat or a new target shows that the grant is known, by its new version. */
+/**
+ * Whether perhaps no task was notified of a bound grant. A repeat, a heartbeat or a new target sets a new version, which shows that somebody knows the grant.
+ */
 export const isUnnotified = (record: LeaseRecord): record is Bound =>
   isBound(record) && record.unnotifiedVersion === record.version;
 
@@ -78,8 +80,8 @@ export function endReason(record: LeaseRecord): 'released' | 'broken' {
 }
 
 /**
- * Whether a record shows the end that a call meant to write. Ask only if a try of the write got no answer: otherwise another call has ended the grant, and
- * two calls would both answer that they did.
+ * Whether a record shows the end that a call meant to write. Use it only if a try of the write was not answered. Otherwise another call has ended the grant,
+ * and both calls would answer that they ended it.
  */
 export const isEndOf = (
   grant: LeaseRecord,

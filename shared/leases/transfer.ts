@@ -125,7 +125,7 @@ export async function quickTransfer(
     prev_holder: '#holder',
     prev_fence: '#fence',
     turn_ms: ':acquired_at - #acquired_at',
-    // This call has not read the record, and a waiter may have joined since it read the line: a count of the line could leave that waiter out.
+    // Do not count the line here: this call has not read the record, so a waiter may have joined since the call read the line.
     line_out: 'if_not_exists(line_out, :zero) + :one',
   };
   const counted = { ':zero': integer(0), ':one': integer(1) };

@@ -17,8 +17,8 @@ const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
 const MAX_READ = 100;
 
 /**
- * Sends a message that looks at the end of this grant, because a task waits behind it. The schedule ends a bound grant. If the holder exits, no call looks. The message arrives one to
- * two seconds after the lease can be taken over, or after a quarter of an hour.
+ * Sends a message that looks at the end of this grant, because a task waits behind it, and no call looks if the holder exits. The message arrives one to two
+ * seconds after the lease can be taken over, or after a quarter of an hour. Sends no message for a bound grant, which the schedule ends.
  */
 export async function repairAtTheEnd(
   dependencies: LeaseDependencies,

@@ -52,7 +52,7 @@ export async function updateLease(
   return { won, record, ...(!outcome.won && { unanswered: outcome.unanswered }) };
 }
 
-/** The assignments of an update, and their values. */
+/** The assignments of an update expression, and their values. */
 export function assigning(set: Item): { assigned: string; values: Item } {
   const names = Object.keys(set);
   return {
@@ -61,12 +61,12 @@ export function assigning(set: Item): { assigned: string; values: Item } {
   };
 }
 
-/** The mark, and the hints that go with it. */
+/** The mark, and the hints that are removed with it. */
 const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_ms', 'pace_ms', 'line_out', 'line_until'];
 
 /**
- * The part of a write that removes the mark. Callers that may come back stay counted: `line_out` below zero is their number, so that the next mark
- * begins with them. Each of them raises both when it asks again.
+ * The part of a write that removes the mark. Callers that may come back stay counted, as a negative `line_out`, so the next mark counts them. When one asks
+ * again, it raises the mark and `line_out`.
  */
 export function removedMark({ count, until }: Staying): { set: Item; removed: string[] } {
   const set: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };

@@ -43,7 +43,7 @@ async function takePosition(
   const kept = ticket && (await keepPosition(dependencies, { asker: asked, ticket, deadline }, call));
   if (kept === 'cancelled') throw withdrawn(asked.key);
   const { clock, clockSkewMs } = dependencies;
-  // A count of the line leaves out a row that has expired, by the clock of the call that counts.
+  // A call with a faster clock may have counted the line without this row, if the row may have expired by that clock.
   if (kept) return { ticket: kept.ticket, again: true, isCounted: kept.keepUntil > clock.now() + clockSkewMs };
   await refuseWhereFull(dependencies, asked.key, call);
   const now = clock.now();

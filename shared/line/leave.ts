@@ -35,7 +35,7 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
   if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
   const position = { key, granted: lock.granted(record), ticket };
   const { isWhole, ...place } = await readPosition(dependencies, position, call);
-  // Waiters that are withdrawn, or whose calls have exited, leave the line without a write on the record. Lists count them until now.
+  // A withdrawn waiter, or one whose call has exited, leaves the line without a write on the record. Lists would go on counting it.
   const counted = lock.counted?.(record);
   const inLine = place.waiting + 1;
   if (isWhole && counted && counted.inLine !== inLine) await lock.correct?.(counted.arrivals, inLine);

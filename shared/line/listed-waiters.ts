@@ -37,7 +37,7 @@ interface Asked extends Line {
 }
 
 /**
- * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is among them, as long as it may come back.
+ * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is listed for as long as it may come back.
  * @returns `waiting`: the number of waiters, counted up to 100, or up to `limit` if that is more. The count stops at too many expired
  * rows
  */

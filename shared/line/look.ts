@@ -23,8 +23,8 @@ export interface Seen<Record> {
 type Name = Pick<WaitingCall, 'key' | 'ticket'>;
 
 /**
- * Asks about the executions of bound holders beside a wait, one look at a time: a slow answer of AWS must not keep the call from its own grant. If the
- * call returns first, the look stops like a call that exits, and each of its writes names the version from before the question.
+ * Asks about the executions of bound holders beside a wait, one look at a time, because a slow answer of AWS must not keep the call from its own grant. If the
+ * call returns first, the look may stop at any point. That is safe, because each of its writes names the version from before the question.
  */
 export function looksBeside<Rec>(lock: {
   lookAtHolders?(record: Rec, isNext: boolean): Promise<unknown>;

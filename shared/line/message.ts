@@ -23,8 +23,7 @@ const CALLBACK_GONE = new Set([
 ]);
 
 /**
- * True if this process can notify the waiter. A process with directTransport may have no client: such a process must not grant to a waiter that it
- * cannot notify.
+ * True if this process can notify the waiter. A process with directTransport may have no client, and must not grant to a waiter that it cannot notify.
  * @throws every error that is not a HoldfastError
  */
 export const canNotify = (

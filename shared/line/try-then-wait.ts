@@ -26,7 +26,7 @@ interface Asking<Rec, Won> {
 
 /**
  * Tries once. Then waits in line (wait.ts) or races (race.ts), no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
- * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if the look has ended a grant.
+ * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if that has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>(
@@ -41,7 +41,7 @@ export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>
   const isLate = deadline <= now;
   const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
   const isRefused = !first.won && isLate && !isBack;
-  // A call that waits looks beside its wait, once it has its position.
+  // A call that waits looks later, beside its wait: a slow answer here would cost it its position.
   const outcome = isRefused && (await asking.look(first.record)) ? await asking.attempt() : first;
   if (outcome.won) {
     if (ticket === undefined) return outcome;

@@ -106,11 +106,11 @@ export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadli
 export const isWaiting = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
-/** True if the row is in line: that of a task, or of a caller that waits, or that has left and may come back to its position. Counts and lists show it. */
+/** True if counts and lists show the row: that of a task, of a caller that waits, or of a caller that has left and may come back to its position. */
 export const isInLine = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && waiter.keepUntil > now);
 
-/** Rows that are in line when the mark of the record goes. Lists count them while they may come back. */
+/** Rows that are in line when the mark is removed. Lists count them while their callers may come back. */
 export interface Staying {
   count: number;
   /** When the last of them has expired, in epoch milliseconds. */

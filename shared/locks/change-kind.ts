@@ -27,8 +27,8 @@ interface Changing {
 const MOST_TRIES = 10;
 
 /**
- * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). A call that returns has changed the kind, has met a record that
- * another call has changed, or has ended the grant of an ended execution. So its caller tries again.
+ * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). If the call returns, try again: it has changed the kind, has met a record that
+ * another call has changed, or has ended the grant of an ended execution.
  * @returns `withPermit`: the record of a free lease, over which the caller's write forms the pool
  * @throws HoldfastError WrongKind, Throttled, Unavailable, OutcomeUnknown
  */
@@ -51,8 +51,8 @@ export async function changeKind(
 }
 
 /**
- * Asks about the executions of bound holders, as a call does that is refused by holders of its own kind.
- * @returns whether a holder has gone, so that another try is worth it
+ * Asks about the executions of bound holders, as if holders of the call's own kind had refused it.
+ * @returns whether a grant has ended, so that another try is worth it
  */
 async function lookBeside(dependencies: LeaseDependencies, { key, item, to }: Changing, call: Call): Promise<boolean> {
   if (to === 'pool') {

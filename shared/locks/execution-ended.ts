@@ -10,9 +10,9 @@ import { byRecord } from './route.ts';
 
 /**
  * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/executions.md). It is called
- * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. A redriven execution keeps what it
- * has received since. A failure of one key or of one query stops no other: any caller can write records that name an execution. The order of the keys is random,
- * so that a try that runs out of time among a great many does not miss the same ones each time.
+ * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. A redriven execution keeps what it has received
+ * since. A failure of one key or query does not stop the others, because any caller can write records that name an execution. The order of the keys is random,
+ * so that a try that runs out of time does not miss the same keys each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
  */
 export function endExecution(dependencies: LeaseDependencies) {

@@ -44,7 +44,7 @@ const askedInput = () =>
       target: z.optional(executionArn()),
       /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
-      /** The grant of a task or a callback lasts as long as the execution, and has no ttl. */
+      /** True if the grant of a task or a callback is to last as long as the execution, without a ttl. */
       bound: z.optional(flag()),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
@@ -80,7 +80,7 @@ const askedInput = () =>
       }),
     );
 
-/** A request for a lease or a permit. A bound grant has no ttl of the caller, and needs no heartbeats. */
+/** A request for a lease or a permit. A caller names no ttl for a bound grant, which needs no heartbeats. */
 export const acquireInput = () =>
   z.pipe(
     askedInput(),

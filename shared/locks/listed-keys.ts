@@ -226,7 +226,7 @@ function listed(item: Item, now: number, chosen: Chosen): ListedKey {
 type Counted = Partial<Pick<LeaseRecord, 'waiters' | 'lineOut' | 'lineUntil'>>;
 
 /**
- * The mark shows that at least one may be in line. Without the mark, callers may come back that were in line when the mark went.
+ * The number of waiters that a list shows. With the mark, it is at least 1. Without the mark, the callers that were in line when it was removed may come back.
  * @param last the last mark, from which a pool goes on counting
  */
 function waitingBy({ waiters: mark, lineOut = 0, lineUntil = 0 }: Counted, now: number, last = 0): number {

@@ -23,7 +23,7 @@ import { byRecord } from './route.ts';
 export interface Repaired extends Counts {
   /** Keys that have a line. */
   keys: number;
-  /** Whether the run saw all keys, and asked all questions that were due. The next run goes on. */
+  /** Whether the run saw all keys, and asked all questions that were due. If not, the next run goes on. */
   complete: boolean;
 }
 
@@ -99,9 +99,9 @@ async function atOnce<Item>(
 }
 
 /**
- * Asks about the holders of the keys that are due, the longest unasked first, once the run has seen all keys. Otherwise the first keys would use up all
- * questions.
- * @returns how many in line were given a lease or a permit
+ * Asks about the holders of the keys that are due, and begins with the keys about which nobody has asked for the longest time. Call it once the run has seen
+ * all keys, because otherwise the first keys would use up all questions.
+ * @returns how many waiters were granted a lease or a permit
  */
 async function askAboutHolders(
   dependencies: LeaseDependencies,

@@ -67,8 +67,8 @@ const MAX_TRIES = 5;
 
 /**
  * Begins the work for a slot, or answers with the stored result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
- * at the record while another caller works. With `per`, an error after which the caller asks again names the slot, so that the next call works for the
- * same period.
+ * at the record while another caller works. With `per`, an error after which the caller asks again has the slot in `retryWith`, so that the next call works for
+ * the same period.
  * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with another
  * input, or a slot is done that sorts after all periods), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
  */
@@ -131,7 +131,7 @@ async function tryThenLook(
   return outcome;
 }
 
-/** @param chosen what to add to the next call */
+/** @param chosen the fields of `retryWith`, which the caller adds to its next call */
 function held({ clock, clockSkewMs }: LeaseDependencies, record: OnceRecord & { key: string }, chosen: object | false) {
   const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
   return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
@@ -142,7 +142,7 @@ const parserOf =
   (item: Parameters<typeof parseOnce>[1]) =>
     parseOnce(key, item);
 
-/** One write, or more if the fence or the memory on record is ahead of what this call knew, or if the request has the grant of an execution. */
+/** One write, or more if the fence or `keep_until` on record is ahead of what this call knew, or if the request has a grant that names an execution. */
 async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<Outcome> {
   let before: OnceRecord = { key: request.key };
   for (let tries = 1; ; tries++) {
@@ -161,7 +161,7 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
   }
 }
 
-/** If the grant names an execution, notes the time of this answer, as for a lease. @returns undefined if the grant has changed */
+/** Records the time of this answer if the grant names an execution, as for a lease. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   record: OnceRecord,

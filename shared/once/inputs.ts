@@ -15,7 +15,7 @@ export const beginInput = () =>
     .strictObject({
       key: key(),
       holder: name(256),
-      /** Names the slot. Without `slot` and `per`, the key has a single slot. With `per`, the period that an earlier call of the request was told. */
+      /** Names the slot. Without `slot` and `per`, the key has a single slot. With `per`, it is the slot that `retryWith` of an earlier call had. */
       slot: z.optional(name(256)),
       /** The length of the slots, which the service's clock counts. */
       per: z.optional(
@@ -44,7 +44,7 @@ export const beginInput = () =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
         const seconds = per === undefined ? undefined : periodSeconds(per);
         if (slot !== undefined && seconds !== undefined && !isPeriod(slot, seconds))
-          fault('slot', 'must be the name of a period of per, as retryWith has it');
+          fault('slot', 'must be left out with per, or be the slot of retryWith');
         const least = leastKeepSeconds(ctx.value);
         if (keepSeconds !== undefined && keepSeconds < least)
           fault('keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`);

@@ -37,7 +37,7 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
     throw otherInput(record, key, clock.now());
   }
   if (done && order > 0) {
-    // By a clock that is ahead, a period may have begun already.
+    // By a clock that is ahead, the period may have begun for another caller.
     if (request.isPeriod && isAfterAllPeriods(done.slot, clock.now() + dependencies.clockSkewMs))
       throw noPeriod(record, key, { doneSlot: done.slot, now: clock.now() });
     return { meaning: 'superseded', done };
@@ -50,13 +50,13 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
 const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
   inputHash === undefined || inputHash === done.inputHash;
 
-/** "superseded" would be taken for success, period after period. */
+/** The answer "superseded" would look like success, period after period. */
 function noPeriod(
   record: OnceRecord,
   key: string,
   { doneSlot, now }: { doneSlot: string; now: number },
 ): HoldfastError {
-  const detail = `the slot ${JSON.stringify(doneSlot)} is done, which sorts after every period: forget it, or use another key`;
+  const detail = `the slot ${JSON.stringify(doneSlot)} is done, and sorts after every period: forget the slot, or use another key`;
   return new HoldfastError('Conflict', detail, { key, field: 'per', actual: leaseView(key, record, now) });
 }
 

@@ -14,9 +14,9 @@ export function periodSeconds(per: string): number | undefined {
 }
 
 /**
- * How long before its first instant a period begins at most, in milliseconds. A schedule fires at the first instant, by the clock of a machine that may be
- * ahead of the service. If such a call counted for the period that is about to end, which is done, the period to come would be skipped. Not a whole
- * number of seconds, so that no schedule fires where one period becomes the next.
+ * How long before its first instant a period begins at most, in milliseconds. A schedule fires at the first instant, by a clock that may be ahead of the
+ * service. If its call counted for the period that is about to end, which is done, the next period would be skipped. Not a whole number of seconds, so that no
+ * schedule fires at the moment when the period changes.
  */
 const MOST_EARLY_MS = 2500;
 
@@ -45,7 +45,7 @@ export function isPeriod(slot: string, seconds: number): boolean {
   return start % (seconds * 1000) === 0 && periodFrom(start, seconds) === slot;
 }
 
-/** Whether a slot sorts after every period that has begun. While such a slot is remembered, no call with `per` could begin. */
+/** Whether a slot sorts after every period that has begun. While such a slot is remembered, a call with `per` cannot begin. */
 export const isAfterAllPeriods = (slot: string, now: number): boolean =>
   compareSlots(slot, slotAt(now + MOST_EARLY_MS, 1)) > 0;
 

@@ -58,7 +58,7 @@ interface OnRecord {
 }
 
 interface Extending extends OnRecord {
-  /** Whether a task receives what its request had before. Its execution may have been redriven since, so the time is noted. */
+  /** Whether the request received this permit before. Its execution may have been redriven since, so the time is recorded. */
   isRepeated?: boolean;
   /** What a caller asked for that claims its permit. */
   claim?: { ttlMs: number; paceMs?: number | undefined };

@@ -32,7 +32,7 @@ export async function endInPool(dependencies: LeaseDependencies, leaving: EndedE
   const isIn = leaving.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
   if (!isIn) return void (await forget());
   const tickets = await deadTickets(leaving);
-  // The ticket of a grant goes last: the schedule finds the pool by it if this call exits.
+  // Delete the ticket of the grant last: if this call exits before, the schedule finds the pool by that ticket.
   const granted = new Set(record.entries.map(({ ticket }) => ticket));
   const waiting = tickets.filter((ticket) => !granted.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
@@ -63,13 +63,13 @@ interface Ended {
   kept: number;
   /** How many in line received permits. */
   granted: number;
-  /** Whether the execution runs, or may have received after its end what is left. */
+  /** Whether the execution runs, or may have received the permits that are left after its end. */
   goesOn: boolean;
 }
 
 /**
- * Ends the permits of an execution if that execution has ended, and gives their room to the line, or lets them go on for their grace. If another
- * execution works under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
+ * Ends the permits of an execution that has ended, and gives their room to the line, or lets them go on for their grace. If another execution works under a
+ * permit (`target`) and runs, the permit passes to that execution, and ends with it.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
@@ -83,7 +83,7 @@ export async function endPermitsOf(dependencies: LeaseDependencies, held: Held, 
     const record = seen ?? (await readPool(dependencies, key, call));
     const own = record.entries.filter((entry) => entry.execution === execution && entry.id === (only ?? entry.id));
     if (own.length === 0) return ended;
-    // Redriven since, it may have been answered with one of these, under a version that this call has read only now.
+    // Ask again after each read: the execution may have been redriven since, and have received one of these again under the new version.
     const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
     const ending = own.flatMap((entry) => {
       const verdict = judge(entry);
@@ -154,7 +154,7 @@ async function byTarget(dependencies: LeaseDependencies, ended: readonly EndedEn
   return sorted;
 }
 
-/** Ends as many as one write ends. @returns how many have ended, and how many in line were given their room */
+/** Ends as many permits as one write can end. @returns how many have ended, and how many waiters were granted their room */
 async function endAll(
   dependencies: LeaseDependencies,
   { record, over }: { record: PoolRecord; over: readonly PoolEntry[] },
@@ -189,7 +189,7 @@ async function passToTarget(
     {
       key,
       now: clock.now(),
-      // The target may have begun late, and run for longer than is left.
+      // The target may have begun late, and then runs for longer than the permit has left.
       set: ['#h.x = :target', '#h.v = :version', ...(isBound(entry) ? ['#h.e = :expires'] : [])],
       remove: ['#h.y'],
       condition: isStill(entry),

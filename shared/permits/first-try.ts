@@ -41,7 +41,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     if (isFull && won && own) return { won: true, record, repeated: false, ended };
     refuseEnded(record, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
-    // If the permit names an execution, each repeat notes the time of its answer.
+    // If the permit names an execution, each repeat records the time of its answer.
     if (own && (isFromLine(own) || own.execution !== undefined)) {
       const repeated = await repeat(dependencies, { request, record }, call);
       if (repeated) return repeated;

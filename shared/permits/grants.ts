@@ -55,7 +55,7 @@ interface LineLeft {
   seen: Pick<PoolRecord, 'waiters' | 'formed'>;
   /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
-  /** The rows that stay in line when the mark goes. */
+  /** The rows that stay in line when the mark is removed. */
   staying: Staying;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
@@ -98,7 +98,7 @@ export async function grantPermits(
         hasRoom(tightest(permits) + freed),
         seen ? isSamePool(seen) : formedBefore(now - dependencies.clockSkewMs),
         canRise,
-        // The line is read before its grants are written, so only the try of a call in no line may be older than a release.
+        // A grant from the line comes after a read of the line. Only the try of a call outside the line may be older than a release.
         ...(line ? [] : [wasNotFreedAfter(latestRelease(dependencies, { seen, now }))]),
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
         ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
@@ -135,7 +135,7 @@ export async function grantPermits(
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
 
-/** The latest release that a try may meet. The caller of an older try may have received LeaseHeld in the meantime. */
+/** The latest release that a try may meet. If the release is later, the caller may have received LeaseHeld in the meantime. */
 export const latestRelease = (
   { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
   { seen, now }: Pick<Grants, 'now'> & { seen: Pick<PoolRecord, 'freedAt'> | undefined },
@@ -178,7 +178,7 @@ interface Ending {
   key: string;
   ended: readonly PoolEntry[];
   now: number;
-  /** If the line is empty: the record as it was before the line was read, and the rows that stay. Then the mark goes. */
+  /** Removes the mark if no waiter is in line: the record as it was before the line was read, and the rows that stay. */
   unmark?: { seen: Pick<PoolRecord, 'waiters' | 'formed'>; staying: Staying } | undefined;
 }
 

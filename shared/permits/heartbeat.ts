@@ -12,7 +12,7 @@ import { updatePool } from './write.ts';
 
 /**
  * Extends a permit to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/pools.md#heartbeat). Creates
- * nothing and never shortens. Revives an expired permit whose place no caller has needed. Extends none that an operator has marked as ending.
+ * nothing and never shortens. Revives an expired permit whose room no caller has needed. Does not extend a permit that an operator has marked as ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function extendPermit(dependencies: LeaseDependencies) {

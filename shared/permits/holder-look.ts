@@ -19,8 +19,8 @@ interface Looking {
 }
 
 /**
- * Asks about the executions that hold the permits of a pool, unless a call has asked a moment ago, and ends the permits of executions that have ended
- * (docs/protocols/bound.md#the-look). One question for each execution, however many permits it holds.
+ * Asks about the executions that hold the permits of a pool, and ends the permits of executions that have ended (docs/protocols/bound.md#the-look). Does
+ * nothing if a call has asked in the last 30 seconds. Asks once for each execution, however many permits it holds.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function lookAtPermits(
@@ -44,7 +44,7 @@ export async function lookAtPermits(
     const { freed, granted } = await endPermitsOf(dependencies, { key: record.key, execution, seen }, call);
     looked.ended += freed;
     looked.granted += granted;
-    // The record has changed since. The version of each permit protects the others.
+    // The write has changed the record, so it is read again for the next execution. The version of each permit protects the others.
     if (freed > 0) seen = undefined;
   }
   return looked;
@@ -57,7 +57,7 @@ interface Turn {
 }
 
 /**
- * The executions about which a look asks, in turn: those after the last one that was asked about, by the fences of their permits, and then from the
+ * The executions about which a look asks, in the order of the fences of their permits: those after the last execution that was asked about, and then from the
  * beginning. So no execution is asked about twice before all others were asked about once.
  */
 function turnsOf(
@@ -96,8 +96,8 @@ async function note(
 }
 
 /**
- * As `lookAtPermits`, for a call that the pool refuses.
- * @returns whether a permit has ended, so that another try is worth it. A failure of the look does not fail the call
+ * As `lookAtPermits`, for a call that the pool refuses. A failure of the look is logged, and does not fail the call.
+ * @returns whether a permit has ended, so that another try is worth it
  */
 export async function lookBeside(dependencies: LeaseDependencies, record: PoolRecord, call: Call): Promise<boolean> {
   const { ended } = await lookAtPermits(dependencies, { record }, call).catch(leftToNextLook);
@@ -112,7 +112,7 @@ export const lookAtPool = async (
 ): Promise<Looked> =>
   lookAtPermits(dependencies, { ...looking, record: await readPool(dependencies, key, call) }, call);
 
-/** The key of a pool about whose holders the schedule is to ask, or undefined. @param withTtl false for bound permits alone */
+/** @param withTtl false for bound permits alone @returns the key if the schedule should ask about the executions of holders */
 export function dueKeyOf(record: PoolRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
   const most = Math.min(MOST_LOOKS, turnsOf(record, { withTtl, now }).length);
   return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;

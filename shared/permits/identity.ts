@@ -22,7 +22,7 @@ export interface Proof {
   id: string;
 }
 
-/** The last part is for functions of 0.2.0, which refuse an id without it. */
+/** The last part has no meaning any more. Functions of 0.2.0 refuse an id without it. */
 export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }): string => `p.${name}.${id}.${fence % RING}`;
 
 /** @returns undefined for an id that this service never gave: its parts become names of attributes */

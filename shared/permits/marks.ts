@@ -57,8 +57,8 @@ export const raisedMark = ({ ticket, first, isNews, fence, out = 0 }: Hints): Ma
 };
 
 /**
- * Removes the mark, and the hints that go with it. All that the counter has counted have left, but for callers that may come back. The write has the
- * value `:zero`.
+ * Removes the mark, and the hints that belong to it. All waiters that the mark has counted have left, except callers that may come back. The write must have
+ * the value `:zero`.
  */
 export const removedMark = ({ count, until }: Staying) => ({
   set: ['#out = if_not_exists(#seq, :zero) - :staying', '#until = :until'],

@@ -2,8 +2,8 @@ import type { Ended } from '../line/ended.ts';
 import type { PoolEntry } from './record.ts';
 
 /**
- * How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was
- * gone. None of their requests is remembered: each may ask again.
+ * How a permit ends in the write that grants its room. The task of an `expired` permit may never have been notified. The task of an `undelivered` permit was
+ * gone. The record does not remember these requests, so each may ask again.
  */
 type HowEnded = 'expired' | 'undelivered' | 'executionEnded';
 

@@ -21,7 +21,7 @@ export function lookUpPool(dependencies: LeaseDependencies) {
     const record = await readPool(dependencies, key, call);
     const now = dependencies.clock.now();
     const view = poolView(record, now);
-    // Without the mark no call waits, unless another client dropped the mark. Then the schedule puts it back. Callers that have left may come back.
+    // Without the mark no call waits, unless another client dropped the mark, which the schedule puts back. But callers that have left may come back.
     if (record.waiters === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));

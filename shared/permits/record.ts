@@ -30,7 +30,7 @@ export interface PoolEntry {
   graceMs?: number | undefined;
   /** Whether the permit lasts as long as `execution`. */
   bound?: boolean | undefined;
-  /** The version of a bound permit whose task was gone when the schedule notified it late. Any later write on the permit sets another version. */
+  /** The version that a bound permit had when the schedule found its task gone. A later write on the permit sets another version, so the two differ then. */
   unnotifiedVersion?: string | undefined;
   /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
   endedExecution?: string | undefined;
@@ -40,7 +40,7 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
-  /** When a call was answered with a grant from the line, or a task of the request received the grant. With an execution, each repeat writes it. */
+  /** When a call was answered with a grant from the line, or a task of the request received it. Each repeat writes it too if the permit names an execution. */
   answeredAt?: number | undefined;
   /** Of a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;
@@ -87,18 +87,18 @@ export interface PoolRecord {
   /** Hints: how long the last holder that released its permit had it, and how long holders have theirs in general. */
   turnMs: number | undefined;
   paceMs: number | undefined;
-  /** Hints: when a permit was released last, and before that, and the weight in use before the last release. */
+  /** When a permit was last released or broken. Hints: when the one before that was, and the weight in use before the last one. */
   freedAt: number | undefined;
   freedBefore: number | undefined;
   usedBefore: number | undefined;
-  /** When a call last asked about the executions of holders, and the fence of the last permit whose turn it was. */
+  /** When a call last asked about the executions of holders, and the lowest fence of the last execution that it asked about. */
   lookedAt: number | undefined;
   lookedTo: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
   /** The last mark. */
   seq: number | undefined;
-  /** A hint: until when callers may come back that were in line when the mark was removed. */
+  /** A hint: until when the callers that were in line when the mark was removed may come back. */
   lineUntil: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;

@@ -116,13 +116,13 @@ async function notify(
   if (outcome === 'gone' && now && isBound(now))
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
-  // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
+  // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the permit.
   if (outcome !== 'gone' || entry.execution === undefined) return;
   const { execution } = entry;
   repaired.granted += (await endPermitsOf(dependencies, { key: record.key, execution }, call)).granted;
 }
 
-/** Notes that perhaps no task was notified of a bound permit. */
+/** Marks a bound permit as one of which perhaps no task was notified. */
 const noteUnnotified = (
   dependencies: LeaseDependencies,
   { key, entry }: { key: string; entry: PoolEntry },

@@ -7,7 +7,7 @@ const NONE = '-';
 
 const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
 
-/** The earlier requests move on by a slot. DynamoDB computes every value from the record as it was before the write. */
+/** Moves the earlier requests on by a slot. DynamoDB computes every value from the record as it was before the write. */
 const SHIFTED = SLOTS.flatMap((slot) =>
   slot === 0
     ? ['#r0 = :name', '#b0 = :broken']
@@ -24,9 +24,8 @@ interface Remembering {
 }
 
 /**
- * Remembers the request of a permit that is released or broken (docs/protocols/pools.md#release). Those before it go on, and the record forgets the
- * oldest.
- * @param brokenFence of the permit that an operator breaks
+ * Remembers the request of a permit that is released or broken (docs/protocols/pools.md#release). The record forgets the oldest of eight.
+ * @param brokenFence the fence of the permit, if an operator breaks it
  */
 export const remember = (name: string, brokenFence?: number): Remembering => ({
   set: SHIFTED,

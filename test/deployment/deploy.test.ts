@@ -335,7 +335,7 @@ describe('a stack of somebody else', () => {
     'a stack without the functions of Holdfast is refused, whatever its parameters are: %j',
     async (parameters) => {
       await withStack({ template: payroll, parameters });
-      await expect(run()).rejects.toThrow(`the stack ${NAME} is not one of Holdfast`);
+      await expect(run()).rejects.toThrow(`the stack ${NAME} is not a stack of Holdfast`);
       await expect(run({ isPlan: true })).rejects.toThrow('Choose another stage');
       expect(new Set(double.actions)).toEqual(new Set(['DescribeStacks', 'GetTemplate']));
       expect(double.writes).toEqual([]);

@@ -152,7 +152,7 @@ describe('a drain with bound holders', () => {
       expect(said).toContainEqual(
         expect.stringMatching(
           new RegExp(
-            `^${key} is held by wf since \\S+Z until an execution ends. To stop it: aws stepfunctions stop-execution --region us-east-1 --execution-arn ${executionOf(key)}$`,
+            `^${key} is held by wf since \\S+Z until its execution ends. To stop the execution: aws stepfunctions stop-execution --region us-east-1 --execution-arn ${executionOf(key)}$`,
           ),
         ),
       );
@@ -185,7 +185,7 @@ describe('a drain with bound holders', () => {
   it('a drain names twenty bound holders, and counts the others', async () => {
     for (let nth = 0; nth < 22; nth++) await hold(`job-${nth}`);
     await expect(drained()).rejects.toThrow(left(22));
-    expect(said.filter((line) => line.includes('until an execution ends'))).toHaveLength(20);
+    expect(said.filter((line) => line.includes('until its execution ends'))).toHaveLength(20);
     expect(said).toContain('and 2 more');
   });
 });

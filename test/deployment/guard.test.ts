@@ -157,7 +157,7 @@ describe('the guard', () => {
     ]) {
       const refused = await update({ ...both, leasesTable: String(from) }, { ...both, leasesTable: String(to) });
       expect(refused?.Reason).toBe(
-        `allowChange has leasesTable=${from}, which is no value of this update. Nothing was changed. Take it out.`,
+        `allowChange has leasesTable=${from}, which this update does not have. Nothing was changed. Remove it.`,
       );
     }
     // What was allowed before, and is still so, may stay in a configuration.

@@ -52,9 +52,9 @@ describe('once, through both adapters', () => {
   });
 
   it.each([
-    [{ slot: '1', per: '1d' }, 'slot', 'must be the name of a period of per, as retryWith has it'],
-    [{ slot: '2026-01-02', per: '2d' }, 'slot', 'must be the name of a period of per, as retryWith has it'],
-    [{ slot: '2026-01-02T00:00:00Z', per: '1d' }, 'slot', 'must be the name of a period of per, as retryWith has it'],
+    [{ slot: '1', per: '1d' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
+    [{ slot: '2026-01-02', per: '2d' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
+    [{ slot: '2026-01-02T00:00:00Z', per: '1d' }, 'slot', 'must be left out with per, or be the slot of retryWith'],
     [{ per: '1w' }, 'per', 'must be a period such as 15m, 1h or 1d, of at most 366 days'],
     [{ per: '367d' }, 'per', 'must be a period such as 15m, 1h or 1d, of at most 366 days'],
     [{ per: '0h' }, 'per', 'must be a period such as 15m, 1h or 1d, of at most 366 days'],

@@ -90,7 +90,7 @@ export class Command {
     return !this.#isOver && this.#group !== undefined && membersOf(this.#group).length > 0;
   }
 
-  /** Whether the command has run, and nothing of its group runs any more. A process that was paused learns of the end only after that. */
+  /** Whether the command has run and its whole group has ended. If this process was paused, it may learn of that late. */
   get hasEnded(): boolean {
     return this.#group !== undefined && !this.isAlive;
   }

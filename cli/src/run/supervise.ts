@@ -13,7 +13,7 @@ const COUNT_MS = 20;
 interface Supervision {
   /** How long the group may take to end after SIGTERM, in milliseconds. */
   graceMs: number;
-  /** True for the work of a slot: if the command succeeded before this process noticed the loss, the service decides whether the slot is done. */
+  /** True if the command works for a slot. If it succeeded before this process noticed the loss, the service decides whether the slot is done. */
   isOnce: boolean;
   /** Called once with the reason why the command is ended. */
   onLost(why: string): void;
@@ -49,7 +49,7 @@ export async function supervise(lease: Lease, command: Command, supervision: Sup
 }
 
 class Watch {
-  /** Whether a command that has ended may have done its slot, even if the lease is over by now. */
+  /** Whether a command that has ended may have done its slot, even if the lease has expired by now. */
   mayBeDone: boolean;
   readonly #lease: Lease;
   readonly #command: Command;

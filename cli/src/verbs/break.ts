@@ -40,7 +40,7 @@ broken: the command prints who holds the lease, and the command that ends the le
       throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
     const wait = !args.is('now') && { wait: true };
     const kind = args.is('once') && { kind: 'once' as const };
-    // A break at once removes the name of the execution.
+    // A break at once removes the name of the execution from the record, so read it before.
     const held = output.isJson ? undefined : [(await readOf(call)) ?? []].flat().find((one) => one.fence === fence);
     try {
       const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait, ...kind });
@@ -109,7 +109,7 @@ async function readOf({ arguments: args, connect }: Call): Promise<Holding | Hol
 const namedBy = (error: Error): Holding | undefined =>
   isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['Lease']) : undefined;
 
-/** How to end a bound grant, which no expiry ends. */
+/** How to stop the execution of a bound grant, which does not expire. */
 function stopLines({ bound, execution, holder }: Partial<Holding> = {}): string[] {
   const command = bound && execution ? stopCommand(execution) : undefined;
   return command === undefined ? [] : [`to stop the execution of ${shown(holder ?? 'the holder')}: ${command}`];

@@ -26,7 +26,7 @@ export function otherEnd(
 export const isDue = ({ lookedAt = 0 }: { lookedAt?: number | undefined }, now: number): boolean =>
   lookedAt < now - ASK_EVERY_MS;
 
-/** Logs why the look of a call failed. The call goes on, and the next look decides. @returns what the look has done, as far as the call knows */
+/** Logs why the look of a call failed. The call goes on, and the next look decides. @returns a look that has done nothing */
 export function leftToNextLook(error: unknown): Looked {
   const level = error instanceof HoldfastError ? 'WARN' : 'ERROR';
   logLine(level, {

@@ -30,10 +30,10 @@ export interface EndedExecution extends Reported {
   ended: ExecutionEnded;
 }
 
-/** A waiter of the execution as the judgement sees it: the call or task that joined was alive then. */
+/** A waiter as the judgement sees it: the execution was running when the call or task joined. */
 export const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
 
-/** The tickets whose calls and tasks have ended with the execution. Those of a redriven execution stay, because they wait. */
+/** The tickets whose calls and tasks have ended with the execution. Tickets since a redrive stay, because their calls and tasks wait. */
 export async function deadTickets({ tickets, judgeTickets }: EndedExecution): Promise<string[]> {
   if (tickets.length === 0) return [];
   const judge = await judgeTickets();

@@ -2,10 +2,10 @@ import type { Call } from '../../aws/call.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
 import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
 
-// When a grant ends with its execution (docs/protocols/executions.md#the-judgement): a lease, a permit or the run of a slot, with or without a ttl. Every
-// write that ends a grant requires the version that was read before the question.
+// Decides whether a grant has ended with its execution (docs/protocols/executions.md#the-judgement): a lease, a permit or the run of a slot, with or without a
+// ttl. Every write that ends a grant requires the version that was read before the question, because a redriven execution may have received it since.
 
-/** No status that AWS answers with is older than this. */
+/** The status in an answer of AWS is at most this old. */
 const MAX_LAG_MS = 60_000;
 
 /** A grant or a waiter of an execution. Instants are epoch milliseconds. */
@@ -16,10 +16,10 @@ export interface Answered {
   answeredAt?: number | undefined;
 }
 
-/** The execution was running at this time, or the answer reached no execution that runs. */
+/** When the grant was last answered. The execution was running then, or nobody received the answer. */
 const answeredAtOf = ({ acquiredAt = 0, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
 
-/** What a call knows of an execution that may have ended. */
+/** What a call knows about an execution that may have ended. */
 export interface Reported {
   execution: string;
   /** Whether this is the second pass. */
@@ -42,8 +42,8 @@ export interface EndOfHolder {
 export type Judge = (grant: Answered) => EndOfHolder | undefined;
 
 /**
- * Judges grants of an execution that may have ended. Read the grants before this question. The first pass has the time of the end from the event, and
- * asks only if a grant was answered so shortly before the end that clocks may differ about the order.
+ * Judges grants of an execution that may have ended. Read the grants before you call this. The first pass has the time of the end from the event. It asks AWS
+ * only if a grant was answered so shortly before the end that clocks may differ about the order.
  * @throws HoldfastError as `describeExecution`
  */
 export async function judgeOf(
@@ -76,13 +76,13 @@ interface Question extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported
   askedAt: number;
 }
 
-/** What an answer about an execution says of the grants that were read before the question. */
+/** Judges, by the answer of AWS, the grants that were read before the question. */
 export function judgeBy(described: Described, { askedAt, settled = false, status, clockSkewMs }: Question): Judge {
   const { state, redrivenAt = Number.NEGATIVE_INFINITY, stoppedAt = Number.NEGATIVE_INFINITY } = described;
   const isSettled = (endedAt: number) => endedAt + SETTLED_MS <= askedAt;
   if (state === 'foreign') return () => undefined;
   if (state === 'running')
-    // The execution ended before it was redriven, and the grant with it.
+    // A redrive shows that the execution had ended before, and its grant ended with it.
     return (grant) =>
       answeredAtOf(grant) <= redrivenAt - clockSkewMs
         ? { end: 'failed', settled: isSettled(redrivenAt), endedAt: redrivenAt }

@@ -6,10 +6,10 @@ import { isDurable } from './allowed.ts';
 /** DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second. Passes at the end of executions need the quota more. */
 const MOST_ASKED = 200;
 
-/** Most that a run asks about tasks that keep others out. */
+/** The most questions of a run about tasks that keep others out. */
 const MOST_TASKS = 100;
 
-/** Events of the end arrive within seconds. An older grant with a ttl is worth a question. */
+/** The event of an end arrives within seconds. So a grant with a ttl is worth a question only if it is older than this. */
 const ASKED_AFTER_MS = 60_000;
 
 /** A look asks about at most this many executions. */
@@ -24,11 +24,11 @@ export interface DueKey {
   most: number;
 }
 
-/** What one run of the repair may ask, and the keys that it is to ask about once it has seen all of them. */
+/** How much a run of the repair may ask, and the keys about which it asks once it has seen all keys. */
 export interface Questions {
   /** How many questions are left about holders. */
   holders: number;
-  /** How many questions are left about tasks that are first in line and do not fit. */
+  /** How many questions are left about tasks that are next in line and do not fit. */
   tasks: number;
   /** Whether the run asks about grants with a ttl too. */
   withTtl: boolean;
@@ -54,13 +54,13 @@ export const questionsOfMessage = (): Questions => ({
 export interface Looked {
   /** How many grants have ended. */
   ended: number;
-  /** How many in line were given a lease or a permit. */
+  /** How many waiters were granted a lease or a permit. */
   granted: number;
 }
 
 export const NOTHING: Looked = { ended: 0, granted: 0 };
 
-/** A process without a client leaves the look to others, so the client decides before any write. @throws as `hasClient` */
+/** Check this before any write: a process without a client must not note a look, because that would keep others from asking. @throws as `hasClient` */
 export const canAsk = (dependencies: LeaseDependencies, execution: string): Promise<boolean> =>
   hasClient(dependencies, isDurable(execution));
 
@@ -71,9 +71,9 @@ interface Holder {
 }
 
 /**
- * True for a grant about whose execution the repair asks. A grant with a ttl is worth a question only if others wait for the key, which the mark shows.
- * For a bound grant, the only ticket may be that of its own task, which was not notified in time. A grant that its caller has yet to claim ends by the
- * grant window.
+ * True for a grant about whose execution the repair asks. A grant with a ttl is worth a question only if others wait for the key, which the mark shows. A bound
+ * grant is always worth one: the only ticket may be that of its own task, which was not notified in time. A grant that is not claimed yet ends with the grant
+ * window.
  */
 export function isWorthAsking<Grant extends Holder>(
   grant: Grant,
@@ -85,9 +85,9 @@ export function isWorthAsking<Grant extends Holder>(
 }
 
 /**
- * Asks about the holders of one of the keys that are due, if the run may still ask. Once AWS throttles, the run asks no more.
+ * Asks about the holders of a key that is due, if the run has questions left. Once AWS throttles, the run stops asking.
  * @param look receives how many questions it may ask
- * @returns how many in line were given a lease or a permit
+ * @returns how many waiters were granted a lease or a permit
  */
 export async function askWithin(
   questions: Questions,

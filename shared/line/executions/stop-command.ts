@@ -1,7 +1,7 @@
 import { isDurable } from './allowed.ts';
 
 /**
- * The command that stops an execution: the way out of a bound grant, which ends with its execution alone.
+ * The AWS CLI command that stops an execution. An operator ends a bound grant by it, because the grant ends only with its execution.
  * @returns undefined if the text is not the ARN of an execution, as records of other clients may have, or if a terminal would not show all of the text
  */
 export function stopCommand(execution: string): string | undefined {

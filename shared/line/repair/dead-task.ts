@@ -35,8 +35,8 @@ export async function dropDeadTask(
 }
 
 /**
- * A heartbeat to a callback would begin a count that no other call continues. So of a callback, this asks about its execution, which is older than the
- * callback: an execution that AWS does not find after `ASKED_AFTER_MS` has ended, or its function was deleted.
+ * Asks whether a task is alive by a heartbeat. After a heartbeat, a callback would time out without further ones, so for a callback this asks about the
+ * execution instead. The execution is older than the callback. So if AWS does not find it after `ASKED_AFTER_MS`, it has ended, or its function was deleted.
  */
 async function liveness(
   dependencies: LeaseDependencies,

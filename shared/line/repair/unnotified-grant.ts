@@ -6,8 +6,8 @@ import { canNotify } from '../message.ts';
 import { isOverdue, isTask, readWaiters, type WaitingTask } from '../waiters.ts';
 
 /**
- * The next task in line that may receive a bound grant of its own execution, because the task of that grant is gone
- * (docs/protocols/bound.md#a-grant-that-reached-no-task). All other waiters wait for the end of the execution.
+ * The next task in line that may receive a bound grant whose own task is gone (docs/protocols/bound.md#a-grant-that-reached-no-task): a bound task of the same
+ * execution. All other waiters wait for the end of the execution.
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function successorOf(
