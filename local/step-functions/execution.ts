@@ -32,11 +32,11 @@ export interface ExecutionOptions {
   secondMs: number;
   limitSecondMs?: number;
   perform(execution: Execution, task: Task): Promise<Json>;
-  /** Called at the start, at a redrive and at each end. */
+  /** Called at the start, at each redrive and at each end. */
   statusChanged(execution: Execution): void;
 }
 
-/** An execution between a start or a redrive and the end after it. */
+/** A part of an execution, from the start or a redrive to the next end. */
 const newAttempt = () => ({ controller: new AbortController(), end: Promise.withResolvers<void>() });
 
 /** One run of a state machine, from its start until it has ended, and on from there if it is redriven. */
@@ -56,7 +56,7 @@ export class Execution {
   cause: string | undefined;
   readonly #options: ExecutionOptions;
   #attempt = newAttempt();
-  /** The state that was entered last, outside of Parallel and Map: a redrive continues there. */
+  /** The last state that was entered outside of Parallel and Map. A redrive continues there. */
   #reached: { state: string; input: Json };
 
   constructor(options: ExecutionOptions) {
@@ -71,12 +71,12 @@ export class Execution {
     this.#options.statusChanged(this);
   }
 
-  /** Resolves when the execution has ended, however it did. */
+  /** Resolves when the execution has ended, with any status. */
   get ended(): Promise<void> {
     return this.#attempt.end.promise;
   }
 
-  /** Aborts when the execution has ended: none of its work continues. */
+  /** Aborts when the execution has ended, so that its work stops. */
   get signal(): AbortSignal {
     return this.#attempt.controller.signal;
   }
@@ -95,7 +95,7 @@ export class Execution {
   /**
    * Continues at the state that did not succeed, with the input of that state, as RedriveExecution does. The tries of its Retry and all
    * timeouts count from the start again. A Parallel or Map state runs again as a whole.
-   * @param token a request that comes again with the same token redrives once
+   * @param token requests with the same token redrive once
    * @returns when the execution was redriven
    * @throws ApiError ExecutionNotRedrivable
    */
@@ -118,7 +118,7 @@ export class Execution {
 
   async #run(): Promise<void> {
     const { machine, secondMs, limitSecondMs = secondMs, perform } = this.#options;
-    const { signal } = this; // that of this attempt
+    const { signal } = this; // the signal of this attempt, not of a later one
     await setImmediate(); // the caller that starts it is answered first
     if (signal.aborted) return;
     const { result, abort } = interpret({
@@ -139,7 +139,7 @@ export class Execution {
     });
     signal.addEventListener('abort', abort);
     const outcome = await result.then(succeeded).catch(failed);
-    if (!signal.aborted) this.#ends(...outcome); // otherwise this attempt has ended, and the next one may run
+    if (!signal.aborted) this.#ends(...outcome); // if aborted, this attempt has ended already, and the next one may run
   }
 
   /** `$$.Execution` */
@@ -183,7 +183,7 @@ function failed(error: Error): End {
   return ['FAILED', failure((error.cause ?? error) as Error)];
 }
 
-/** Whether an execution can be redriven, as the service tells it. */
+/** Whether an execution can be redriven, in the words of the service. */
 export const redriveStatus = ({ notRedrivable: reason }: Execution) =>
   reason === undefined
     ? { redriveStatus: 'REDRIVABLE' }

@@ -28,7 +28,7 @@ export interface Interpretation {
   perform(task: Task): Promise<Json>;
   /** Called at every state transition. */
   entered(state: string, type: string): void;
-  /** Called soon after a state was entered that is in no Parallel and no Map state, with its input. */
+  /** Called soon after a state outside of Parallel and Map was entered, with its input. */
   reached?(state: string, input: Json): void;
   /** How long a second of the definition takes, in milliseconds. */
   secondMs: number;
@@ -84,7 +84,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
     run.entered(name, String(state.Type));
     const attempt = { next: newToken(randomUUID()), retries: 0 };
     visits[visit] = {
-      Execution: run.context.Execution ?? null, // the library puts the input of the state into it that it starts with
+      Execution: run.context.Execution ?? null, // the library would put the input of its first state here
       State: {
         Name: name,
         EnteredTime: now().toISOString(),
@@ -197,7 +197,7 @@ export const isJsonata = (state: State): boolean => state.QueryLanguage === 'JSO
 
 const definedOf = (fields: Record<string, Json | undefined>): State => JSON.parse(JSON.stringify(fields));
 
-/** Replaces references to the state's part of `$$` by those of this visit. The states within are entered, and bound, on their own. */
+/** Replaces references to the state's part of `$$` by those of this visit. States within the state are entered later, and bound then. */
 function rebind(state: State, visit: string): State {
   return JSON.parse(JSON.stringify(state), (name, value) =>
     typeof value === 'string' && /(\.\$|Path|Variable)$/.test(name)

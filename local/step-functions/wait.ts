@@ -4,12 +4,12 @@ import type { Json } from './json.ts';
 interface Waits {
   /** How long a second of `Seconds` takes, in milliseconds. */
   secondMs: number;
-  /** Aborts when the execution has ended: what waits then never goes on. */
+  /** Aborts when the execution has ended. The wait then never resolves. */
   ended: AbortSignal;
 }
 
 /**
- * Waits as a Wait state does that has one of these fields.
+ * Waits as a Wait state with one of these fields does.
  * @throws StatesError States.QueryEvaluationError, States.Runtime (not a timestamp)
  */
 export async function wait(
@@ -30,7 +30,7 @@ function wholeSeconds(seconds: Json | undefined): number {
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
-/** In epoch milliseconds. AWS cuts the milliseconds of a timestamp. */
+/** In epoch milliseconds, but whole seconds, because AWS cuts the milliseconds of a timestamp. */
 function timeOf(timestamp: Json): number {
   const text = String(timestamp);
   if (TIMESTAMP.test(text)) return Math.floor(Date.parse(text) / 1000) * 1000;

@@ -5,7 +5,7 @@ import { type Holdfast, HoldfastError, isHoldfastError, unreachable } from '../.
 import { startDouble, type Work } from '../support/emulators/durable-functions.ts';
 import { durableWorld } from '../support/worlds/durable.ts';
 
-// What withLease of a durable function does if an answer is lost or refused. A second of a suspension takes 50 ms.
+// withLease of a durable function, if an answer is lost or refused. A second of a suspension takes 50 ms here.
 
 const { functions, holdfast, waiting, stateOf, stop } = await durableWorld(startDouble);
 afterAll(stop);
@@ -20,14 +20,14 @@ const clientWith = (calls: Partial<Pick<Holdfast, 'park' | 'release'>>): Holdfas
   const release: Holdfast['release'] = (...asked) => holdfast.release(...asked);
   return Object.assign(Object.create(holdfast) as Holdfast, { park, release, ...calls });
 };
-/** The code of a failed withLease in place of its error. */
+/** Returns the code of the error in place of throwing it. */
 const codeOf = (error: unknown): string => {
   if (!isHoldfastError(error)) throw error;
   return error.code;
 };
 const resultOf = async (arn: string) => JSON.parse((await functions.end(arn)).Result ?? 'null');
 
-/** Runs the function behind another holder, until the function waits for its callback. */
+/** Runs the function while another caller holds the lease, until the function waits for its callback. */
 async function waitingBehind(park: Holdfast['park']) {
   const key = newKey();
   const first = await holdfast.acquire(key, { holder: 'first' });

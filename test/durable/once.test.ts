@@ -59,7 +59,7 @@ describe('The durable function of docs/once.md, run by the SDK over the local st
     expect(await outcomeOf(await functions.start(work, { id: 'b' }))).toEqual(['SUCCEEDED', 'paid']);
   });
 
-  it('the durable example of once frees the slot if the execution is stopped while it charges', async () => {
+  it('the durable example of once frees the slot when its execution is stopped', async () => {
     let isCharging = false;
     const stuck = await workOf(() => {
       isCharging = true;

@@ -8,7 +8,7 @@ const MAX_STEPS = 40;
 const SURE_MS = 61_000;
 const SECOND_PASS_MS = 90_000;
 
-/** The end of a holder's execution, and a redrive that asks again between each pair of steps of what frees the grant. */
+/** Races at the end of a holder's execution: before each step of what frees the grant, the execution is redriven and asks again. */
 export async function racesOfRedrives(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, park, heartbeat, release, executionEnded, see, repair, rows, grantOf } = world;
@@ -16,7 +16,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
   stepped(dependencies.dynamodb);
   stepped(await dependencies.stepFunctions());
 
-  /** A holder whose execution has just failed, and perhaps a task in line. A task is bound, and a call has a ttl. */
+  /** A holder whose execution has just failed, and perhaps a task in line. If a task holds the grant, it is bound. If a call does, it has a ttl. */
   async function parties(asks: string, { isAlone = false, ...more }: { isAlone?: boolean; graceSeconds?: number }) {
     const key = newKey();
     const execution = steps.newExecution('RUNNING');
@@ -43,7 +43,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
       race.other = await acquire({ key: race.key, holder: 'other' }).catch(() => undefined);
     },
   };
-  /** How the redriven execution asks again. @returns its grant: the same one, or another one after the end of that */
+  /** How the redriven execution asks again. @returns its grant: the same one, or a new one after the end of that */
   const ASKS: Record<string, (race: Parties) => Promise<Grant | undefined>> = {
     'a call': ({ request }) => acquire(request).catch(() => undefined),
     'a task': async ({ request, key }) => {
@@ -53,7 +53,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
     },
   };
   const PASSES = ['the first pass', 'the second pass'];
-  /** Only a pass frees a grant with a ttl that was given a moment ago. */
+  /** Only a pass frees a grant with a ttl a moment after the grant. */
   const CASES = [
     ...PASSES.map((frees) => [frees, 'a call'] as const),
     ...Object.keys(FREES).map((frees) => [frees, 'a task'] as const),
@@ -104,59 +104,52 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
       expect(seen).toEqual(new Set([true, false]));
     }
 
-    it.each(CASES)('a redrive before each step of %s, with a repeat by %s, leaves one holder', (frees, asks) =>
+    it.each(CASES)('a redrive before each step of %s leaves one holder (repeat by %s)', (frees, asks) =>
       redriveBeforeEachStep(frees, asks),
     );
 
-    it.each(ALONE)(
-      'a redrive before each step of %s, with a repeat by %s and nothing in line, leaves one holder',
-      (frees, asks) => redriveBeforeEachStep(frees, asks, { isAlone: true }),
+    it.each(ALONE)('a redrive before each step of %s without a line leaves one holder (%s)', (frees, asks) =>
+      redriveBeforeEachStep(frees, asks, { isAlone: true }),
     );
 
-    it.each(CASES)(
-      '%s before each step of the repeat by %s of a redriven execution leaves one holder',
-      async (frees, asks) => {
-        let at = 0;
-        for (let goesOn = true; goesOn && at < MAX_STEPS; at++) {
-          const race = await parties(asks, {});
-          redrive(race.execution);
-          timeline.advance(SECOND_PASS_MS);
-          let again: Grant | undefined;
-          goesOn = await beforeStep(
-            at,
-            async () => FREES[frees]?.(race),
-            async () => {
-              again = await ASKS[asks]?.(race);
-            },
-          );
-          await onlyOneHolds(race, again, `step ${at}`);
-        }
-        expect(at).toBeGreaterThan(1);
-      },
-    );
+    it.each(CASES)('%s before each step of a repeat by %s leaves one holder', async (frees, asks) => {
+      let at = 0;
+      for (let goesOn = true; goesOn && at < MAX_STEPS; at++) {
+        const race = await parties(asks, {});
+        redrive(race.execution);
+        timeline.advance(SECOND_PASS_MS);
+        let again: Grant | undefined;
+        goesOn = await beforeStep(
+          at,
+          async () => FREES[frees]?.(race),
+          async () => {
+            again = await ASKS[asks]?.(race);
+          },
+        );
+        await onlyOneHolds(race, again, `step ${at}`);
+      }
+      expect(at).toBeGreaterThan(1);
+    });
 
-    it.each(PASSES)(
-      'a redrive before each step of %s, with a repeat by a task in the grace, keeps the grant',
-      async (frees) => {
-        let at = 0;
-        for (let goesOn = true; goesOn && at < MAX_STEPS; at++) {
-          const race = await parties('a task', { graceSeconds: 60 });
-          if (frees !== 'the first pass') timeline.advance(SECOND_PASS_MS);
-          let again: Grant | undefined = race.grant;
-          goesOn = await beforeStep(
-            at,
-            async () => {
-              redrive(race.execution);
-              timeline.advance(1);
-              again = await ASKS['a task']?.(race);
-            },
-            async () => FREES[frees]?.(race),
-          );
-          expect(again?.leaseId, `step ${at}`).toBe(race.grant.leaseId);
-          if (goesOn) await onlyOneHolds(race, again, `step ${at}`);
-        }
-        expect(at).toBeGreaterThan(2);
-      },
-    );
+    it.each(PASSES)('a redrive before each step of %s keeps the grant (repeat in the grace)', async (frees) => {
+      let at = 0;
+      for (let goesOn = true; goesOn && at < MAX_STEPS; at++) {
+        const race = await parties('a task', { graceSeconds: 60 });
+        if (frees !== 'the first pass') timeline.advance(SECOND_PASS_MS);
+        let again: Grant | undefined = race.grant;
+        goesOn = await beforeStep(
+          at,
+          async () => {
+            redrive(race.execution);
+            timeline.advance(1);
+            again = await ASKS['a task']?.(race);
+          },
+          async () => FREES[frees]?.(race),
+        );
+        expect(again?.leaseId, `step ${at}`).toBe(race.grant.leaseId);
+        if (goesOn) await onlyOneHolds(race, again, `step ${at}`);
+      }
+      expect(at).toBeGreaterThan(2);
+    });
   });
 }

@@ -25,7 +25,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     timeline.advance(1000);
     return { execution, request, grant, key: request.key };
   }
-  /** What a task is answered with at once. */
+  /** Parks a task that is notified at once. @returns its grant */
   const ask = async (request: object) => grantOf((await park(request)).task);
   const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
   const redrive = (execution: string) => steps.redrive(execution);
@@ -41,12 +41,12 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect(await see(key)).toMatchObject({ holder: 'wf' });
     });
 
-    it('a call of a process is not granted a bound lease or permit, and the refusal names bound', () => {
+    it('a call of a process that asks for a bound grant is refused', () => {
       const asked = { key: newKey(), holder: 'wf', execution: steps.newExecution('RUNNING'), bound: true };
       expect(() => acquireInput().parse(asked)).toThrow('needs a taskToken or a callbackId');
     });
 
-    it('a heartbeat shortens no bound grant, and says whether the grant is still held', async () => {
+    it('a heartbeat never shortens a bound grant, and says whether it is still held', async () => {
       const { key, grant } = await hold();
       expect(await heartbeat({ ...grant, ttlSeconds: 60 })).toMatchObject({ expiresAt: grant.expiresAt, bound: true });
       expect(await heartbeat(grant)).toMatchObject({ remainingMs: 400 * 86_400_000, bound: true });
@@ -156,7 +156,7 @@ export async function boundGrants(lineWorld: LineWorld) {
     });
 
     it.each(['ended', 'running'])(
-      'the event frees the grant of an execution that ended 132 ms after its answer and is shown as %s',
+      'the event frees a grant answered 132 ms before the end (shown as %s)',
       async (shown) => {
         const { key, execution, request } = await hold();
         await ask(request);
@@ -168,7 +168,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       },
     );
 
-    it('the event of an end asks once about a grant that was answered within the margin before the end', async () => {
+    it('the first pass asks once about a grant answered within the margin', async () => {
       const { key, execution, request } = await hold();
       await ask(request);
       timeline.advance(132);
@@ -179,7 +179,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect([asked(), await see(key)]).toMatchObject([1, { holder: 'wf' }]);
     });
 
-    it('the second pass leaves the grant to a redriven execution, also while its status still shows the end', async () => {
+    it('the second pass leaves the grant to a redriven execution while its status lags', async () => {
       const { key, execution, request } = await hold();
       const event = end(execution, 'FAILED');
       timeline.advance(LAG_MS);
@@ -249,7 +249,7 @@ export async function boundGrants(lineWorld: LineWorld) {
 
   describe('a bound grant with graceSeconds', () => {
     it.each(['FAILED', 'TIMED_OUT', 'ABORTED'] as const)(
-      'a bound grant goes on for its grace after %s as an ordinary grant, which heartbeats extend',
+      'a heartbeat extends a bound grant in its grace after %s',
       async (status) => {
         const { key, execution, request, grant } = await hold({ graceSeconds: 60 });
         const event = end(execution, status);
@@ -265,7 +265,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       },
     );
 
-    it('a redriven task that asks again in the grace is bound again, and ends with its execution', async () => {
+    it('a redriven task that asks again in the grace is bound again', async () => {
       const { key, execution, request } = await hold({ graceSeconds: 60 });
       const event = end(execution, 'FAILED');
       await executionEnded(execution, false, event);

@@ -81,26 +81,26 @@ export async function breaks(lineWorld: LineWorld) {
       requests.faultsOf.UpdateItem = [...world.repairsByUpdate, precededBy(other)];
     };
 
-    it('a break is answered NotFound if the holder released the grant first', async () => {
+    it('a break after the release of the holder answers NotFound', async () => {
       const grant = await marked();
       afterOther(async () => expect(await release(grant)).toEqual({ key: grant.key, released: true }));
       expect(await failure(breakGrant(grant))).toMatchObject({ code: 'NotFound' });
     });
 
-    it('a release is answered that the grant was broken if the break came first', async () => {
+    it('a release after a break answers that the grant was broken', async () => {
       const grant = await marked();
       afterOther(async () => expect(await breakGrant(grant)).toMatchObject({ broken: true, ended: true }));
       expect(await release(grant)).toEqual({ key: grant.key, released: false, reason: 'broken' });
     });
 
-    it.each(['break', 'release'])('a %s whose answer is lost is answered that it ended the grant', async (how) => {
+    it.each(['break', 'release'])('a %s whose answer is lost answers that it ended the grant', async (how) => {
       const grant = await marked();
       const end = how === 'break' ? () => breakGrant(grant) : () => release(grant);
       requests.faultsOf.UpdateItem = [...world.repairsByUpdate, 'lostReply'];
       expect(await end()).toMatchObject(how === 'break' ? { broken: true, ended: true } : { released: true });
     });
 
-    it('a withdrawal is not answered that it withdrew a grant that was broken first', async () => {
+    it('a withdrawal after a break does not answer that it ended the grant', async () => {
       const grant = await marked();
       const { key, holder } = grant;
       afterOther(() => breakGrant(grant));

@@ -14,11 +14,11 @@ interface Client {
   holder: string;
   callMs?: number;
   untilMs?: number;
-  /** How long the program does not ask, after its first call. */
+  /** How long the program stands still after its first call. */
   pauseMs?: number;
 }
 
-/** How many wait: in the list of keys, which reads the records, and in the line of a key, which reads the rows. */
+/** The list of keys, which reads the records, must count as many waiters as the line of a key, which reads the rows. */
 export async function counts(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { dependencies, acquire, release, cancel, park, parkNext, repair, rows, see, newKey, timeline } = world;
@@ -36,7 +36,7 @@ export async function counts(lineWorld: LineWorld) {
     };
   }
 
-  /** Asks again until its time is over, as a client does. Before the second call the program stands still for `pauseMs`. */
+  /** Asks again for `untilMs`, as a client does. Before the second call the program stands still for `pauseMs`. */
   async function client(key: string, { holder, callMs = 3000, untilMs = 14_000, pauseMs = 0 }: Client) {
     const until = now() + untilMs;
     let retryWith: object = { requestId: holder };
@@ -47,7 +47,7 @@ export async function counts(lineWorld: LineWorld) {
       await sleep(calls === 1 ? pauseMs : 0);
     }
   }
-  /** Waits for a second. @returns how the caller keeps its position */
+  /** A call that waits for a second, and leaves. @returns the fields by which the caller keeps its position */
   const leaves = async (key: string, holder: string) => {
     const refused = await failure(acquire({ key, holder, requestId: holder, waitSeconds: 1 }));
     return refused.context.retryWith as object;
@@ -55,7 +55,7 @@ export async function counts(lineWorld: LineWorld) {
 
   const held = (ttlSeconds = 3600) => acquire({ key: newKey(), holder: 'first', ttlSeconds });
 
-  /** Four times a second. */
+  /** Counts four times a second. */
   async function samples(key: string, ms: number) {
     const seen: Awaited<ReturnType<typeof counted>>[] = [];
     for (const until = now() + ms; now() < until; await sleep(250)) seen.push(await counted(key));
@@ -119,12 +119,12 @@ export async function counts(lineWorld: LineWorld) {
   }
 
   describe('the number of waiters', () => {
-    // Callers that come back after their places have ended count twice, until a call that leaves counts the line.
+    // A caller that comes back after its row has expired counts twice, until a call that leaves counts the line.
     it.each([
       ['a moment', 200, 3],
       ['four seconds', 4000, 3],
       ['nine seconds', 9000, 6],
-    ])('a list shows no fewer waiters than wait after a pause of %s', async (_, pauseMs, listed) => {
+    ])('a list counts all waiters after their callers paused for %s', async (_, pauseMs, listed) => {
       const { key } = await held();
       const clients = ['a', 'b', 'c'].map((holder) => () => client(key, { holder, pauseMs }));
       const [seen] = await play(() => later(100, () => samples(key, 13_000)), ...clients);
@@ -132,7 +132,7 @@ export async function counts(lineWorld: LineWorld) {
       expect(seen.at(-1)).toMatchObject({ listed, waiting: 3 });
     });
 
-    it('a line stands still while its callers ask again', async () => {
+    it('the positions in line do not change while callers ask again', async () => {
       const { key } = await held();
       const holders = Array.from({ length: 12 }, (_, index) => `etl-${index + 10}`);
       const clients = holders.map((holder, index) => () => later(index, () => client(key, { holder, pauseMs: 700 })));
@@ -140,7 +140,7 @@ export async function counts(lineWorld: LineWorld) {
       for (const sample of seen) expect(sample.holders).toEqual(holders);
     });
 
-    it('a list counts callers that may come back after another caller was granted', async () => {
+    it("a list counts callers that may come back after another caller's grant", async () => {
       const first = await held();
       const { key } = first;
       const [left] = await play(
@@ -160,7 +160,7 @@ export async function counts(lineWorld: LineWorld) {
       const { listed, waiting } = await counted(key);
       expect(listed).toBeGreaterThanOrEqual(waiting);
     });
-    it('a list counts no callers that did not come back', async () => {
+    it('a list does not count callers that did not come back', async () => {
       const first = await held();
       await play(() => leaves(first.key, 'a'));
       await release(first);

@@ -60,21 +60,18 @@ export async function graces(lineWorld: LineWorld) {
       ['SUCCEEDED', undefined, { freed: 1, graced: 0 }],
       ['RUNNING', 'SUCCEEDED', { freed: 1, graced: 0 }],
       ['RUNNING', 'ABORTED', { freed: 0, graced: 1 }],
-      // A call by hand: it is not believed.
+      // A call by hand has no event, and is not believed.
       ['RUNNING', undefined, { freed: 0, graced: 0 }],
       ['FAILED', 'SUCCEEDED', { freed: 1, graced: 0 }],
       ['FAILED', undefined, { freed: 0, graced: 1 }],
-      // Its start may be on the way.
+      // The execution may be about to start.
       ['unknown', undefined, { freed: 0, graced: 0 }],
-    ] as const)(
-      'a grant whose execution is shown as %s, and whose event says %s, is judged by its event, or else by what is shown',
-      async (shown, status, expected) => {
-        const { execution } = await hold({}, shown);
-        if (shown === 'unknown') steps.executions.delete(execution);
-        const event = status && { status, stopDate: timeline.now() };
-        expect(await executionEnded(execution, false, event)).toMatchObject(expected);
-      },
-    );
+    ] as const)('the first pass judges an execution shown as %s with the event %s', async (shown, status, expected) => {
+      const { execution } = await hold({}, shown);
+      if (shown === 'unknown') steps.executions.delete(execution);
+      const event = status && { status, stopDate: timeline.now() };
+      expect(await executionEnded(execution, false, event)).toMatchObject(expected);
+    });
 
     it('the grace ends no later than the grant itself, and an expired grant has none', async () => {
       const { key, execution, asked, grant } = await hold({ ttlSeconds: 30, graceSeconds: 900 });
@@ -237,7 +234,7 @@ export async function graces(lineWorld: LineWorld) {
       expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1, tickets: 1 });
     });
 
-    it('the first pass leaves a grant from within the margin after the end to the second pass', async () => {
+    it('the first pass leaves a grant just after the end to the second pass', async () => {
       const { execution } = await hold({ graceSeconds: 0 });
       steps.stopped.set(execution, timeline.now() - MARGIN_MS);
       const event = { status: 'FAILED', stopDate: timeline.now() - MARGIN_MS } as const;
@@ -246,7 +243,7 @@ export async function graces(lineWorld: LineWorld) {
       expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 1 });
     });
 
-    it('the second pass ends a grant that a dead task received after the end, and deletes its ticket', async () => {
+    it('the second pass ends the grant of a dead task and deletes its ticket', async () => {
       const [key, execution] = [newKey(), steps.newExecution()];
       const first = await acquire({ key });
       const asked = { key, requestId: 'r', execution };

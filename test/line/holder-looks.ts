@@ -9,7 +9,7 @@ import type { LineWorld } from './world.ts';
 
 const LOOK_MS = 30_000;
 
-/** Looks at the execution of a bound grant, by those who want the lock. */
+/** Those who want a lock ask about the execution of its bound grant. */
 export async function looksAtHolders(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, release, park, grantOf, see, repair, precededBy, requests, rows, steps, newKey, timeline } = world;
@@ -23,14 +23,14 @@ export async function looksAtHolders(lineWorld: LineWorld) {
     timeline.advance(1000);
     return { execution, request, grant, key: request.key };
   }
-  /** What a task is answered with at once. */
+  /** Parks a task that is notified at once. @returns its grant */
   const ask = async (request: object) => grantOf((await park(request)).task);
   /** The execution ends now, and the event of that end is lost. */
   const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
   const redrive = (execution: string) => steps.redrive(execution);
   const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
   const held = (key: string, more: object = {}) => failure(other(key, more));
-  /** What happens while a question is on its way. */
+  /** Does `what` while each question of `act` is on its way. */
   const whileAsked = async (what: () => Promise<unknown>, act: () => Promise<unknown>) => {
     steps.onTheWay = async (action) => (action === 'DescribeExecution' ? what() : undefined);
     await act().finally(() => {
@@ -39,13 +39,13 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   };
 
   describe('a look at the execution of a bound grant', () => {
-    it('a caller whose look frees the grant of an ended execution receives the lock, if the event is lost', async () => {
+    it('a caller whose look frees the lock receives it if the event is lost', async () => {
       const { key, execution } = await hold();
       end(execution);
       expect(await other(key)).toMatchObject({ holder: 'other', repeated: false });
     });
 
-    it('a caller whose look frees a lock with a line is refused, and the task that waits receives the lock', async () => {
+    it('a caller whose look frees the lock is refused if a task waits', async () => {
       const { key, execution } = await hold();
       const { task } = await park({ key });
       end(execution);
@@ -53,7 +53,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       expect(task.state).toBe('succeeded');
     });
 
-    it('a refused caller asks about an execution that runs once in thirty seconds', async () => {
+    it('refused callers ask once in thirty seconds about an execution that runs', async () => {
       const { key } = await hold();
       steps.requests.length = 0;
       for (let tries = 0; tries < 10; tries++) await held(key);
@@ -63,7 +63,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       expect(asked()).toBe(2);
     });
 
-    it('a call in line receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
+    it('a call in line receives the lock meanwhile if the event is lost', async () => {
       const { key, execution } = await hold();
       await held(key);
       timeline.advance(LOOK_MS - 5000);
@@ -74,7 +74,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
     });
 
-    it('a racing call receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
+    it('a racing call receives the lock meanwhile if the event is lost', async () => {
       const { key, execution } = await hold();
       await held(key);
       timeline.advance(LOOK_MS - 5000);
@@ -85,7 +85,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       expect(granted).toMatchObject({ holder: 'other' });
     });
 
-    it('the schedule frees the grant for a parked task within 75 seconds, if the event is lost', async () => {
+    it('the schedule frees the lock within 75 seconds if the event is lost', async () => {
       const { key, execution } = await hold();
       const { task } = await park({ key });
       await repair(key); // a run of the schedule just before the end
@@ -97,7 +97,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       expect(timeline.now() - endedAt).toBeLessThan(75_000);
     });
 
-    it('the schedule frees the grant of a task that was not notified by its deadline, and removes its ticket', async () => {
+    it('the schedule frees the grant of a task that was never notified', async () => {
       const { key, grant } = await hold();
       const execution = steps.newExecution('RUNNING');
       await park({ key, holder: 'late', requestId: 'late', execution, bound: true, parkSeconds: 600 });
@@ -111,18 +111,15 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it.each([['throttled'], ['refused']] as const)(
-      'a look at which Step Functions is %s leaves the grant',
-      async (fault) => {
-        const { key, execution } = await hold();
-        end(execution);
-        steps.faults.DescribeExecution = [fault, fault, fault];
-        expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-        expect(await see(key)).toMatchObject({ holder: 'wf' });
-        timeline.advance(LOOK_MS + 1);
-        expect(await other(key)).toMatchObject({ holder: 'other' });
-      },
-    );
+    it.each([['throttled'], ['refused']] as const)('a look leaves the grant if the question is %s', async (fault) => {
+      const { key, execution } = await hold();
+      end(execution);
+      steps.faults.DescribeExecution = [fault, fault, fault];
+      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
+      expect(await see(key)).toMatchObject({ holder: 'wf' });
+      timeline.advance(LOOK_MS + 1);
+      expect(await other(key)).toMatchObject({ holder: 'other' });
+    });
 
     it('a look leaves a grant whose execution is answered again before the write', async () => {
       const { key, execution, request } = await hold();
@@ -140,7 +137,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
   });
 
   describe('a slow answer about the execution of a bound grant', () => {
-    it('the first in line receives a grant in time, though the answer takes six seconds', async () => {
+    it('the next in line receives its grant even if the answer takes six seconds', async () => {
       const { key, grant } = await hold();
       await held(key);
       timeline.advance(LOOK_MS - 2000);
@@ -155,7 +152,7 @@ export async function looksAtHolders(lineWorld: LineWorld) {
       });
     });
 
-    it('a racing call receives a released lock, though the answer takes six seconds', async () => {
+    it('a racing call receives a released lock even if the answer takes six seconds', async () => {
       const { key, grant } = await hold();
       const slow = () => timeline.play(() => timeline.sleep(6000));
       await whileAsked(slow, async () => {

@@ -147,7 +147,7 @@ export async function lateWrites(lineWorld: LineWorld) {
   });
 
   describe('the first try of an acquire that arrives after its second try', () => {
-    /** A first try that stays on the way, until this is called. The caller is refused by the second try. */
+    /** Delays the first try, so that the second try is refused. @returns lets the first try arrive */
     async function refusedWithTryOnTheWay(asked: { key: string; holder: string }) {
       timeline.advance(1000); // a higher fence
       let arrive: Send = async () => {};
@@ -161,7 +161,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       return () => arrive().catch(() => {});
     }
 
-    it('a first try does not take the lock that was released after its caller was refused', async () => {
+    it('a first try does not take a lock released after its caller was refused', async () => {
       const first = await held();
       const arrive = await refusedWithTryOnTheWay({ key: first.key, holder: 'b' });
       await release(first);
@@ -171,7 +171,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(await acquire({ key: first.key, holder: 'c' })).toMatchObject({ holder: 'c' });
     });
 
-    it('a first try does not take the lock that an operator broke after its caller was refused', async () => {
+    it('a first try does not take a lock broken after its caller was refused', async () => {
       const first = await held();
       const arrive = await refusedWithTryOnTheWay({ key: first.key, holder: 'b' });
       await world.breakGrant(first);
@@ -179,7 +179,7 @@ export async function lateWrites(lineWorld: LineWorld) {
       expect(await world.see(first.key)).toMatchObject({ holder: undefined });
     });
 
-    it('a call whose clock is far behind the last release has the lock by its second write', async () => {
+    it('a call whose clock is far behind the last release succeeds by two writes', async () => {
       const first = await held();
       await release(first);
       timeline.advance(-5000);
@@ -190,7 +190,7 @@ export async function lateWrites(lineWorld: LineWorld) {
     });
   });
 
-  it('the second pass of an end takes a grant of a faster clock, which the first pass cannot tell from a later one', async () => {
+  it('the second pass ends a grant that a faster clock dates after the end', async () => {
     const key = newKey();
     const execution = world.steps.newExecution('RUNNING');
     timeline.advance(400);

@@ -135,7 +135,7 @@ export async function lostEnds(lineWorld: LineWorld) {
       expect(task.state).toBe('waiting');
     });
 
-    it('the lock stays for a minute with an execution that does not exist, because it may be about to start', async () => {
+    it('an execution that does not exist yet keeps the lock for a minute', async () => {
       const { execution, task } = await held('FAILED');
       steps.executions.delete(execution);
       timeline.advance(MINUTE_MS - 1);
@@ -156,7 +156,7 @@ export async function lostEnds(lineWorld: LineWorld) {
       expect(asked()).toBeLessThanOrEqual(24);
     });
 
-    it('a run asks no questions about keys about which a call has asked in the last thirty seconds', async () => {
+    it('a run does not ask about keys that a call has just asked about', async () => {
       const execution = steps.newExecution('RUNNING');
       const key = newKey();
       await park({ key, holder: 'wf', execution, bound: true });
@@ -170,12 +170,12 @@ export async function lostEnds(lineWorld: LineWorld) {
       expect(steps.described).toEqual([execution]);
     });
 
-    it('a run that cannot ask about all keys says so, and the next run begins with the others', async () => {
+    it('a run that cannot ask about all keys leaves them to the next run', async () => {
       const deadline = { N: String(timeline.now() + 3_600_000) };
       const locks = Array.from({ length: 203 }, () => ({ key: newKey(), execution: steps.newExecution('RUNNING') }));
       await Promise.all(locks.map((lock) => acquire({ ...lock, ttlSeconds: 3600 })));
       await putTickets(locks.map(({ key }) => callerRow(key, 'c', { deadline, keep_until: deadline })));
-      await repairAll(); // marks them
+      await repairAll(); // puts the marks on the records
       timeline.advance(2 * MINUTE_MS);
       steps.described.length = 0;
       expect(await repairAll()).toMatchObject({ complete: false });

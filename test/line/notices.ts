@@ -103,8 +103,8 @@ export async function lateNotices(lineWorld: LineWorld) {
       timeline.advance(60_000);
       return repair(key);
     };
-    /** A grant of which no message was answered. Its task times out before the schedule comes, and its execution goes on. */
-    async function unheard() {
+    /** A grant whose message was never answered. Its task times out before the schedule runs, and its execution goes on. */
+    async function goneTask() {
       const key = newKey();
       const first = await acquire({ key, ttlSeconds });
       const execution = steps.newExecution('RUNNING');
@@ -116,8 +116,8 @@ export async function lateNotices(lineWorld: LineWorld) {
       return { key, execution, ofExecution, fence: Number((await see(key)).fence) };
     }
 
-    it('the next bound task of the same execution receives the lock under a new fence', async () => {
-      const { key, ofExecution, fence } = await unheard();
+    it('the next bound task of the execution receives the lock under a new fence', async () => {
+      const { key, ofExecution, fence } = await goneTask();
       await minute(key);
       const { task: other } = await park({ key, holder: 'other', parkSeconds: 3600 });
       const { task } = await park({ ...ofExecution, requestId: 'two' });
@@ -129,8 +129,8 @@ export async function lateNotices(lineWorld: LineWorld) {
       expect(other.state).toBe('succeeded');
     });
 
-    it('a task of the same execution that is in line already receives the lock in the same run', async () => {
-      const { key, ofExecution } = await unheard();
+    it('a task of the execution that is already in line receives the lock', async () => {
+      const { key, ofExecution } = await goneTask();
       const { task } = await park({ ...ofExecution, requestId: 'two' });
       await minute(key);
       expect(grantOf(task)).toMatchObject({ holder: 'wf' });
@@ -138,7 +138,7 @@ export async function lateNotices(lineWorld: LineWorld) {
     });
 
     it('all other waiters wait for the end of the execution', async () => {
-      const { key, execution } = await unheard();
+      const { key, execution } = await goneTask();
       const another = steps.newExecution('RUNNING');
       const { task: bound } = await park({ key, holder: 'b', execution: another, bound: true, parkSeconds: 3600 });
       const { task: plain } = await park({ key, holder: 'c', execution, ttlSeconds, parkSeconds: 3600 });
@@ -149,8 +149,8 @@ export async function lateNotices(lineWorld: LineWorld) {
       expect([bound.state, plain.state]).toEqual(['succeeded', 'waiting']);
     });
 
-    it('a task of the request that was granted receives the lock, and the other tasks of its execution wait', async () => {
-      const { key, ofExecution } = await unheard();
+    it('a task of the same request goes before other tasks of the execution', async () => {
+      const { key, ofExecution } = await goneTask();
       await minute(key);
       const { task } = await park({ ...ofExecution, requestId: 'one' });
       expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: true });
@@ -159,8 +159,8 @@ export async function lateNotices(lineWorld: LineWorld) {
       expect(other.state).toBe('waiting');
     });
 
-    it('a second task that is gone too leaves the lock to the third', async () => {
-      const { key, ofExecution } = await unheard();
+    it('if the second task is gone too, the third receives the lock', async () => {
+      const { key, ofExecution } = await goneTask();
       const { task: second } = await park({ ...ofExecution, requestId: 'two' });
       const { task: third } = await park({ ...ofExecution, requestId: 'three' });
       second.state = 'timedOut';

@@ -7,7 +7,7 @@ const SETTLED_MS = 90_000;
 const NEVER_STARTED = 'arn:aws:states:us-east-1:123456789012:execution:machine:never-started';
 const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 
-/** An execution ends, Step Functions continues it, and it asks again: by the same request, or by another one. */
+/** An execution ends, is redriven, and asks again: by the same request, or by another one. */
 export async function redrivenExecutions(lineWorld: LineWorld) {
   const world = await lineWorld();
   const { acquire, heartbeat, release, park, grantOf, repair, repairAll, rows, executionEnded, see } = world;
@@ -16,7 +16,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
   const askedBy = (execution = steps.newExecution('RUNNING')) => ({ key: newKey(), requestId: 'r', execution });
 
   describe('the grant of a redriven execution that has received it again', () => {
-    /** A grant with a ttl, and the event of an end. The execution is redriven, and DescribeExecution still shows the end. */
+    /** A grant with a ttl that was repeated after the end and a redrive, while DescribeExecution still shows the end. */
     async function answeredAgain() {
       const request = { ...askedBy(), ttlSeconds: 3600 };
       const grant = await acquire(request);
@@ -29,14 +29,14 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
       return { ...request, grant, event, redrivenAt };
     }
 
-    it('the first pass of the former end leaves the grant, while the status lags', async () => {
+    it('the first pass of the former end leaves the grant while the status lags', async () => {
       const { key, execution, event, grant } = await answeredAgain();
       expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
       expect(await heartbeat(grant)).toMatchObject({ fence: grant.fence });
       expect(await see(key)).toMatchObject({ holder: 'tester' });
     });
 
-    it('the second pass of the former end and the schedule leave the grant, while the status lags', async () => {
+    it('the second pass and the schedule leave the grant while the status lags', async () => {
       const { key, execution, event, redrivenAt } = await answeredAgain();
       const { task } = await park({ key, holder: 'next' });
       timeline.advance(LAG_MS);
@@ -60,7 +60,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
 
   describe('a redriven execution that asks by another request', () => {
     type Ended = { execution: string; key: string };
-    /** How the former grant of the execution is left. */
+    /** Why the end of the execution has not ended its former grant. */
     const CASES: Record<string, { target?: string; ends: (held: Ended) => Promise<unknown> }> = {
       'the event is lost': { ends: async ({ execution }) => steps.end(execution) },
       'the event names an end before the answer, by clocks that differ': {
@@ -78,7 +78,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
       },
     };
 
-    /** The execution held the lock as bound, ended, and runs again. @returns its next request */
+    /** The execution had a bound grant, ended, and runs again. @returns the former grant, and the next request */
     async function redriven(name: string) {
       const { target, ends } = CASES[name] ?? { ends: async () => {} };
       const request = { ...askedBy(), holder: 'wf', bound: true, ...(target && { target }) };
@@ -107,7 +107,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
       expect((answer as typeof grant).fence).toBeGreaterThan(grant.fence);
     });
 
-    it('the second pass ends the former grant, and not the grant that a redriven execution received since', async () => {
+    it('the second pass ends the former grant, not one received since the redrive', async () => {
       const { grant, again } = await redriven('the event is lost');
       const beside = askedBy(again.execution);
       const kept = await acquire({ ...beside, ttlSeconds: 3600 });
@@ -127,7 +127,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
     }
 
     it.each(['is there', 'is still in the index'])(
-      'a redriven execution is granted the lock again after a call that claimed the lock, although its row %s',
+      'a redriven execution is granted the lock again after a claim whose row %s',
       async (where) => {
         const request = { ...askedBy(steps.newExecution()), ttlSeconds: 5 };
         requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
@@ -149,7 +149,7 @@ export async function redrivenExecutions(lineWorld: LineWorld) {
       },
     );
 
-    it('a redriven execution is granted the lock again after a call was answered in place of its task', async () => {
+    it('a redriven execution is granted again after a call answered for its task', async () => {
       const request = { ...askedBy(steps.newExecution()), ttlSeconds: 5 };
       steps.faults.SendTaskSuccess = ['refused'];
       (await park({ ...request, parkSeconds: 5 })).task.state = 'timedOut';

@@ -25,7 +25,7 @@ describe('once, through both adapters', () => {
     expect(await get(readOnce, {})).toMatchObject({ status: 200, body: { keys: [{ key: 'http' }], nextCursor: null } });
   });
 
-  it('once names the slot of the call, to be sent again with per, in its refusal', async () => {
+  it('retryWith of a refused call of once with per has the slot', async () => {
     const asked = { key: 'waits', holder: 'h', per: '1d' };
     await post(onceBegin, asked);
     const { body } = await post(onceBegin, { ...asked, holder: 'other' });

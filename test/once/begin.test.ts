@@ -228,7 +228,7 @@ describe('the slot of a call', () => {
     }
   });
 
-  it('a call that waits over the end of a period works for the period in which it began', async () => {
+  it('a call that waits over the end of a period keeps its period', async () => {
     clock.set(Date.parse('2026-03-06T23:55:00Z'));
     const { leaseId } = await run({ key: 'over midnight', per: '1d', ttlSeconds: 1200 });
     const asked = { key: 'over midnight', per: '1d', holder: 'other' };
@@ -243,7 +243,7 @@ describe('the slot of a call', () => {
     expect(await begin(asked)).toMatchObject({ outcome: 'run', slot: '2026-03-07' });
   });
 
-  it('a call that goes on for an earlier period works for it if the first worker failed', async () => {
+  it('a call for an earlier period works if the first worker failed', async () => {
     clock.set(Date.parse('2026-03-08T23:55:00Z'));
     const { leaseId } = await run({ key: 'failed at midnight', per: '1d', ttlSeconds: 1200 });
     const asked = { key: 'failed at midnight', per: '1d', holder: 'other' };
@@ -261,7 +261,7 @@ describe('the slot of a call', () => {
   it.each([
     ['lostReply', 'OutcomeUnknown', true],
     ['neverSent', 'Unavailable', false],
-  ] as const)('a call whose request was %s is told its period by %s', async (first, error, repeated) => {
+  ] as const)('a call whose request was %s receives its period with %s', async (first, error, repeated) => {
     clock.set(Date.parse('2026-03-10T23:59:00Z'));
     requests.faultsOf.UpdateItem = [first, 'neverSent', 'neverSent'];
     const { code, context } = await failure(begin({ key: `in doubt ${first}`, per: '1d', ttlSeconds: 600 }));
@@ -272,7 +272,7 @@ describe('the slot of a call', () => {
     expect(await begin({ key: `in doubt ${first}`, per: '1d', ttlSeconds: 600, ...retry })).toMatchObject(own);
   });
 
-  it('a call with per fails with Conflict while a slot is done that sorts after all periods', async () => {
+  it('a call with per fails with Conflict after a slot that sorts last', async () => {
     clock.set(Date.parse('2026-03-12T12:00:00Z'));
     const trapped = await done('trap', { slot: 'zzz', keepSeconds: 60_000_000 });
     const before = await rawRow('trap');
@@ -288,7 +288,7 @@ describe('the slot of a call', () => {
     clock.advance(86_400_000);
   });
 
-  it('a call by a clock that is behind is superseded by the period that has begun for another', async () => {
+  it('a call by a slow clock is superseded if the next period is done', async () => {
     clock.set(Date.parse('2026-03-13T23:59:57.500Z'));
     const { leaseId } = await run({ key: 'behind', per: '1d' });
     await complete({ key: 'behind', leaseId });

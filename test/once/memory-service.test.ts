@@ -127,7 +127,7 @@ it.each<[string, Step[], Answer]>([
     { outcome: 'run' },
   ],
   [
-    'begins a period while a slot is done that sorts after all periods',
+    'begins a period after a slot that sorts after all periods is done',
     [begin({ slot: 'zzz' }), grant('complete'), begin({ per: '1d' })],
     { code: 'Conflict', field: 'per' },
   ],

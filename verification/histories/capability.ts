@@ -46,10 +46,13 @@ const LONGER_THAN_TTLS_MS = 300 * 86_400_000;
 export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
   Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
 
-/** All ends are certain so long after the last one: no status is older than a minute, and no ttl is longer. */
+/** So long after the last end every call can know of it: no status is older than a minute, and no ttl is longer. */
 export const CERTAIN_AFTER_MS = 62_000 + CLOCK_SKEW_MS;
 
-/** What the caller that comes in the end must not meet. If a dead bound holder has the key, this call asks about its execution, and gets the key. */
+/**
+ * The errors that the last caller must not receive. If a holder whose execution has ended has a bound grant, this caller asks about the execution, and receives
+ * the key.
+ */
 export const stuck = (entries: readonly Entry[], promise: string): Violation[] =>
   entries
     .filter(({ actor, outcome }) => actor === AFTERWARDS && outcome !== 'ok')

@@ -26,7 +26,7 @@ type What =
   | { what: 'claim' }
   /** A grant; without a ticket a plain one. Of a lease, with its lease id. */
   | { what: 'grant'; ticket: string | undefined; request: string; fence: number; leaseId?: string | undefined }
-  /** The lease ends. */
+  /** The end of the lease. */
   | { what: 'end' }
   /** The record has become a pool, has changed as a pool, or is a pool no more. */
   | { what: 'pool'; state: PoolState };

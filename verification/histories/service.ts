@@ -283,7 +283,7 @@ function handlers(
     fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
     waitersTable: waiters,
   };
-  /** As in a process of the client's `directTransport`: it cannot ask about executions. */
+  /** As in a process that uses the client's `directTransport`, which cannot ask about executions. */
   const ofDirect: LeaseDependencies = {
     ...ofLeases,
     durableFunctions: undefined,

@@ -18,7 +18,7 @@ export interface TaskResult {
   body: Record<string, unknown>;
 }
 
-/** What an execution is, or what DescribeExecution shows of it. Dates are in epoch seconds, with milliseconds. */
+/** The state of an execution, or what DescribeExecution shows of it. Dates are in epoch seconds, with milliseconds. */
 interface State {
   status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
   stopDate?: number;
@@ -27,12 +27,12 @@ interface State {
 }
 
 interface Execution {
-  /** How many there were after the first. */
+  /** How many states came after the first. */
   states: number;
   now: State;
-  /** DescribeExecution lags behind, and shows all of an earlier state. */
+  /** The earlier state that DescribeExecution still shows as a whole. */
   shown: State;
-  /** Which of the states that is. */
+  /** The number of the state that is shown. */
   shownNth: number;
 }
 
@@ -62,7 +62,7 @@ export class StepFunctionsModel {
     });
   }
 
-  /** Its tasks take no results any more. @param ms simulated @returns lets DescribeExecution show it */
+  /** Ends the execution, so that its tasks refuse results. @param ms simulated @returns lets DescribeExecution show it */
   end(execution: string, status: State['status'], ms: number): () => void {
     const { redriveCount = 0, redriveDate } = this.#executions.get(execution)?.now ?? {};
     for (const task of this.#tasks.values())
@@ -71,7 +71,7 @@ export class StepFunctionsModel {
     return this.#become(execution, { status, stopDate: inSeconds(ms), ...redriven });
   }
 
-  /** @returns shows the state, unless a later one shows already */
+  /** @returns shows the state, unless a later one is shown already */
   #become(execution: string, state: State): () => void {
     const one = this.#executions.get(execution) ?? { states: 0, now: state, shown: state, shownNth: 0 };
     this.#executions.set(execution, one);

@@ -25,12 +25,12 @@ interface Store {
   latencyMs: [number, number];
 }
 
-/** How late an answer about an execution is at the most, in milliseconds; 0 while Step Functions and Lambda are well. */
+/** How late an answer about an execution may be, in milliseconds; 0 while Step Functions and Lambda have no fault. */
 export interface Questions {
   mostMs: number;
 }
 
-/** The name of a fault that strikes no other request than a question about an execution. */
+/** The name of the fault that strikes only questions about executions. */
 export const QUESTION_LATE = 'question about an execution late';
 
 const DYNAMODB: Store = { timeoutMs: 2000, latencyMs: [1, 6] };

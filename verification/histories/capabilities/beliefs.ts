@@ -41,7 +41,7 @@ function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] 
   return ends.map(({ calledAt }) => calledAt.ms);
 }
 
-/** The end of an execution (`asGrants`) ends what was told before the redrive, and what others were told who do not name the execution. */
+/** The end of an execution (`asGrants`) ends the answers from before the redrive, and those to other callers that do not name the execution. */
 const reaches = ({ actor, input: { redrivenAt, isOlder } }: Entry, told: Entry): boolean =>
   redrivenAt === undefined || told.calledAt.moment < Number(redrivenAt) || (isOlder === true && told.actor !== actor);
 

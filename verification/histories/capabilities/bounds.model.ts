@@ -140,7 +140,7 @@ const ONE_FAILED_READ = /^(DescribeExecution|GetDurableExecution) (throttled|res
  * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
  * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass. So does a pass without `stopDate` by a
  * clock that is behind, if the grant is as young as the clocks may differ. A pass without a status believes AWS, which shows the end a second later.
- * A grant that was answered close to the end stays until no status can be that old.
+ * A grant that was answered just before the end stays until no status can be that old.
  */
 export function freedByEvent(
   history: readonly Entry[],
@@ -209,7 +209,7 @@ function mayStay(history: readonly Entry[], { grant, end }: { grant: Entry; end:
     history.find(({ call, input }) => call === 'executionEnds' && input.holder === holder)?.calledAt.ms ??
     end.calledAt.ms;
   const isSureLater = end.input.again === true && answeredMs + MAX_LAG_MS < end.calledAt.ms;
-  // Within the margin the first pass asks, and a question that failed leaves the grant to the second pass.
+  // Within the margin the first pass asks AWS. If the question fails, the second pass decides.
   const marginMs = end.faults.length > 0 ? CLOCK_SKEW_MS : 0;
   return answeredMs + marginMs > endedMs && !isSureLater;
 }

@@ -70,7 +70,7 @@ function wantsOf(history: readonly Entry[], key: string): Entry[] {
   });
 }
 
-/** Since when it is certain that the execution of a grant has ended, or was redriven without having been answered with the grant again. */
+/** Since when every call can know that the execution of a grant has ended, or that it was redriven and not answered with the grant again. */
 function deadSince(
   ofKey: readonly Entry[],
   { key, holder, fence }: Pick<Holder, 'holder' | 'fence'> & { key: string },
@@ -85,7 +85,7 @@ function deadSince(
   return Math.max(end.calledAt.ms + STATUS_LAG_MS + ASK_EVERY_MS, answeredMs + SURE_AFTER_MS);
 }
 
-/** Whether a call that a fault struck may have looked in place of this one, and found nothing out. */
+/** Whether another call may have asked in place of this one, and learned nothing, because a fault struck it. */
 export const isDisturbed = (
   { calledAt, answeredAt }: Entry,
   history: readonly Entry[],

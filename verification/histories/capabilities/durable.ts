@@ -62,7 +62,7 @@ export class DurableExecution {
       world.simulation.at(world.simulation.now + 5 * 10_000 ** random(), () => this.#stop());
   }
 
-  /** Whether its code runs no more. */
+  /** Whether its code has stopped. */
   protected isOver(): boolean {
     return this.#hasEnded && this.#one.world.simulation.now >= this.#codeUntil;
   }
@@ -141,7 +141,7 @@ export class DurableExecution {
     if (one.strikes('submittedAgain', 0.2)) this.#submitAgain(submission, requestId, 20_000 ** one.random());
   }
 
-  /** The step has no tries left. */
+  /** Called when the step has no tries left. */
   protected submissionFailed(): void {
     this.end('FAILED');
   }

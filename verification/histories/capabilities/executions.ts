@@ -32,10 +32,10 @@ interface Attempt {
   timeoutMs: number;
 }
 
-/** No status is older than this: the bound of docs/protocols/bound.md. */
+/** No status is older than this: the bound of docs/protocols/executions.md. */
 const MAX_LAG_MS = 60_000;
 
-/** Short lags as likely as long ones, by order of magnitude. */
+/** Each order of magnitude of a lag is as likely as the others. */
 const redriveLagMs = (random: number): number => 20 * (MAX_LAG_MS / 20) ** random;
 
 /** The life of an execution, as Step Functions and the bus tell of it. */
@@ -95,7 +95,7 @@ export class Execution {
     return what;
   }
 
-  /** A task that waits for its token, tried again with a new one. */
+  /** Runs a task that waits for its result by a token, and tries it again with a new token. */
   protected async tryAll(request: TaskRequest, timeoutMs: number): Promise<Grant | undefined> {
     for (let tries = 1; tries <= MAX_TRIES && !this.isAborted; tries++) {
       const token = `token-${this.one.world.prefix}${this.#name}-${++this.#tries}`;
@@ -131,7 +131,7 @@ export class Execution {
     });
   }
 
-  /** Begins again after its end. Events of that end may still be on their way, and DescribeExecution may go on showing it for a minute. */
+  /** Begins again after its end. The event of that end may still arrive, and DescribeExecution may show the end for another minute. */
   redrive(): void {
     const { simulation, service } = this.one.world;
     this.hasEnded = false;

@@ -5,7 +5,7 @@ import type { Grant } from './work.ts';
 
 const MOST_REDRIVES = 2;
 const MOST_RELEASES = 8;
-/** Long enough for a status that lags to be over while the grant stands. */
+/** In seconds. The last is so long that a status catches up while the grant stands. */
 const LONG_TTLS = [5, 30, 100];
 
 interface Named {
@@ -14,14 +14,14 @@ interface Named {
   terms: object;
 }
 
-/** An execution of a state machine, or of a durable function. A state or a step that gets no grant does not end it: it goes on, and asks again later. */
+/** An execution of a state machine, or of a durable function. If a state or a step receives no grant, the execution goes on and asks again later. */
 export function startLife(caller: Caller, named: Named): void {
   const isDurable = caller.world.service.servesDurableFunctions && caller.random() < 0.3;
   if (isDurable) caller.start(`lasting function ${named.id}`, (one) => new DurableLife(one, named).run());
   else caller.start(`lasting execution ${named.id}`, (one) => new Life(one, named).run());
 }
 
-/** How long an execution does something else: short times as likely as long ones. */
+/** How long an execution does something else. Each order of magnitude is as likely as the others. */
 const restMs = (one: Caller): number => 1000 * 150 ** one.random();
 
 /** Works under a grant, with heartbeats, for seconds or minutes. */
@@ -38,7 +38,7 @@ async function work(one: Caller, { key, leaseId, ...grant }: Grant, isOver: () =
   }
 }
 
-/** A state or a step that is tried again until it has an answer. */
+/** Releases the grant in a state or a step, which is tried again until it has an answer. */
 async function giveBack(one: Caller, { key, leaseId }: Grant, isOver: () => boolean): Promise<void> {
   for (let tries = 0; tries < MOST_RELEASES && !isOver(); tries++) {
     if ((await one.call('release', { key, leaseId }))?.outcome === 'ok') return;
@@ -46,12 +46,12 @@ async function giveBack(one: Caller, { key, leaseId }: Grant, isOver: () => bool
   }
 }
 
-/** What the definition of a state machine says. */
+/** The definition of a state machine. */
 interface Definition {
   visits: number;
   /** How its states ask: by a task token for a bound grant, by a task token, or by a call of a function. */
   asks: 'bound' | 'task' | 'call';
-  /** Whether the request ids name the redrive, as the guide says. */
+  /** Whether the request ids have the number of redrives, as the guide says. */
   namesRedrive: boolean;
   ttlSeconds: number;
   parkSeconds: number;
@@ -64,7 +64,7 @@ class Life extends Execution {
   readonly #key: string;
   readonly #terms: object;
   readonly #definition: Definition;
-  /** The visit that failed. A redriven execution begins there. */
+  /** The visit that failed, at which a redriven execution begins. */
   #at = 1;
   #redrives = 0;
 
@@ -94,7 +94,7 @@ class Life extends Execution {
     }
   }
 
-  /** @returns false if it fails */
+  /** @returns false if the execution fails */
   async #live(): Promise<boolean> {
     const { one } = this;
     const isOver = () => this.hasEnded;
@@ -103,7 +103,7 @@ class Life extends Execution {
       if (isOver()) return false;
       if (grant) {
         await work(one, grant, isOver);
-        if (isOver() || one.random() < 0.55) return false; // before the grant was given back
+        if (isOver() || one.random() < 0.55) return false; // fails before the release
         await giveBack(one, grant, isOver);
       } else if (one.random() < 0.3) return false;
       await one.sleep(restMs(one));
@@ -123,7 +123,7 @@ class Life extends Execution {
     return this.tryAll({ ...request, ...lasting, parkSeconds } as unknown as TaskRequest, timeoutMs);
   }
 
-  /** A function of the execution asks. Where it gets no answer, the state is tried again. */
+  /** A function of the execution asks. If it receives no answer, the state is tried again. */
   async #askByCall(request: { key: string; ttlSeconds: number }): Promise<Grant | undefined> {
     const { one } = this;
     for (let tries = 0; tries < 4 && !this.hasEnded; tries++) {
@@ -136,7 +136,7 @@ class Life extends Execution {
   }
 }
 
-/** It is never redriven, and catches every failure. */
+/** An execution that is never redriven, and catches every failure. */
 class DurableLife extends DurableExecution {
   readonly #one: Caller;
   readonly #key: string;
@@ -164,6 +164,6 @@ class DurableLife extends DurableExecution {
     this.end('SUCCEEDED');
   }
 
-  /** The callback still stands: it ends with a grant, or by its timeout. */
+  /** Does nothing: the callback may still receive a grant, or times out. */
   protected override submissionFailed(): void {}
 }

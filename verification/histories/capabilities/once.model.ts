@@ -148,12 +148,12 @@ function fencesRise(entries: readonly Entry[]): Violation[] {
   return [];
 }
 
-/** A tenth of a period: it begins so early. */
+/** How early a period begins: a tenth of the period. */
 const EARLY_MS = 1000;
-/** A call without a fault is at the service by then. */
+/** A call without a fault reaches the service within this time. */
 const UNDER_WAY_MS = 100;
 
-/** Whoever had an answer knows which slot it is about. */
+/** A worker that was refused once works for the slot of that first call. */
 function slotKept(entries: readonly Entry[], { spreadMs }: WorldFacts): Violation[] {
   const patient = entries.filter(({ call, input }) => call === 'onceBegin' && input.isPatient === true);
   return patient.flatMap((entry) => {
@@ -177,7 +177,7 @@ function notSkipped(entries: readonly Entry[]): Violation[] {
   });
 }
 
-/** Work that is done is thrown away only if the service may have given the slot to another worker, or has freed it. */
+/** The result of finished work is dropped only if another worker may have received the slot, or somebody has freed it. */
 function stored(entries: readonly Entry[]): Violation[] {
   return entries.flatMap((entry) => {
     const { call, outcome, body, input, answeredAt: at } = entry;

@@ -9,14 +9,14 @@ import { brokenOfOnce, ONCE_CALLS } from './once.model.ts';
 const NAMED = 'o0';
 const TIMED = 'o1';
 const KEYS = [NAMED, TIMED];
-/** Of those alone that come shortly before the end of a period: other workers would have done the slot by then. */
+/** The key of the workers that come shortly before the end of a period. On another key, somebody would have done the slot by then. */
 const LATE = 'o2';
 
 const TTLS = [2, 3, 5];
 const MAX_TTL_MS = 5000;
 /** How long a timed slot lasts. */
 const PERIOD_MS = 10_000;
-/** The most by which the clock of a schedule is ahead here. */
+/** How far the clock of a schedule is ahead at most. */
 const MOST_EARLY_MS = 300;
 /** How long a named slot lasts. */
 const SLOT_MS = 4000;
@@ -133,7 +133,7 @@ async function begin(caller: Caller, request: Readonly<Record<string, unknown>>)
   else if (end < 0.75) await caller.call('release', { key, leaseId });
 }
 
-/** Asks again and again, as the client does, until the slot of its first call is done or its own: often after the period has ended. */
+/** Asks again and again, as the client does, until it works for the slot of its first call or that slot is done. That is often after the period has ended. */
 async function waitOverEnd(caller: Caller): Promise<void> {
   const request = timedRequest(caller, LATE);
   const nowMs = BEGIN + caller.world.simulation.now;
@@ -146,7 +146,7 @@ async function waitOverEnd(caller: Caller): Promise<void> {
   }
 }
 
-/** A schedule fires at the beginning of a period, by a clock that is ahead. */
+/** A schedule fires at the first instant of a period, by a clock that is ahead. */
 async function beginEarly(caller: Caller): Promise<void> {
   const { simulation } = caller.world;
   const nowMs = BEGIN + simulation.now;
@@ -164,7 +164,7 @@ function timedRequest(caller: Caller, name: string) {
   return { key, holder: id, requestId: id, per: '10s', ttlSeconds: MAX_TTL_MS / 1000 };
 }
 
-/** Until a moment before its ttl, so that the work lasts over the end of the period. */
+/** Works until a moment before the ttl, so that the work lasts over the end of the period. */
 async function workFor(
   caller: Caller,
   { key, ttlSeconds }: { key: string; ttlSeconds: number },

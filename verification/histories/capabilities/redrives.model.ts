@@ -6,23 +6,22 @@ import { beliefs } from './beliefs.ts';
 import { isDisturbed } from './dead-holders.model.ts';
 import { eventsOf, namesOf } from './line.model.ts';
 
-// What becomes of the grants of executions that are redriven, or that go on without them.
+// The rules for executions that are redriven, or that go on after they have lost a grant.
 
 const KEPT = 'nobody loses a lease before its time';
 const NOBODY = 'no task waits two minutes behind a grant that nobody has';
 const BOUND_REFUSED = 'no call without a task token or a callback has a bound grant';
 const CLAIMED = 'a call that waits in line claims its grant, however slow Step Functions is';
 
-/** No status is older than this, and a look by a caller leaves the next one to others for half of it. */
+/** After this time every call can know the status: it is at most a minute old, and the next look comes within thirty seconds. */
 const SURE_AFTER_MS = 65_000;
-/** A message is under way for this long. */
+/** A message takes at most this long. */
 const TOLD_AFTER_MS = 1000;
-/** A call that waits looks at its place twice in this time, and answers. */
+/** A call that waits reads its row twice in this time, and answers. */
 const LOOKS_MS = 1500;
 
 /**
- * Of leases: no write ends a lease, or gives it to another request, while its holder rightly counts on it: also an execution that was redriven, and
- * received its lease again.
+ * No write ends a lease, or grants it to another request, while its holder may count on it, even if the holder was redriven and received its lease again.
  * @param grants with tasks as calls (`asGrants`)
  */
 export function leaseIsKept(
@@ -51,8 +50,8 @@ const isToldBefore = ({ entry }: { entry: Entry }, moment: number): boolean =>
   Number(entry.answeredAt?.moment) < moment;
 
 /**
- * Each task waits behind somebody who has the key: not behind a grant of an execution that has ended, or was redriven since, nor behind one of its own
- * execution that reached nobody. A run of the schedule that no fault struck, a minute after all is known, ends such a grant.
+ * Each task waits behind somebody who has the key. It does not wait behind a grant of an execution that has ended or was redriven since, nor behind a grant of
+ * its own execution that reached nobody. The first run of the schedule without a fault, a minute after every call can know, ends such a grant.
  */
 export function waitsForNobody(
   history: readonly Entry[],
@@ -93,7 +92,7 @@ interface Standing {
   holder: unknown;
   isTold: boolean;
   fromMs: number;
-  /** Until when it may rightly keep others out. */
+  /** Until when the grant may keep others out. */
   toMs: number;
 }
 
@@ -132,7 +131,7 @@ function standingOf(history: readonly Entry[], key: string, spreadMs: number): S
 
 const isAsked = ({ call }: Entry): boolean => call === 'acquire' || call === 'task';
 
-/** A call that no fault struck, but that Step Functions may have answered late. */
+/** A call in line that no fault struck claims its grant, even if Step Functions answers late. */
 export function claimedInTime(
   history: readonly Entry[],
   key: string,

@@ -11,7 +11,7 @@ import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
 import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
 
-/** Of their own: a lease, and a pool. */
+/** The keys of these executions: a lease, and a pool. */
 const LEASE = 'x0';
 const POOL = 'x1';
 
@@ -19,10 +19,10 @@ const MINUTE_MS = 60_000;
 /** Longer than any task of these executions waits, and their last ttl. */
 const MAX_MINUTES = 20;
 const MAX_WAIT_SECONDS = 20;
-/** A question that takes longer is given up. */
+/** A call gives up a question that takes longer. */
 const LATE_MS = 9000;
 
-/** No status is older, and grants have such ttls. */
+/** No status is older than this, and no ttl is longer. */
 const SURE_MS = 120_000;
 
 /**
@@ -131,7 +131,7 @@ async function start(caller: Caller): Promise<void> {
   await caller.sleep(caller.random() * 30_000);
 }
 
-/** Waits as the client does, by one call after the other, holds the key for a moment, and gives it back. */
+/** Waits as the client does, by one call after the other, holds the key for a moment, and releases it. */
 async function wait(caller: Caller, known: object): Promise<void> {
   const { simulation } = caller.world;
   const request = requestOf(caller, {
@@ -149,7 +149,7 @@ async function wait(caller: Caller, known: object): Promise<void> {
   if (caller.random() < 0.5) await caller.call('withdraw', { key, requestId, holder });
 }
 
-/** A process can send heartbeats. If it had a bound grant and crashed, its next try would wait for the end of its own execution. */
+/** A process asks for a bound grant, and must be refused: after a crash, its next try would wait for the end of its own execution. */
 async function askForBound(caller: Caller): Promise<void> {
   const { ttlSeconds: _, ...request } = requestOf(caller, { name: nameFor(caller), id: idFor(caller), ttlSeconds: 0 });
   const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${caller.world.prefix}${request.requestId}`;
@@ -170,7 +170,7 @@ async function slowDown(caller: Caller): Promise<void> {
   questions.mostMs = 0;
 }
 
-/** While executions still live, so that what they wait for shows what the faults have left. */
+/** Ends the faults while executions still live, so that their waits show what the faults have left. */
 async function calmDown(caller: Caller): Promise<void> {
   await caller.sleep(90_000 + caller.random() * 120_000);
   caller.world.calm = true;

@@ -14,7 +14,7 @@ interface End {
   bus?: Bus;
 }
 
-/** How many of all events are lost, and how many of the others come late, 0 to 1. */
+/** The share of events that are lost, and the share of the others that come late, each from 0 to 1. */
 export interface Bus {
   lost: number;
   late: number;
