@@ -10,6 +10,7 @@ import {
   isNotRemembered,
   isOf,
   isUnmarked,
+  wasNotFreedAfter,
 } from '../shared/permits/conditions.ts';
 import { FREED } from '../shared/permits/freed.ts';
 import { leaseIdOf, proofOf, requestName } from '../shared/permits/identity.ts';
@@ -44,6 +45,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
             hasRoom(LIMIT - 1),
             formedBefore(now - 500),
             canRise,
+            wasNotFreedAfter(now + 500),
             isNotRemembered(name),
             hasNoEntry(name, 0),
             isUnmarked,
@@ -81,7 +83,7 @@ export async function release(key: string, leaseId: string): Promise<void> {
   const proof = proofOf(leaseId);
   if (!proof) throw new Error(`${leaseId} is no lease id of a permit`);
   const { name } = proof;
-  const { set, names, values } = remember([name]);
+  const { set, names, values } = remember(name);
   const now = Date.now();
   await client.send(
     new UpdateItemCommand({

@@ -4,6 +4,7 @@ import { integer, text } from '../shared/aws/attributes.ts';
 import { all, any, conditionFields } from '../shared/aws/condition.ts';
 import {
   beatBefore,
+  countsUntil,
   hasLeaseId,
   hasNoEndMark,
   isBelow,
@@ -13,6 +14,7 @@ import {
   isHeld,
   isNotEndingFor,
   isUnmarked,
+  wasNotReleasedAfter,
 } from '../shared/leases/conditions.ts';
 import { grantItem } from '../shared/leases/grant.ts';
 
@@ -33,8 +35,10 @@ export async function acquire(key: string): Promise<string> {
       ...conditionFields(
         all(
           isUnmarked,
+          countsUntil(now, {}),
           any(isFreeFor(grant), all(isExpired(now - 500), isClaimed, isNotEndingFor(grant))),
           isBelow(now),
+          wasNotReleasedAfter(now + 500),
         ),
       ),
       ReturnValues: 'ALL_OLD',

@@ -20,7 +20,7 @@ const retryAfterMs = () =>
   count('When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.');
 const retryInLine = () =>
   texts(
-    'Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position.',
+    'Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot.',
   );
 const key = () => text(MEANING.key);
 const alias = () => text(MEANING.alias);
@@ -78,7 +78,7 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       place: z.exactOptional(count('After a wait in line: the position of the call, from 1. Counted as `waiting`.')),
       retryWith: z.exactOptional(
         texts(
-          'After a wait in line: the fields to add to the same call. Send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep.',
+          'The fields to add to the same call. After a wait in line: send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. Of `once` with `per`: the slot of the call.',
         ),
       ),
       used: z.exactOptional(count(MEANING.used)),
@@ -121,7 +121,10 @@ export const ERROR_CONTRACTS: Record<ErrorCode, ErrorContract> = {
       key: z.exactOptional(key()),
       alias: z.exactOptional(alias()),
       field: z.exactOptional(
-        oneOf(['inputHash'], 'The field of the request that differs: the slot is done with another `inputHash`.'),
+        oneOf(
+          ['inputHash', 'per'],
+          'The field of the request that does not fit what is done: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.',
+        ),
       ),
       actual: actual(),
     },

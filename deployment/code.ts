@@ -21,24 +21,42 @@ import { Refusal } from './failure.ts';
 export const defaultCodeBucket = ({ account, region }: Aws, isBounded = false): string =>
   `holdfast-${isBounded ? 'bounded-' : ''}code-${account}-${region}`;
 
+/** The template of a deployment in the bucket. */
+export interface UploadedTemplate {
+  /** Names the version of the object, if the bucket keeps versions. */
+  TemplateURL: string;
+  /** The template of the release, with the version of each zip. */
+  text: string;
+}
+
 /**
- * Uploads the files that the bucket lacks, and creates the bucket if it is the default one.
- * @returns the URL of the template
+ * Uploads the files that the bucket lacks, and creates the bucket if it is the default one. CloudFormation reads the versions that this call
+ * has compared or written, even if another caller writes to the bucket before CloudFormation reads.
  */
 export async function upload(
   aws: Aws,
   artifact: Artifact,
   { bucket, prefix }: { bucket: string; prefix: string },
-): Promise<string> {
+): Promise<UploadedTemplate> {
   await provideBucket(aws, bucket);
-  for (const [name, content] of artifact.zips) await putOnce(aws, { Bucket: bucket, Key: `${prefix}${name}` }, content);
-  const text = Buffer.from(artifact.templateText);
-  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
-  const key = `${prefix}template-${digest}.json`;
-  await putOnce(aws, { Bucket: bucket, Key: key }, text);
+  const versions = new Map<string, string | undefined>();
+  for (const [name, content] of artifact.zips)
+    versions.set(name, await provideObject(aws, { Bucket: bucket, Key: `${prefix}${name}` }, content));
+  const text = pinned(artifact, versions);
+  const key = `${prefix}template-${createHash('sha256').update(text).digest('hex')}.json`;
+  const version = await provideObject(aws, { Bucket: bucket, Key: key }, Buffer.from(text));
   const suffix = aws.partition === 'aws-cn' ? 'amazonaws.com.cn' : 'amazonaws.com';
-  return `https://s3.${aws.region}.${suffix}/${bucket}/${key}`;
+  const query = version === undefined ? '' : `?versionId=${encodeURIComponent(version)}`;
+  return { TemplateURL: `https://s3.${aws.region}.${suffix}/${bucket}/${key}${query}`, text };
 }
+
+/** The template with the version of each zip in the bucket. */
+const pinned = ({ template }: Artifact, versions: Map<string, string | undefined>): string =>
+  JSON.stringify(template, (_key, part) => {
+    const { 'Fn::Sub': key = '' } = Object(Object(part).S3Key);
+    const S3ObjectVersion = versions.get(key.replace(/^\$\{codePrefix\}/, ''));
+    return S3ObjectVersion === undefined ? part : { ...part, S3ObjectVersion };
+  });
 
 /**
  * @returns whether the bucket for the code exists. The default bucket may be missing, because the deployment makes it.
@@ -118,10 +136,21 @@ async function createBucket({ s3, account, region }: Aws, bucket: string): Promi
   }
 }
 
-async function putOnce({ s3 }: Aws, place: { Bucket: string; Key: string }, content: Buffer): Promise<void> {
-  const there = await s3.send(new HeadObjectCommand(place)).then(
-    ({ ContentLength }) => ContentLength === content.length,
-    () => false, // works too where the caller may only write
-  );
-  if (!there) await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumAlgorithm: 'SHA256' }));
+/**
+ * Puts an object, unless the bucket has it: whoever may write to the bucket could have put other bytes under the same key.
+ * @returns its version; undefined if the bucket keeps no versions
+ */
+async function provideObject(
+  { s3 }: Aws,
+  place: { Bucket: string; Key: string },
+  content: Buffer,
+): Promise<string | undefined> {
+  const ChecksumSHA256 = createHash('sha256').update(content).digest('base64');
+  const there = await s3.send(new HeadObjectCommand({ ...place, ChecksumMode: 'ENABLED' })).catch(() => undefined); // works too where the caller may only write
+  const isSame = there?.ChecksumSHA256 === ChecksumSHA256;
+  const { VersionId } = isSame
+    ? there
+    : await s3.send(new PutObjectCommand({ ...place, Body: content, ChecksumSHA256 }));
+  // S3 names an object `null` that was written before the bucket kept versions.
+  return VersionId === 'null' ? undefined : VersionId;
 }

@@ -89,16 +89,14 @@ async function carryOut(
   const { name, stack, shell, previous, next, old } = plan;
   const isNew = stack === undefined;
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
-  const TemplateURL = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
+  const { TemplateURL, text } = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
   const role = order.roleArn && { RoleARN: order.roleArn };
   const changeTo = (values: Values, of: stacks.TemplateOf = { TemplateURL }, type: 'CREATE' | 'UPDATE' = 'UPDATE') =>
-    stacks.propose(aws, {
-      StackName: name,
-      ChangeSetType: type,
-      ...of,
-      ...stacks.requestOf(values, plan.tags),
-      ...role,
-    });
+    stacks.propose(
+      aws,
+      { StackName: name, ChangeSetType: type, ...of, ...stacks.requestOf(values, plan.tags), ...role },
+      of.TemplateURL && text,
+    );
   // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
   const first = isProtected ? { ...next, deletionProtection: PENDING } : next;

@@ -70,10 +70,15 @@ export function changedResources(from: Configured | undefined, to: Configured): 
   ];
 }
 
-/** CloudFormation takes a resource with another order of creation for unchanged. */
+/**
+ * CloudFormation takes a resource with another order of creation for unchanged. The version of a zip is known after the upload, and the name
+ * of a zip changes with its content.
+ */
 const contentOf = ({ DependsOn: _, ...content }: TemplateResource): string =>
-  JSON.stringify(content, (_key, part) =>
-    part && typeof part === 'object' && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
+  JSON.stringify(content, (key, part) =>
+    key === 'S3ObjectVersion'
+      ? undefined
+      : part && typeof part === 'object' && !Array.isArray(part)
+        ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+        : part,
   );

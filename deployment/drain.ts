@@ -1,12 +1,13 @@
 import type { Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { paginateScan } from '@aws-sdk/client-dynamodb';
 import { integer } from '../shared/aws/attributes.ts';
+import { stopCommand } from '../shared/line/executions/stop-command.ts';
 import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
 import { type Aws, timeOfAws } from './aws.ts';
 import { Refusal } from './failure.ts';
 import * as stacks from './stack.ts';
 import { refuseState } from './states.ts';
-import { heldIn } from './table-use.ts';
+import { type BoundHolder, heldIn } from './table-use.ts';
 
 /** A call of acquire that began before the drain may still grant a lease. No call takes longer, in milliseconds. */
 const LONGEST_CALL_MS = 30_000;
@@ -14,6 +15,9 @@ const LONGEST_CALL_MS = 30_000;
 const POLL_MS = 10_000;
 
 const MOST_KEYS_NAMED = 5;
+
+/** Each has a line of its own. */
+const MOST_BOUND_NAMED = 20;
 
 /** How a drain reports its progress, and asks for consent. */
 interface Observer {
@@ -42,10 +46,12 @@ async function changeableStack(aws: Aws, stage: string): Promise<Named> {
 }
 
 /**
- * Stops acquire, and waits until no lease or permit is held and no call or task waits. A stage that is drained already stays so.
+ * Stops acquire, and waits until no lease or permit is held and no call or task waits. A stage that is drained already stays so. Bound leases may last for
+ * months: the drain names them, and does not wait for them, nor for what waits behind them.
  * @param timeoutMs how long to wait
  * @returns false if the operator did not confirm
- * @throws Refusal before anything is changed; Error if the stage is still in use after that time. Acquire then stays stopped
+ * @throws Refusal before anything is changed; Error if the stage is still in use after that time, or if only bound leases are left. Acquire then stays
+ * stopped
  */
 export async function drain(
   aws: Aws,
@@ -59,14 +65,20 @@ export async function drain(
   const endsAt = clock.now() + timeoutMs;
   observer.say(`Waiting for the calls of acquire that run: ${LONGEST_CALL_MS / 1000} seconds`);
   await clock.sleep(LONGEST_CALL_MS);
-  let said = '';
-  for (let use = await useOf(aws, stack); use !== undefined; use = await useOf(aws, stack)) {
-    if (clock.now() >= endsAt)
-      throw new Error(
-        `${stack.StackName} is not drained: ${use}. Acquire stays stopped. Run holdfast drain or holdfast resume`,
-      );
-    if (use !== said) observer.say(`Waiting: ${use}`);
-    said = use;
+  const said = new Set<string>();
+  const sayOnce = (line: string) => {
+    if (!said.has(line)) observer.say(line);
+    said.add(line);
+  };
+  for (;;) {
+    const { passing, bound } = await useOf(aws, stack);
+    for (const line of bound?.lines ?? []) sayOnce(line);
+    if (passing === undefined && bound === undefined) break;
+    const notDrained = `${stack.StackName} is not drained: ${passing ?? bound?.summary}. Acquire stays stopped`;
+    if (passing === undefined)
+      throw new Error(`${notDrained}. Stop the executions or wait for their ends, and run holdfast drain again`);
+    if (clock.now() >= endsAt) throw new Error(`${notDrained}. Run holdfast drain or holdfast resume`);
+    sayOnce(`Waiting: ${passing}`);
     await clock.sleep(POLL_MS);
   }
   observer.say(`${stack.StackName} is drained. holdfast resume starts acquire again`);
@@ -121,32 +133,58 @@ async function setDrained(
   return true;
 }
 
-/** @returns what is held, and who waits; undefined if nothing is */
-async function useOf(aws: Aws, stack: Stack): Promise<string | undefined> {
+interface Use {
+  /** What ends by itself: leases and permits with a ttl, and calls and tasks in line for these. */
+  passing?: string;
+  /** What ends with an execution. */
+  bound?: { summary: string; lines: string[] };
+}
+
+async function useOf(aws: Aws, stack: Stack): Promise<Use> {
   const { clockSkewMs = '0' } = stacks.valuesOf(stack);
   const leases = tableOf(stack, 'Leases');
   const now = (await timeOfAws(aws, leases)) - Number(clockSkewMs);
-  const { held, keys } = await heldIn(aws.dynamodb, leases, now);
+  const { held, keys, bound } = await heldIn(aws.dynamodb, leases, now);
   const waiting = await waitersIn(aws, tableOf(stack, 'Waiters'), now);
-  if (held + waiting === 0) return undefined;
-  const more = keys.length > MOST_KEYS_NAMED ? ` and ${keys.length - MOST_KEYS_NAMED} more` : '';
-  const named = keys.length > 0 ? ` (${keys.slice(0, MOST_KEYS_NAMED).join(', ')}${more})` : '';
-  return `${held} leases or permits are held${named}, ${waiting} calls or tasks wait`;
+  const ofBound = new Set(bound.map(({ key }) => key));
+  const behind = waiting.filter((key) => ofBound.has(key)).length;
+  const others = waiting.length - behind;
+  const named = keys.length > 0 ? ` (${first(keys, MOST_KEYS_NAMED).join(', ')})` : '';
+  return {
+    ...(held + others > 0 && { passing: `${held} leases or permits are held${named}, ${others} calls or tasks wait` }),
+    ...(bound.length > 0 && {
+      bound: {
+        summary: `${bound.length} leases or permits are bound to executions, and ${behind} calls or tasks wait behind them`,
+        lines: first(bound.map(described), MOST_BOUND_NAMED),
+      },
+    }),
+  };
 }
 
-/** The rows of tasks, and of calls that may still wait. */
-async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise<number> {
-  let count = 0;
+function first(all: string[], most: number): string[] {
+  return all.length > most ? [...all.slice(0, most), `and ${all.length - most} more`] : all;
+}
+
+function described({ key, holder, execution, acquiredAt }: BoundHolder): string {
+  const since = new Date(acquiredAt).toISOString();
+  return `${key} is held by ${holder} since ${since} until an execution ends. To stop it: ${stopCommand(execution) ?? execution}`;
+}
+
+/** The key of each task, and of each call that may still wait. */
+async function waitersIn({ dynamodb }: Aws, table: string, now: number): Promise<string[]> {
+  const keys: string[] = [];
   const scan = {
     TableName: table,
     ConsistentRead: true,
     // The row of an execution has no deadline.
     FilterExpression: 'attribute_exists(deadline) AND (attribute_not_exists(keep_until) OR keep_until > :now)',
     ExpressionAttributeValues: { ':now': integer(now) },
-    Select: 'COUNT' as const,
+    ProjectionExpression: '#key',
+    ExpressionAttributeNames: { '#key': 'key' },
   };
-  for await (const { Count = 0 } of paginateScan({ client: dynamodb }, scan)) count += Count;
-  return count;
+  for await (const { Items = [] } of paginateScan({ client: dynamodb }, scan))
+    for (const { key } of Items) keys.push(key?.S ?? '');
+  return keys;
 }
 
 function tableOf({ StackName, Outputs = [] }: Stack, kind: string): string {

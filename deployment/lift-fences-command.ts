@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util';
+import { inShell } from '../shared/line/executions/stop-command.ts';
 import { ask } from './ask.ts';
 import { connect, timeOfAws } from './aws.ts';
 import { DECLINED, exitCodeOf, only, Refusal } from './failure.ts';
 import { liftFences } from './lift-fences.ts';
 import { keyOfTable } from './storage.ts';
-import { useOf } from './table-use.ts';
+import { type BoundHolder, heldIn, useOf } from './table-use.ts';
 
 const TEXTS = { type: 'string', multiple: true, default: [] as string[] } as const;
 
@@ -33,8 +34,19 @@ export const liftFencesCommand = (args: string[]): Promise<number> =>
     if (use && !(await mayLift(use))) return DECLINED;
     const lifted = await liftFences(aws.dynamodb, table, now);
     console.log(`${lifted} fences of ${table} in ${place} were lifted`);
+    const { bound } = await heldIn(aws.dynamodb, table, now);
+    for (const line of breaking(bound)) console.log(line);
     return 0;
   });
+
+/** The restored table has bound grants that were released since, and that nothing ends while their executions run. */
+function breaking(bound: BoundHolder[]): string[] {
+  if (bound.length === 0) return [];
+  return [
+    `${bound.length} bound leases or permits came back with the table, and do not expire. Break them before holdfast resume:`,
+    ...bound.map(({ key, fence }) => `holdfast break --now --fence ${fence} -- ${inShell(key)}`),
+  ];
+}
 
 /** @throws Refusal if there is no terminal to ask at */
 async function mayLift(use: string): Promise<boolean> {

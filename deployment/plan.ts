@@ -1,5 +1,7 @@
 import type { Stack, Tag } from '@aws-sdk/client-cloudformation';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
+import { GUARD, lambdaId } from '../infrastructure/logical-ids.ts';
+import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { defaultCodeBucket } from './code.ts';
@@ -93,7 +95,9 @@ async function checkRecords(
   const own = ownNames(aws, template, order.stage);
   const place = pseudoParameters(aws);
   if (deployed) {
-    const allowed = order.allowedChanges;
+    // Who names a limit wants its new value. Other tools lose one by not naming it.
+    const named = [...Object.keys(order.given), ...order.reset].filter((name) => PARAMETERS[name]?.limit);
+    const allowed = [...order.allowedChanges, ...named];
     const allowChange = refuseSplit(template, { deployed, previous, next, allowed, own, place });
     if (allowChange) next.allowChange = allowChange;
   } else checkStageLength(template, { ...next, ...place });
@@ -127,14 +131,21 @@ function linesOf(
 
 /**
  * The parameters of the stack. For a stack without parameters, what its template implies.
- * @throws Refusal if the parameters are those of another tool, such as CDK: the values that this deployment keeps are not known
+ * @throws Refusal if the stack is not one of Holdfast, or its parameters are those of another tool, such as CDK: the values that this
+ * deployment keeps are not known
  */
 function previousValues(
   template: CloudFormationTemplate,
   { stack, deployed, stage }: { stack: Stack; deployed: CloudFormationTemplate; stage: string },
 ): Values {
-  const parameters = stack.Parameters ?? [];
-  if (parameters.length > 0 && !parameters.some(({ ParameterKey }) => ParameterKey === 'stage'))
-    throw new Refusal(`${stack.StackName} was deployed by another tool, such as CDK: deploy the stack by that tool`);
-  return parameters.length === 0 ? inferred(template, deployed, stage) : stacks.valuesOf(stack);
+  const { StackName, Parameters: parameters = [] } = stack;
+  const acquire = deployed.Resources[lambdaId('acquire')]?.Properties?.FunctionName;
+  if (!JSON.stringify(acquire ?? '').includes('holdfast-'))
+    throw new Refusal(
+      `the stack ${StackName} is not one of Holdfast: a deployment would delete what it has. Choose another stage`,
+    );
+  if (parameters.some(({ ParameterKey }) => ParameterKey === 'stage')) return stacks.valuesOf(stack);
+  if (parameters.length > 0 || GUARD in deployed.Resources)
+    throw new Refusal(`${StackName} was deployed by another tool, such as CDK: deploy the stack by that tool`);
+  return inferred(template, deployed, stage);
 }

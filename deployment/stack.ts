@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Change,
   CreateChangeSetCommand,
@@ -50,22 +51,28 @@ export async function removeShell({ cloudFormation }: Aws, shell: string): Promi
   await waitUntilStackDeleteComplete({ client: cloudFormation, maxWaitTime: 600 }, { StackName: shell });
 }
 
-/** The deployed template, as it was sent. */
-export async function deployedTemplate({ cloudFormation }: Aws, name: string): Promise<CloudFormationTemplate> {
-  const { TemplateBody = '{}' } = await cloudFormation.send(
-    new GetTemplateCommand({ StackName: name, TemplateStage: 'Original' }),
-  );
-  const template = parsed(TemplateBody, name);
-  return { AWSTemplateFormatVersion: '', Description: '', Conditions: {}, Resources: {}, Outputs: {}, ...template };
-}
-
-function parsed(text: string, name: string): Partial<CloudFormationTemplate> {
-  try {
-    return JSON.parse(text);
-  } catch {
+/** The deployed template, as it was sent. @throws Refusal if the template is not JSON */
+export async function deployedTemplate(aws: Aws, name: string): Promise<CloudFormationTemplate> {
+  const template = await templateOf(aws, { StackName: name });
+  if (template === undefined)
     throw new Refusal(
       `the template of the stack ${name} is not JSON, as a release has it: deploy it by the tool that wrote it`,
     );
+  return { AWSTemplateFormatVersion: '', Description: '', Conditions: {}, Resources: {}, Outputs: {}, ...template };
+}
+
+/** @returns the template of a stack or of a change set, as it was sent; undefined if it is not JSON */
+async function templateOf(
+  { cloudFormation }: Aws,
+  of: { StackName: string; ChangeSetName?: string },
+): Promise<Partial<CloudFormationTemplate> | undefined> {
+  const { TemplateBody = '{}' } = await cloudFormation.send(
+    new GetTemplateCommand({ ...of, TemplateStage: 'Original' }),
+  );
+  try {
+    return JSON.parse(TemplateBody);
+  } catch {
+    return undefined;
   }
 }
 
@@ -93,9 +100,14 @@ export const valuesOf = ({ Parameters = [] }: Stack): Values =>
     Parameters.map(({ ParameterKey, ParameterValue }) => [String(ParameterKey), ParameterValue ?? '']),
   );
 
-/** @returns nothing where nothing would change @throws Refusal with the reason of CloudFormation */
-export async function propose({ cloudFormation }: Aws, request: Request): Promise<ChangeSet | undefined> {
-  const { StackName } = request; // permissions are on the stack
+/**
+ * @param sent the template behind the URL of the request. What else CloudFormation has read there is not deployed
+ * @returns nothing where nothing would change
+ * @throws Refusal with the reason of CloudFormation, or if CloudFormation has read another template
+ */
+export async function propose(aws: Aws, request: Request, sent?: string): Promise<ChangeSet | undefined> {
+  const { cloudFormation } = aws;
+  const StackName = String(request.StackName); // permissions are on the stack
   const { Id: id = '' } = await cloudFormation.send(
     new CreateChangeSetCommand({ ...request, ChangeSetName: `holdfast-${Date.now()}` }),
   );
@@ -110,6 +122,12 @@ export async function propose({ cloudFormation }: Aws, request: Request): Promis
     const { StatusReason: reason = '' } = described;
     if (/didn't contain changes|No updates are to be performed/.test(reason)) return undefined;
     throw new Refusal(`CloudFormation refuses the changes: ${reason}`);
+  }
+  const isOther = async (text: string) =>
+    !isDeepStrictEqual(await templateOf(aws, { StackName, ChangeSetName: id }), JSON.parse(text));
+  if (sent !== undefined && (await isOther(sent))) {
+    await withdraw(aws, { id, changes: [] }, StackName);
+    throw new Refusal('CloudFormation has read another template than this release has: who else writes to the bucket?');
   }
   const changes = [...(described.Changes ?? [])];
   while (described.NextToken) {

@@ -1,13 +1,15 @@
 import type { Stack } from '@aws-sdk/client-cloudformation';
+import { GUARD } from '../infrastructure/logical-ids.ts';
 import { Refusal } from './failure.ts';
 
 const READY = /^(CREATE|UPDATE|IMPORT|UPDATE_ROLLBACK|IMPORT_ROLLBACK)_COMPLETE$/;
 
-/** What an operator does about a stack that takes no deployment, by the status of the stack. */
-const NEXT_STEPS: Record<string, { means: string; command: string }> = {
+/** What an operator does about a stack that takes no deployment, by the status of the stack. `without` is the option that leaves a resource out. */
+const NEXT_STEPS: Record<string, { means: string; command: string; without?: string }> = {
   UPDATE_ROLLBACK_FAILED: {
     means: 'an update failed, and CloudFormation could not roll the update back. Remove the cause, and continue',
     command: 'continue-update-rollback',
+    without: '--resources-to-skip',
   },
   UPDATE_FAILED: {
     means: 'an update failed, and was not rolled back. Roll the update back',
@@ -16,6 +18,7 @@ const NEXT_STEPS: Record<string, { means: string; command: string }> = {
   DELETE_FAILED: {
     means: 'the deletion stopped at a resource. Remove the cause, and delete the stack again',
     command: 'delete-stack',
+    without: '--retain-resources',
   },
   CREATE_FAILED: { means: 'the creation failed. Delete the stack', command: 'delete-stack' },
   ROLLBACK_FAILED: {
@@ -29,10 +32,12 @@ export function refuseState({ StackName, StackStatus, StackStatusReason }: Stack
   const status = String(StackStatus);
   if (READY.test(status)) return;
   const reason = StackStatusReason ? ` (${StackStatusReason})` : '';
-  const { means, command } = NEXT_STEPS[status] ?? {};
+  const { means, command, without } = NEXT_STEPS[status] ?? {};
+  // The guard keeps no data, and fails without its function, or without the right to describe the stack.
+  const hint = without ? `\nIf the resource ${GUARD} fails again, add ${without} ${GUARD}` : '';
   throw new Refusal(
     means
-      ? `the stack ${StackName} is ${status}${reason}: ${means}:\n  aws cloudformation ${command} --stack-name ${StackName} --region ${region}`
+      ? `the stack ${StackName} is ${status}${reason}: ${means}:\n  aws cloudformation ${command} --stack-name ${StackName} --region ${region}${hint}`
       : `the stack ${StackName} is ${status}${reason}: deploy when the operation is complete`,
   );
 }

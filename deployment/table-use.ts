@@ -1,15 +1,16 @@
 import { type DynamoDBClient, paginateScan } from '@aws-sdk/client-dynamodb';
 import type { Item } from '../shared/aws/dynamodb.ts';
 import { parseRecord } from '../shared/leases/record.ts';
-import { stateOf } from '../shared/leases/rules.ts';
+import { isBound as isBoundLease, stateOf } from '../shared/leases/rules.ts';
 import { isPool } from '../shared/line/kind.ts';
-import { parsePool } from '../shared/permits/record.ts';
+import { isBound as isBoundPermit, parsePool } from '../shared/permits/record.ts';
 import { isInstant } from '../shared/surroundings/clock.ts';
 
 /** A restore takes longer than this, so a restored table that callers do not use yet has no such write. In milliseconds. */
 const RECENT_MS = 300_000;
 
 /**
+ * Bound leases and permits show no use: a restored table has those of its point in time, and they do not expire.
  * @param now epoch milliseconds
  * @returns what shows that callers use a table of leases; undefined if nothing does
  */
@@ -21,43 +22,66 @@ export async function useOf(dynamodb: DynamoDBClient, table: string, now: number
   return `${held} leases or permits of ${table} are held${written}`;
 }
 
+/** A bound lease or permit. */
+export interface BoundHolder {
+  key: string;
+  holder: string;
+  fence: number;
+  /** The ARN of the execution whose end is the only end of the grant. */
+  execution: string;
+  /** Epoch milliseconds. */
+  acquiredAt: number;
+}
+
 /** What a table of leases holds. */
 interface Held {
-  /** The number of leases and permits. */
+  /** The number of leases and permits that are not bound. */
   held: number;
   /** The keys of these, in order. */
   keys: string[];
+  /** The other leases and permits, by their keys. */
+  bound: BoundHolder[];
   /** When a lease or a permit was last granted, extended or ended, in epoch milliseconds. */
   lastWrite: number;
 }
 
 /** @param now epoch milliseconds: a lease that has expired by then is not held */
 export async function heldIn(dynamodb: DynamoDBClient, table: string, now: number): Promise<Held> {
-  const found: Held = { held: 0, keys: [], lastWrite: 0 };
+  const found: Held = { held: 0, keys: [], bound: [], lastWrite: 0 };
   for await (const { Items = [] } of paginateScan({ client: dynamodb }, { TableName: table, ConsistentRead: true }))
     for (const item of Items) {
-      const { isHeld, writes } = isPool(item) ? ofPool(item, now) : ofLease(item, now);
-      found.held += isHeld;
-      if (isHeld > 0) found.keys.push(item.key?.S ?? '');
+      const key = item.key?.S ?? '';
+      const { held, bound, writes } = isPool(item) ? ofPool(item, now) : ofLease(item, now);
+      found.held += held;
+      if (held > 0) found.keys.push(key);
+      for (const { holder = '', fence = 0, execution = '', acquiredAt = 0 } of bound)
+        found.bound.push({ key, holder, fence, execution, acquiredAt });
       found.lastWrite = Math.max(found.lastWrite, ...writes.filter(isInstant));
     }
   found.keys.sort();
+  found.bound.sort((one, other) => (one.key < other.key ? -1 : 1));
   return found;
 }
 
 function ofLease(item: Item, now: number) {
   const record = parseRecord(item);
   const { expiresAt = 0, ttlMs = 0, releasedAt, brokenAt } = record;
+  const isHeld = stateOf(record, now) === 'held';
+  const bound = isHeld && isBoundLease(record) ? [record] : [];
   return {
-    isHeld: Number(stateOf(record, now) === 'held'),
+    held: Number(isHeld) - bound.length,
+    bound,
     writes: [expiresAt - ttlMs, releasedAt ?? 0, brokenAt ?? 0],
   };
 }
 
 function ofPool(item: Item, now: number) {
   const { entries } = parsePool('', item);
+  const held = entries.filter(({ expiresAt }) => expiresAt > now);
+  const bound = held.filter(isBoundPermit);
   return {
-    isHeld: entries.filter(({ expiresAt }) => expiresAt > now).length,
+    held: held.length - bound.length,
+    bound,
     writes: entries.map(({ expiresAt, ttlMs }) => expiresAt - ttlMs),
   };
 }

@@ -1,10 +1,10 @@
 import { buildSync } from 'esbuild';
+import { ACCEPTED_OUTPUT } from '../shared/guarded.ts';
 import {
   type CloudFormationTemplate,
   choose,
   type Json,
   NO_VALUE,
-  type Properties,
   ref,
   sub,
   type TemplateResource,
@@ -23,11 +23,12 @@ const NAME = sub(`holdfast-\${stage}-guardChanges`);
 const LOG_GROUP = sub(`/aws/lambda/holdfast-\${stage}-guardChanges`);
 
 /**
- * Adds a custom resource that refuses an update which would change a guarded parameter, whichever tool sends the update. Every other
+ * Adds a custom resource that refuses an update which would change a guarded parameter or lose a limit, whichever tool sends the update. Every other
  * resource depends on the guard, so CloudFormation changes none of them before the guard has agreed.
  * @throws Error if the code of the guard is too long for a template
  */
-export function guard({ Resources }: CloudFormationTemplate): void {
+export function guard({ Resources, Outputs }: CloudFormationTemplate): void {
+  Outputs[ACCEPTED_OUTPUT] = { Description: 'The guarded parameters and the limits', Value: ACCEPTED };
   for (const resource of Object.values(Resources))
     resource.DependsOn = [...([resource.DependsOn ?? []].flat() as string[]), GUARD];
   Object.assign(Resources, {
@@ -53,7 +54,7 @@ export function guard({ Resources }: CloudFormationTemplate): void {
   } satisfies Record<string, TemplateResource>);
 }
 
-const guardedNames = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.guarded);
+const namesOf = (kind: 'guarded' | 'limit') => Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.[kind]);
 
 /** The value that a parameter has if none is given. */
 function defaultOf(name: string): [string, Json][] {
@@ -62,9 +63,20 @@ function defaultOf(name: string): [string, Json][] {
   return value === undefined ? [] : [[name, value]];
 }
 
-const GUARDED: Properties = {
-  values: Object.fromEntries(guardedNames.map((name) => [name, NAMES[name] ?? ref(name)])),
-  defaults: Object.fromEntries(guardedNames.flatMap(defaultOf)),
+const GUARDED = {
+  values: Object.fromEntries(namesOf('guarded').map((name) => [name, NAMES[name] ?? ref(name)])),
+  limits: Object.fromEntries(namesOf('limit').map((name) => [name, ref(name)])),
+  defaults: Object.fromEntries([...namesOf('guarded'), ...namesOf('limit')].flatMap(defaultOf)),
+};
+
+/** Only an update that succeeds changes an output: the guard finds there what was accepted. */
+const ACCEPTED: Json = {
+  'Fn::Join': [
+    ' ',
+    Object.entries({ ...GUARDED.values, ...GUARDED.limits }).map(([name, value]) => ({
+      'Fn::Join': ['=', [name, value]],
+    })),
+  ],
 };
 
 /** It is not in the VPC, because its response goes to a bucket of CloudFormation, which no endpoint of a VPC need let through. */
@@ -107,7 +119,7 @@ const ROLE: TemplateResource = {
                 `arn:\${AWS::Partition}:logs:\${AWS::Region}:\${AWS::AccountId}:log-group:/aws/lambda/holdfast-\${stage}-guardChanges:*`,
               ),
             },
-            // Whether CloudFormation takes an update back.
+            // Whether CloudFormation takes an update back, and what was accepted.
             { Effect: 'Allow', Action: ['cloudformation:DescribeStacks'], Resource: ref('AWS::StackId') },
           ],
         },

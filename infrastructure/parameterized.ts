@@ -182,7 +182,7 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
 
 /** The name of a function's zip. It changes with the code, so that CloudFormation sees the difference. */
 export const zipName = (name: string, content: Buffer): string =>
-  `${name}-${createHash('sha256').update(content).digest('hex').slice(0, 16)}.zip`;
+  `${name}-${createHash('sha256').update(content).digest('hex')}.zip`;
 
 const PLACEHOLDERS = new RegExp(Object.keys(PARAMETERS).map(placeholder).join('|'), 'g');
 

@@ -235,10 +235,10 @@ function statementsOf({ Policies }: Properties): Json[] {
 }
 
 /**
- * The lists that read up to a megabyte of a table at a call. That of the nameservice is not among them: its route looks aliases up too, which
- * every reader of a ledger does.
+ * The routes whose function scans a table, up to a megabyte of it at a call, and the rows of a report, up to twenty objects at a call. The list
+ * of the nameservice reads an index, and its route looks aliases up too, which every reader of a ledger does.
  */
-const LISTS = ['/leases', '/commits/in-flight', '/expired'].flatMap((path) => [
+const LISTS = ['/leases', '/once', '/commits/in-flight', '/expired'].flatMap((path) => [
   `GET /v1${path}`,
   `GET /v1/ns/{ns}${path}`,
 ]);

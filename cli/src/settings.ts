@@ -44,8 +44,8 @@ export function readSettings(args: Arguments, env: NodeJS.ProcessEnv = process.e
     args.text(field) ?? (byOption ? profile[field] : undefined) ?? (variable || profile[field]);
   const given = ofCall('endpoint', env.HOLDFAST_ENDPOINT);
   if (!given) throw new NoEndpoint();
-  const endpoint = checkedUrl(given);
   const token = env.HOLDFAST_TOKEN || undefined;
+  const endpoint = checkedUrl(given, token !== undefined);
   return {
     endpoint,
     namespace: checkedNamespace(ofCall('namespace', env.HOLDFAST_NAMESPACE)),
@@ -107,13 +107,13 @@ function objectOf(value: unknown, what: string): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-function checkedUrl(text: string): string {
+function checkedUrl(text: string, hasToken: boolean): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   // A user and a password may stand in no message, and in no file of a lease.
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username || url.password)
     throw misuse(`the endpoint must be a URL of http or https alone, not '${text.replace(/\/\/.*@/, '//***@')}'`);
   // Each request has a token or a signature, but for those to this machine.
-  if (url.protocol === 'http:' && !isLoopback(url))
+  if (url.protocol === 'http:' && !isLoopback(url, hasToken))
     throw misuse(
       `the endpoint must be https, or be on this machine, not '${url.href}': a token or a signature could be read on the way`,
     );

@@ -31,11 +31,6 @@ export interface LockOptions extends LeaseOptions {
    */
   graceSeconds?: number | undefined;
   /**
-   * Holds the lease as long as `execution` runs. Its heartbeats extend nothing, and only notice that an operator broke the lease. Needs `execution`, and
-   * excludes `ttlSeconds`.
-   */
-  bound?: true | undefined;
-  /**
    * Called with the promise of the work that continues after a failed call: the withdrawal of a request that may still be granted. The promise never
    * rejects. A platform that freezes the process between two calls must wait for the promise.
    */
@@ -112,16 +107,16 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
   const waitLeftMs = () => waitMs - since(by, startedAt);
   /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
   let requestId = by.uuid();
-  /** What the service asks to send along, such as the place in line. */
+  /** What the service asks to send along, such as the place in line, or the slot of the first call. */
   let retryWith: Record<string, string> | undefined;
   let inLine = false;
   /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
   let doubt: [Moment, number] | undefined;
 
-  /** The service remembers the other id as released. */
-  const askAnew = () => {
+  /** The service remembers the other id as released. @param slot stays, even if its period is over by now */
+  const askAnew = (slot?: string) => {
     requestId = by.uuid();
-    retryWith = undefined;
+    retryWith = slot === undefined ? undefined : { slot };
     inLine = false;
   };
 
@@ -130,7 +125,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
     // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
     const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
     const rest = once
-      ? doubt && once.takeBack({ ...request, requestId })
+      ? doubt && once.takeBack({ ...request, requestId, ...retryWith })
       : withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
     if (rest) options.waitUntil?.(rest);
   };
@@ -149,7 +144,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
       // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
       takeBack(0);
-      askAnew();
+      askAnew(retryWith?.slot);
       throw unreachable(GONE, error);
     }
     doubt = undefined;
@@ -161,7 +156,7 @@ async function ask(core: Core, request: Request, options: AcquireOptions & Linke
       return lease;
     }
     await lease.release();
-    askAnew();
+    askAnew((grant as { slot?: string }).slot);
     signal?.throwIfAborted();
     const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
     throw lost.reason === 'maxHold' && waitLeftMs() <= 0 ? lost : unreachable(GONE);

@@ -547,7 +547,7 @@ export interface components {
              */
             acquiredAt: string;
             /**
-             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @description The grant lasts as long as its execution, without heartbeats. Absent otherwise.
              * @constant
              */
             bound?: true;
@@ -621,9 +621,9 @@ export interface components {
         };
         /** @description Acquires a lease, or with `limit` or `mode` a permit. With `taskToken` or `callbackId`, parks a task of Step Functions or a callback of a durable function until the grant. */
         AcquireRequest: {
-            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`. */
+            /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`. */
             bound?: boolean;
-            /** @description The id of a callback of a durable function. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions`. */
+            /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`. */
             callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;
@@ -996,10 +996,10 @@ export interface components {
             /** @enum {string} */
             code: "Conflict";
             /**
-             * @description The field of the request that differs: the slot is done with another `inputHash`.
+             * @description The field of the request that does not fit what is done: the slot is done with another `inputHash`, or a slot is done that sorts after every period of `per`.
              * @enum {string}
              */
-            field?: "inputHash";
+            field?: "inputHash" | "per";
             /** @description The name of the resource: 1 to 1,024 bytes of UTF-8 that do not begin with `holdfast:`. */
             key?: string;
             /** @enum {integer} */
@@ -1248,7 +1248,7 @@ export interface components {
              */
             acquiredAt: string;
             /**
-             * @description The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.
+             * @description The grant lasts as long as its execution, without heartbeats. Absent otherwise.
              * @constant
              */
             bound?: true;
@@ -1490,7 +1490,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description After a wait in line: the fields to add to the same call. Send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. */
+            /** @description The fields to add to the same call. After a wait in line: send it within five seconds, and the call keeps its position. Without `ticket`, there is no position to keep. Of `once` with `per`: the slot of the call. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -1729,7 +1729,7 @@ export interface components {
             used?: number;
             /**
              * Format: int64
-             * @description An upper bound of the number of tasks and calls in line, because the record counts some that have left. Read the key for the number in line.
+             * @description How many tasks and calls are in line, or more: the record counts some that have left. Read the key for the number in line.
              */
             waiting: number;
         };
@@ -1831,11 +1831,11 @@ export interface components {
             keepSeconds?: number;
             /** @description The name of the work: 1 to 1,010 bytes of UTF-8 that do not begin with `holdfast:`. A lease of the same key is independent. */
             key: string;
-            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. */
+            /** @description The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. A period begins 2.5 seconds early, or a tenth of the period if that is less. */
             per?: string;
             /** @description The id of one acquisition. A retry with the same id, holder and authenticated caller receives the grant of the first try while that grant lasts. */
             requestId?: string;
-            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
+            /** @description The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, only the `slot` of `retryWith` that an earlier call of the request was told. Without `slot` and `per`, the slot is `-`, the only slot of the key. */
             slot?: string;
             /**
              * @description How long the caller may work without a heartbeat, in seconds.
@@ -3090,7 +3090,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs: number;
-            /** @description Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position. */
+            /** @description Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };
@@ -3116,7 +3116,7 @@ export interface components {
              * @description When a retry may succeed, in milliseconds from the answer. `Retry-After` has the same in seconds.
              */
             retryAfterMs?: number;
-            /** @description Fields to add to the same call, if the call was in line: it receives what it was granted, or keeps its position. */
+            /** @description Fields to add to the same call. If the call was in line: it receives what it was granted, or keeps its position. Of `once` with `per`: it keeps its slot. */
             retryWith?: {
                 [key: string]: string;
             };

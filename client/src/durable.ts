@@ -58,11 +58,11 @@ export interface DurableLeases {
   readonly fences: Readonly<Record<string, number>>;
 }
 
-/** The service ends a wait within two minutes after `parkSeconds`. Retries of the first request need the rest. In seconds. */
+/** The service ends a wait within two minutes after `parkSeconds`. The retries of the request need the rest. In seconds. */
 const MARGIN_SECONDS = 240;
 
-/** How often an unanswered request is sent again, after a suspension. */
-const RETRIES = 3;
+/** How often a request is sent again after a transient error. Before each of these retries the execution is suspended. */
+const RETRIES = 4;
 
 /** How long one step repeats its request, in milliseconds. */
 const STEP_MS = 5000;
@@ -77,7 +77,7 @@ type Problem = ConstructorParameters<typeof HoldfastError>[0];
  * The body runs again in each replay, as all code outside steps does. Put effects into steps.
  * @param ctx the context of `withDurableExecution`, or of a branch of `ctx.parallel`
  * @throws what the body throws; HoldfastError LeaseHeld after `parkSeconds`, QueueFull, WrongKind, and the other errors of `acquire`; Unreachable if
- * the service sent no answer
+ * the callback has no answer four minutes after `parkSeconds`
  * @example
  * export const handler = withDurableExecution(async (event, ctx) =>
  *   withLease(ctx, holdfast, `tenant/${event.tenant}`, { limit: 5 }, async ({ fence }) => {
@@ -177,21 +177,32 @@ async function acquired(
       return { ...error, detail: error.message };
     }
   };
-  for (let failures = 0; ; ) {
+  let failure: HoldfastError | undefined;
+  for (let failures = 0; ; failures++) {
     const problem = await ctx.step(nameOf('park', key), park);
     if (problem === null) break;
-    const error = new HoldfastError(problem);
-    if (failures === RETRIES || !isTransient(error, request)) throw error;
-    await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures++ });
+    failure = new HoldfastError(problem);
+    const mayPass = isTransient(failure, request);
+    if (!mayPass && failures === 0) throw failure;
+    if (!mayPass || failures === RETRIES) {
+      // A try without an answer may be in line. If this call gave up, the grant would come at its turn, and nobody would release it.
+      ctx.logger.warn(`the request for ${key} may be in line: waiting for its callback`, failure);
+      break;
+    }
+    await ctx.wait(nameOf('try again for', key), { seconds: 5 * 2 ** failures });
   }
-  return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error)));
+  return JSON.parse(await Promise.resolve(grant).catch((error) => refused(key, error, failure)));
 }
 
-/** Fails with the problem of the service, which the SDK passes on as text. @throws HoldfastError; an error that is not from Holdfast as it is */
-function refused(key: string, error: unknown): never {
+/**
+ * Fails with the problem of the service, which the SDK passes on as text.
+ * @param failure of the last request, if the service did not say that it was in line
+ * @throws HoldfastError; an error that is not from Holdfast as it is
+ */
+function refused(key: string, error: unknown, failure: HoldfastError | undefined): never {
   const { errorType, errorData } = Object(error) as { errorType?: unknown; errorData?: unknown };
   if (errorType === 'CallbackTimeoutError')
-    throw unreachable(`Holdfast has not answered the callback for ${key}`, error);
+    throw unreachable(`Holdfast has not answered the callback for ${key}`, failure ?? error);
   let problem: unknown;
   try {
     problem = JSON.parse(String(errorData));
@@ -203,19 +214,19 @@ function refused(key: string, error: unknown): never {
   throw new HoldfastError({ ...(problem as object), code, detail }, error);
 }
 
-/** Releases the lease. Never fails: without a release, the end of the execution frees the lease. */
+/**
+ * Releases the lease. Every error is left to the SDK, which runs the step again, after suspensions. The body has done its work, so a release that fails
+ * in the end is only a warning.
+ */
 async function released(
   ctx: DurableContext,
   holdfast: Holdfast,
   { key, leaseId }: { key: string; leaseId: string },
 ): Promise<void> {
-  const release = async (): Promise<boolean> => {
-    try {
-      return (await holdfast.release({ key, leaseId }, { timeoutMs: STEP_MS })).released;
-    } catch (error) {
-      if (isTransient(error)) throw error; // the SDK runs the step again, after a suspension
-      return false;
-    }
-  };
-  await Promise.resolve(ctx.step(nameOf('release', key), release)).catch(() => {});
+  const release = async () => (await holdfast.release({ key, leaseId }, { timeoutMs: STEP_MS })).released;
+  try {
+    await ctx.step(nameOf('release', key), release);
+  } catch (error) {
+    ctx.logger.warn(`the release of ${key} failed: the lease may stay until this execution ends`, error);
+  }
 }

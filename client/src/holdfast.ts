@@ -130,10 +130,11 @@ export class Holdfast {
 
   /**
    * Runs some work once for a slot: one caller at a time works, and after the work has returned, all other callers receive the result until
-   * `keepSeconds` are over. If the work throws or the process ends, the next caller works. If the run is lost, no result is stored.
+   * `keepSeconds` are over. If the work throws or the process ends, the next caller works. Work that looked at `run.signal` and returns after a
+   * loss may have stopped half way: no result is stored. Other finished work is stored, unless another caller has taken the slot.
    * @returns `ran` with what the work returned, `done` with what an earlier run has stored, or `superseded` if a later slot is done
-   * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`; LeaseLost
-   * if the run was lost before the result was stored; OutcomeUnknown if the work has run, and no answer says whether the slot is done; what the work
+   * @throws HoldfastError LeaseHeld if another caller still works when the wait is over; Conflict if the slot is done with another `inputHash`, or with `per`
+   * a slot is done that sorts after every period; LeaseLost if the run was lost before the result was stored; OutcomeUnknown if the work has run, and no answer says whether the slot is done; what the work
    * throws; TypeError if `work` is no function; the errors of every call
    * @example
    * const { outcome, by } = await holdfast.once('backup', { per: '1d', ttlSeconds: 600 }, (run) => backup(run.signal, run.fence));
@@ -202,7 +203,8 @@ export class Holdfast {
    * await holdfast.park({ key: 'nightly', taskToken: event.taskToken, execution: event.executionArn, parkSeconds: 3600 });
    */
   park(
-    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> & ({ taskToken: string } | { callbackId: string }),
+    request: Omit<RequestOf<'acquire'>, 'holder' | 'waitSeconds'> &
+      ({ taskToken: string } | { callbackId: string; execution: string }),
     options?: CallOptions,
   ) {
     // A callback names its request, so that each run of its submitter is one request.

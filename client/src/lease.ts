@@ -98,8 +98,7 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   const { by, emit } = core;
   const { key, holder, fence, leaseId, previous, limitChanged, waitedMs, slot } = granted;
   const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked, once } = options;
-  const isBound = granted.bound === true;
-  const ttlMs = isBound ? granted.remainingMs : (options.ttlSeconds ?? 60) * 1000;
+  const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
   const { signal } = controller;
   let grant: Grant;
@@ -123,8 +122,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     failures = 0;
     const endMs = waitedMs + next.remainingMs;
     lastsMs = endMs - Math.min(RESERVE_MS, ttlMs / 10);
-    // Counts from the last extension, so it is in the past if this grant is a repeated one. A bound lease is never extended.
-    const extendedMs = isBound ? 0 : endMs - ttlMs;
+    // Counts from the last extension, so it is in the past if this grant is a repeated one.
+    const extendedMs = endMs - ttlMs;
     beatAtMs = extendedMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random());
   };
 
@@ -195,7 +194,8 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
   };
 
   const release = async (timeoutMs: number): Promise<boolean> => {
-    if (!check()) end(leaseLost(key, 'released'));
+    // Work that has run is not lost because the clocks say so now: the service decides.
+    if (!(once ? over : check())) end(leaseLost(key, 'released'));
     // If only the clocks of this process said that the lease is lost, there may be something to release.
     if (gone) return false;
     const startedAt = moment(by);

@@ -1,3 +1,5 @@
+import { compareSlots, isAfterAllPeriods } from '../../shared/once/slots.ts';
+import { keepSecondsOf, slotOf } from '../../shared/once/terms.ts';
 import type { components } from './contract.ts';
 import { HoldfastError } from './index.ts';
 import type { AcquireRequest } from './memory-grants.ts';
@@ -29,9 +31,6 @@ interface Run {
   isDone: boolean;
 }
 
-const UNIT_SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86_400 };
-const DAY_SECONDS = 86_400;
-
 /** The lease ids of runs begin so. */
 export const ONCE_IDS = 'o.';
 
@@ -40,20 +39,8 @@ const LOOK_MS = 100;
 
 const instant = (ms: number): string => new Date(ms).toISOString();
 
-const secondsOf = (per = '0s'): number => Number(per.slice(0, -1)) * (UNIT_SECONDS[per.slice(-1)] ?? 0);
-
-function slotOf({ slot, per }: BeginRequest, now: number): string {
-  const seconds = secondsOf(per);
-  if (seconds === 0) return slot ?? '-';
-  const start = instant(Math.floor(now / 1000 / seconds) * seconds * 1000);
-  return seconds % DAY_SECONDS === 0 ? start.slice(0, 10) : start.replace('.000Z', 'Z');
-}
-
-/** As a text that compares by the bytes of UTF-8, as DynamoDB does. JavaScript compares UTF-16 units. */
-const bytesOf = (slot: string): string => String.fromCharCode(...new TextEncoder().encode(slot));
-
-const keepMsOf = ({ keepSeconds, per, ttlSeconds = 60 }: BeginRequest): number =>
-  1000 * (keepSeconds ?? Math.max(DAY_SECONDS, ttlSeconds, 2 * secondsOf(per)));
+/** The request with the default of the service. */
+const termsOf = (request: BeginRequest) => ({ ttlSeconds: 60, ...request });
 
 /** One key of `once` of the service in memory: a lease, and the last slot that was done. Exported for `MemoryService` alone. */
 export class MemoryOnce {
@@ -76,12 +63,15 @@ export class MemoryOnce {
   async begin(request: BeginRequest, signal: AbortSignal): Promise<AnswerOf<'onceBegin'>> {
     const until = this.#by.wall() + (request.waitSeconds ?? 0) * 1000;
     const since = this.#by.wall();
-    const own = { requestId: this.#by.uuid(), ...request, slot: slotOf(request, since) };
+    const own = { requestId: this.#by.uuid(), ...request, slot: slotOf(termsOf(request), since) };
     for (;;) {
       try {
         return this.#begin(own, this.#by.wall() - since);
       } catch (error) {
-        if ((error as HoldfastError).code !== 'LeaseHeld' || this.#by.wall() >= until || signal.aborted) throw error;
+        if ((error as HoldfastError).code !== 'LeaseHeld') throw error;
+        const { slot } = own;
+        if (this.#by.wall() >= until || signal.aborted)
+          throw Object.assign(error as HoldfastError, request.per && { retryWith: { slot } });
       }
       await new Promise<void>((resolve) => this.#by.after(LOOK_MS, resolve, true));
     }
@@ -95,9 +85,11 @@ export class MemoryOnce {
     const { state, ending } = this.lock.row();
     const isRepeatable = isOwn && state === 'held' && !ending;
     const done = this.#remembered;
-    if (done && !isRepeatable && bytesOf(done.slot) >= bytesOf(slot)) {
+    if (done && !isRepeatable && compareSlots(done.slot, slot) >= 0) {
       const { by: doneBy, fence } = done;
       const by = { doneBy, doneAt: instant(done.at), fence };
+      if (done.slot !== slot && per && isAfterAllPeriods(done.slot, this.#by.wall()))
+        throw this.#conflict('is done for a slot after every period', { field: 'per' });
       if (done.slot !== slot) return { outcome: 'superseded', key, slot, doneSlot: done.slot, ...by };
       if (inputHash !== undefined && inputHash !== done.inputHash)
         throw this.#conflict('is done with another input', { field: 'inputHash' });
@@ -105,7 +97,7 @@ export class MemoryOnce {
     }
     const lockRequestId = isOwn && last ? last.lockRequestId : this.#by.uuid();
     const { limitChanged, ...grant } = this.lock.acquire({ ...asked, requestId: lockRequestId } as AcquireRequest);
-    const keepMs = Math.max(keepMsOf(request), (this.#done?.keepUntil ?? 0) - this.#by.wall());
+    const keepMs = Math.max(1000 * keepSecondsOf(termsOf(request)), (this.#done?.keepUntil ?? 0) - this.#by.wall());
     const { fence } = grant;
     const run = this.#runs.get(grant.leaseId) ?? { request, lockRequestId, slot, fence, keepMs, isDone: false };
     this.#runs.set(grant.leaseId, run);

@@ -36,8 +36,8 @@ export type RunOf<Key> = undefined extends Key ? OnceRun | undefined : OnceRun;
  * Runs a Lambda handler once for a key and a slot. A later delivery receives the stored result, or `undefined` if no result was stored or a later slot is
  * done. If the handler throws, the next delivery runs the handler again.
  *
- * A result above 4 KiB of JSON is not stored, with a warning on stderr. A second before the invocation ends, `run.signal` aborts. If the handler then
- * ends, the wrapper drops the result and throws LeaseLost (`maxHold`).
+ * A result above 4 KiB of JSON is not stored, with a warning on stderr. A second before the invocation ends, `run.signal` aborts. If a handler that looks
+ * at `run.signal` ends after that, it may have stopped half way: the wrapper drops the result and throws LeaseLost (`maxHold`).
  * @throws the errors of the handler; HoldfastError LeaseHeld if another invocation works, so that the event is delivered again; LeaseLost; the errors of
  * `once`; TypeError in a durable function
  * @example
@@ -68,7 +68,7 @@ export const onceHandler =
       return (begun.result ?? undefined) as Result | undefined;
     }
     try {
-      const result = await handler(event, context, begun.run as RunOf<Key>);
+      const result = await begun.work((run) => handler(event, context, run as RunOf<Key>));
       const leftMs = context.getRemainingTimeInMillis() - ANSWER_MS;
       const isStored = await begun.complete(
         stores ? result : undefined,

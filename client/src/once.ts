@@ -9,7 +9,7 @@ import type { AnswerOf, RequestOf } from './transport.ts';
 /** The slot of a call: a period, a name, or without both the only slot of the key. */
 export type SlotOptions =
   | {
-      /** The length of the slots, such as `1d`, `1h` or `15m`. The slot is the present period by the service's clock. */
+      /** The length of the slots, such as `1d`, `1h` or `15m`. The slot is the present period by the service's clock, also if the call waits over its end. */
       per?: string | undefined;
       slot?: undefined;
     }
@@ -20,7 +20,7 @@ export type SlotOptions =
     };
 
 /** The options of every slot. */
-export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'graceSeconds' | 'bound'> {
+export interface OnceOptions extends Omit<LockOptions, 'fair' | 'target' | 'graceSeconds'> {
   /** How long the result is kept, in seconds; the default is a day, or two periods of `per` if they are longer. */
   keepSeconds?: number | undefined;
   /** A text that differs if the input of the work differs. If the slot is done with another input, the call fails with Conflict. */
@@ -63,7 +63,13 @@ export interface BegunRun {
   outcome: 'run';
   run: Lease & OnceRun;
   /**
-   * Stores the result, and ends the run.
+   * Does the work. @throws what the work throws; HoldfastError LeaseLost if the run was lost before the work has returned, and the work looked at the
+   * signal: it may have stopped half way, so its result must not be stored
+   */
+  work<T>(act: (run: OnceRun) => T | Promise<T>): Promise<T>;
+  /**
+   * Stores the result, and ends the run. Asks the service even if the run is over by the clocks of this process: until another caller takes the slot, work
+   * that is done can be stored.
    * @param timeoutMs how long to retry, in milliseconds; the default is the longer of `timeoutMs` and `releaseTimeoutMs`
    * @returns whether the result was stored with the slot
    * @throws HoldfastError LeaseLost if the run was lost, so that the result is not stored; OutcomeUnknown if the slot may or may not be done
@@ -97,29 +103,48 @@ export async function begin(core: Core, key: string, holder: string, options: Op
   const lease = got as Lease & OnceRun;
   const { timeoutMs: callMs = COMPLETE_MS, releaseTimeoutMs = RELEASE_MS } = options;
   const complete = async (result: unknown, timeoutMs = Math.max(callMs, releaseTimeoutMs)): Promise<boolean> => {
-    const { lost } = lease;
     let answer: Stored | undefined;
-    if (!lost)
-      end = async (grant, ms) => {
-        let error: unknown;
-        try {
-          answer = await store(core, { ...grant, ...storable(result) }, ms);
-          if (answer.reason === 'unknown') error = undecided(lease);
-        } catch (reason) {
-          error = isTransient(reason) ? undecided(lease, reason) : reason;
-        }
-        const confirmed = answer?.completed === true;
-        core.emit({ type: 'released', key, confirmed, error });
-        if (error) throw error;
-        return confirmed;
-      };
+    end = async (grant, ms) => {
+      let error: unknown;
+      try {
+        answer = await store(core, { ...grant, ...storable(result) }, ms);
+        if (answer.reason === 'unknown') error = undecided(lease);
+      } catch (reason) {
+        error = isTransient(reason) ? undecided(lease, reason) : reason;
+      }
+      const confirmed = answer?.completed === true;
+      core.emit({ type: 'released', key, confirmed, error });
+      if (error) throw error;
+      return confirmed;
+    };
     await lease.release(timeoutMs);
     if (answer?.completed) return answer.hasResult;
-    throw lost ?? leaseLost(key, answer?.reason ?? 'released');
+    throw (!answer && lease.lost) || leaseLost(key, answer?.reason ?? 'released');
   };
   // After `complete`, this is the release of `complete`, which has thrown already.
   const release = (timeoutMs?: number) => lease.release(timeoutMs).catch(() => false);
-  return { outcome: 'run', run: lease, complete, release };
+  return { outcome: 'run', run: lease, work: (act) => workUnder(lease, act), complete, release };
+}
+
+/** What tells the work that the run is lost. */
+const TELLING = /^(signal|held|lost|assertHeld)$/;
+
+async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | Promise<T>): Promise<T> {
+  /** The loss at the moment at which the signal fired. A loss that nobody could see, because the event loop was blocked, has stopped no work. */
+  let lost: HoldfastError | undefined;
+  let isWatching = false;
+  lease.signal.addEventListener('abort', () => {
+    lost = lease.lost;
+  });
+  const run = new Proxy(lease, {
+    get(target, name) {
+      isWatching ||= TELLING.test(String(name));
+      return Reflect.get(target, name);
+    },
+  });
+  const result = await act(run);
+  if (lost && isWatching) throw lost;
+  return result;
 }
 
 /** Runs some work once for a slot. @throws HoldfastError as `Holdfast.once`; what the work throws; TypeError if `work` is no function */
@@ -134,12 +159,10 @@ export async function runOnce<T>(
   const { run } = begun;
   const stop = stayAlive(core.by);
   try {
-    const result = await Promise.resolve(run)
-      .then(work)
-      .catch(async (error: unknown) => {
-        await begun.release();
-        throw error;
-      });
+    const result = await begun.work(work).catch(async (error: unknown) => {
+      await begun.release();
+      throw error;
+    });
     const stored = await begun.complete(result);
     return { outcome: 'ran', slot: run.slot, result, stored, fence: run.fence, by: run.holder };
   } finally {

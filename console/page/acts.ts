@@ -1,4 +1,5 @@
 import { useContext, useState } from 'preact/hooks';
+import { stopCommand } from '../../shared/line/executions/stop-command.ts';
 import { Page } from './context.ts';
 import { Confirm } from './dialog.ts';
 import { html } from './html.ts';
@@ -8,7 +9,7 @@ import { clockTime, counted, duration } from './words.ts';
 
 type Held = Pick<
   LeaseWithQueue,
-  'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'bound' | 'remainingMs' | 'ending'
+  'key' | 'holder' | 'fence' | 'acquiredAt' | 'waiting' | 'bound' | 'execution' | 'remainingMs' | 'ending'
 >;
 
 interface BreakProps {
@@ -42,6 +43,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
     onDone();
   };
   const gets = isPermit ? 'gets a permit, if there is room' : 'gets the lease';
+  const stop = held.bound && held.execution ? stopCommand(held.execution) : undefined;
   const next = waiting > 0 ? `${counted(waiting, 'waiter')} in line: the first ${gets}` : 'The key is free';
   return html`<${Confirm} title=${`Break this ${noun}?`} act=${isNow ? 'Break it now' : 'End it when the holder stops'} onAct=${act} onClose=${onClose}>
     <dl class="facts">
@@ -59,6 +61,7 @@ export function BreakDialog({ noun, held, at, onClose, onDone }: BreakProps) {
         ? html`<p>The holder may work on ${mostLeft(held, at)}, beside the next holder: only a store that checks the fence refuses what the former holder still writes. ${next} at once.</p>`
         : html`<p>The holder stops at its next heartbeat, and gives the ${noun} back. If no heartbeat comes, the holder may work on ${mostLeft(held, at)}. ${next} then.</p>`
     }
+    ${stop && html`<p>To stop its execution: <code>${stop}</code></p>`}
   <//>`;
 }
 

@@ -30,7 +30,7 @@ export const grantFields = () => ({
   expiresAt: instant(MEANING.expiresAt),
   remainingMs: count(MEANING.remainingMs),
   bound: z.exactOptional(
-    always(true, 'The grant lasts as long as its execution, and heartbeats change nothing. Absent otherwise.'),
+    always(true, 'The grant lasts as long as its execution, without heartbeats. Absent otherwise.'),
   ),
   data: z.exactOptional(json<Json>(MEANING.data)),
 });
@@ -206,7 +206,7 @@ const listedKey = component<ListedKey>()(
     ...leaseFields(),
     kind: oneOf(KINDS, 'The kind of the key.'),
     waiting: count(
-      'An upper bound of the number of tasks and calls in line, because the record counts some that have left. Read the key for the number in line.',
+      'How many tasks and calls are in line, or more: the record counts some that have left. Read the key for the number in line.',
     ),
     used: z.exactOptional(used()),
     limit: z.exactOptional(nullable(count(MEANING.limit))),

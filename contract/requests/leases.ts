@@ -55,7 +55,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     bound: {
       description:
-        'If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`. Not with `ttlSeconds`.',
+        'If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`.',
     },
     taskToken: {
       description:
@@ -64,7 +64,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     callbackId: {
       description:
-        'The id of a callback of a durable function. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem as JSON in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs the parameter `durableFunctions`.',
+        "The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`.",
       ...bytes(1024),
     },
     parkSeconds: {
@@ -88,12 +88,17 @@ export const acquireRequest = request(acquireInput(), {
       target: ['execution'],
       graceSeconds: ['execution'],
       ticket: ['requestId'],
+      callbackId: ['execution'],
     },
     not: {
       anyOf: [
         { required: ['taskToken', 'waitSeconds'], properties: { taskToken: {}, waitSeconds: { minimum: 1 } } },
         { required: ['callbackId', 'waitSeconds'], properties: { callbackId: {}, waitSeconds: { minimum: 1 } } },
         given('taskToken', 'callbackId'),
+        {
+          required: ['callbackId', 'execution'],
+          properties: { callbackId: {}, execution: { pattern: '^arn:[^:]*:states:' } },
+        },
         { required: ['parkSeconds'], properties: { parkSeconds: {}, taskToken: { not: {} }, callbackId: { not: {} } } },
       ],
     },

@@ -1,6 +1,6 @@
 import { beginInput, completeInput, forgetInput, MOST_KEY_BYTES, readOnceInput } from '../../shared/once/inputs.ts';
 import { MEANING } from '../meanings.ts';
-import { bytes, cursor, given, json, limit, request } from './request.ts';
+import { bytes, cursor, json, limit, request } from './request.ts';
 
 const key = () => ({
   description:
@@ -16,12 +16,12 @@ export const onceBeginRequest = request(beginInput(), {
     holder: { description: MEANING.holder, ...bytes(256) },
     slot: {
       description:
-        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. Not with `per`. Without `slot` and `per`, the slot is `-`, the only slot of the key.',
+        'The name of the slot, such as the time for which a schedule started the program. Slots compare as text, by their bytes. With `per`, only the `slot` of `retryWith` that an earlier call of the request was told. Without `slot` and `per`, the slot is `-`, the only slot of the key.',
       ...bytes(256),
     },
     per: {
       description:
-        'The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant.',
+        'The length of a slot: a number and `s`, `m`, `h` or `d`, at most 366 days. The slot is the present period by the clock of the service, counted from 1970-01-01T00:00Z: a date for whole days, otherwise an instant. A period begins 2.5 seconds early, or a tenth of the period if that is less.',
     },
     ttlSeconds: { description: 'How long the caller may work without a heartbeat, in seconds.' },
     waitSeconds: {
@@ -48,7 +48,6 @@ export const onceBeginRequest = request(beginInput(), {
       ...bytes(320),
     },
   },
-  rules: { not: given('slot', 'per') },
 });
 
 export const onceCompleteRequest = request(completeInput(), {

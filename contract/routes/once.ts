@@ -24,9 +24,11 @@ export const ONCE_ROUTES = [
     },
     errors: ['LeaseHeld', 'LeaseLost', 'Conflict', 'OutcomeUnknown'],
     when: {
-      LeaseHeld: 'Another caller works for a slot of the key. The call has waited for `waitSeconds`.',
+      LeaseHeld:
+        'Another caller works for a slot of the key. The call has waited for `waitSeconds`. With `per`, send `retryWith` along with the next call: a wait over the end of a period then still is for the period in which it began.',
       LeaseLost: 'The grant of the `requestId` was released, or an operator broke it.',
-      Conflict: 'The slot is done with another `inputHash`. `actual` is the state of the key.',
+      Conflict:
+        'The slot is done with another `inputHash`; or with `per`, a slot is done that sorts after every period. `actual` is the state of the key.',
     },
     examples: examplesOf('onceBegin'),
   }),

@@ -148,7 +148,7 @@ export interface HoldfastParameters {
   readonly throttlingRate?: number;
   /** Requests at once that API Gateway accepts on each route. @default 1000 */
   readonly throttlingBurst?: number;
-  /** Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables. @default true */
+  /** Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, keys of once, commits in flight or expired records. Their scans use the capacity of the tables. @default true */
   readonly throttleLists?: boolean;
   /** An SNS topic that is notified when an alarm ends. */
   readonly alarmOkTopicArn?: string;

@@ -1,4 +1,10 @@
-import { allowanceOf, type Guarded, type GuardedChange, guardedChanges } from '../../shared/guarded.ts';
+import {
+  ACCEPTED_OUTPUT,
+  allowanceOf,
+  type Guarded,
+  type GuardedChange,
+  guardedChanges,
+} from '../../shared/guarded.ts';
 
 /** A request of CloudFormation to the resource `ChangeGuard`. */
 export interface GuardRequest {
@@ -18,15 +24,23 @@ type GuardProperties = Guarded & { allowChange?: string };
 /** How long a response may take, in milliseconds. */
 const RESPONSE_MS = 10_000;
 
+/** The buckets of CloudFormation, in each partition. */
+const RESPONSES =
+  /^https:\/\/cloudformation-custom-resource-response-[a-z0-9-]+\.s3[.-]([a-z0-9-]+\.)*(amazonaws\.(com|com\.cn|eu)|c2s\.ic\.gov|sc2s\.sgov\.gov)$/;
+
 /** CloudFormation reads at most 4096 bytes of a response. In characters. */
 const MAX_REASON = 2000;
 
 /**
- * Fails an update of the stack that would change a guarded parameter, unless `allowChange` names the parameter with its new value.
- * All other resources of the template depend on the guard, so they have not changed yet.
+ * Fails an update of the stack that would change a guarded parameter or lose a limit, unless `allowChange` names the parameter with its new
+ * value. All other resources of the template depend on the guard, so they have not changed yet.
  * @throws Error if CloudFormation does not take the response. Lambda then calls again
  */
 export async function handler(request: GuardRequest): Promise<void> {
+  const { origin } = new URL(request.ResponseURL);
+  // Whoever may invoke the function could have it write anywhere. An emulator says by this variable where AWS is.
+  if (!RESPONSES.test(origin) && origin !== process.env.AWS_ENDPOINT_URL)
+    throw new Error('the response would not go to CloudFormation');
   const reason = (await refusalOf(request))?.slice(0, MAX_REASON);
   const { RequestType: type, StackId, RequestId, LogicalResourceId, PhysicalResourceId = StackId } = request;
   const Status = reason === undefined ? 'SUCCESS' : 'FAILED';
@@ -43,25 +57,57 @@ export async function handler(request: GuardRequest): Promise<void> {
 
 /** @returns why the update is refused; undefined if the guard has no objection */
 async function refusalOf(request: GuardRequest): Promise<string | undefined> {
-  const { RequestType, ResourceProperties: after, OldResourceProperties: before, StackId } = request;
-  if (RequestType !== 'Update' || !before) return undefined;
-  const allowed = (after.allowChange ?? '').split(' ');
-  const refused = guardedChanges(before, after).filter(
-    (change) => change.name === 'stage' || !allowed.includes(allowanceOf(change)),
-  );
-  if (refused.length === 0) return undefined;
+  const { RequestType, ResourceProperties: after, OldResourceProperties: old, StackId } = request;
+  if (RequestType !== 'Update') return undefined;
+  const stack: State = await stateOf(StackId).catch(({ message }: Error) => ({ problem: message }));
   // A rollback returns to what was accepted. Its request looks like that of an update that forgets a parameter.
-  return isRolledBack(StackId).then(
-    (isReturn) => (isReturn ? undefined : reasonFor(refused)),
-    ({ message }: Error) => `${reasonFor(refused)} The state of the stack is not known: ${message}`,
-  );
+  if (stack.isReturning) return undefined;
+  const objection = objectionTo(after, old, stack.accepted);
+  if (objection === undefined || stack.problem === undefined) return objection;
+  return `${objection} The state of the stack is not known: ${stack.problem}`;
 }
 
-async function isRolledBack(StackName: string): Promise<boolean> {
-  // The Node of Lambda has the SDK. Most requests do not load it.
+interface State {
+  /** Whether CloudFormation takes an update back. */
+  isReturning?: boolean;
+  /** What the last successful update had, each as `name=value`. */
+  accepted?: string[] | undefined;
+  /** Why neither is known. */
+  problem?: string;
+}
+
+async function stateOf(StackName: string): Promise<State> {
+  // The Node of Lambda has the SDK.
   const { CloudFormationClient, DescribeStacksCommand } = await import('@aws-sdk/client-cloudformation');
-  const { Stacks = [] } = await new CloudFormationClient({}).send(new DescribeStacksCommand({ StackName }));
-  return String(Stacks[0]?.StackStatus).includes('ROLLBACK');
+  const { Stacks: [stack] = [] } = await new CloudFormationClient({}).send(new DescribeStacksCommand({ StackName }));
+  const output = stack?.Outputs?.find(({ OutputKey }) => OutputKey === ACCEPTED_OUTPUT)?.OutputValue;
+  return {
+    isReturning: String(stack?.StackStatus).endsWith('ROLLBACK_IN_PROGRESS'),
+    accepted: output?.split(' '),
+  };
+}
+
+/** @param accepted the old properties may be those of an update that was refused, and these are not */
+function objectionTo(after: GuardProperties, old?: GuardProperties, accepted?: string[]): string | undefined {
+  if (!old?.values || !after.values) return 'The former or the new values are not known. Nothing was changed.';
+  const inForce = (names: object) =>
+    Object.fromEntries(accepted?.map(splitAtSign).filter(([name]) => name in names) ?? []);
+  const last = { values: inForce(after.values), limits: inForce(after.limits), defaults: old.defaults };
+  const found = [...guardedChanges(old, after), ...(accepted ? guardedChanges(last, after) : [])];
+  const changes = [...new Map(found.map((change) => [change.name, change])).values()];
+  if (changes.length === 0) return undefined;
+  const allowed = (after.allowChange ?? '').split(' ').filter((one) => one !== '');
+  const refused = changes.filter((change) => change.name === 'stage' || !allowed.includes(allowanceOf(change)));
+  if (refused.length > 0) return reasonFor(refused);
+  const wanted = Object.entries({ ...after.values, ...after.limits }).map(([name, to]) => allowanceOf({ name, to }));
+  // What allowed an earlier change would allow the way back.
+  const stale = allowed.find((one) => !wanted.includes(one));
+  return stale && `allowChange has ${stale}, which is no value of this update. Nothing was changed. Take it out.`;
+}
+
+function splitAtSign(text: string): [string, string] {
+  const at = text.indexOf('=');
+  return [text.slice(0, at), text.slice(at + 1)];
 }
 
 function reasonFor(refused: GuardedChange[]): string {
@@ -70,7 +116,7 @@ function reasonFor(refused: GuardedChange[]): string {
     return [...changes, 'The stage of a stack can never change. Nothing was changed.'].join(' ');
   return [
     ...changes,
-    'Callers would use other records, and a lease could be granted twice. Nothing was changed. If a parameter was left out, give its former value.',
+    'Callers would use other records, have other rights, or a lease could be granted twice. Nothing was changed. If a parameter was left out, give its former value.',
     `To change it, stop every caller, and set the parameter allowChange to '${refused.map(allowanceOf).join(' ')}'.`,
   ].join(' ');
 }

@@ -123,6 +123,7 @@ export const CALLERS: Group = {
     constraint:
       'must be at most eight names of a-z, 0-9 and -, each with a letter before its first -, with commas between them',
     releasedOnly: true,
+    limit: true,
   },
   exclusiveTargets: {
     default: '',
@@ -131,5 +132,6 @@ export const CALLERS: Group = {
     pattern: `^(${MACHINES}(,${MACHINES}){0,7})?$`,
     constraint:
       'must be at most eight names of state machines, with * and ? for others and commas between them, or empty',
+    limit: true,
   },
 };

@@ -14,6 +14,8 @@ export interface Parameter {
   most?: number;
   /** A change on a running stack would move callers to other records, or shut them out. */
   guarded?: true;
+  /** Limits what callers or functions may do. An update that leaves it out would widen the limit, or take from callers what they have. */
+  limit?: true;
   /** Only the released template has it. serverless.yml does not know it. */
   releasedOnly?: true;
 }
@@ -29,7 +31,7 @@ export const ARN = (service: string, kind = '') => ({
 });
 export const WHOLE = { pattern: '^[0-9]{1,15}$', constraint: 'must be a whole number' };
 export const COUNT = { pattern: '^[0-9]{0,5}$', constraint: 'must be a whole number, or empty' };
-export const SCOPE = { pattern: '^[!-~]{1,256}$', constraint: 'must be a scope of OAuth 2.0' };
+export const SCOPE = { pattern: '^[!-~]{1,256}$', constraint: 'must be a scope of OAuth 2.0', limit: true } as const;
 export const IDS = (prefix: string) => ({
   pattern: `^(${prefix}-[0-9a-f]+(,${prefix}-[0-9a-f]+)*)?$`,
   constraint: `must be ids ${prefix}-... with commas between them, or empty`,

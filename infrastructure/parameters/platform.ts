@@ -6,6 +6,7 @@ export const PLATFORM: Group = {
     default: '',
     description: 'A managed policy that bounds every role of the stack.',
     ...ARN('iam', 'policy/'),
+    limit: true,
   },
   kmsKeyArn: {
     default: '',
@@ -60,7 +61,7 @@ export const PLATFORM: Group = {
   throttleLists: {
     default: 'true',
     description:
-      'Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, commits in flight or expired records. Their scans use the capacity of the tables.',
+      'Whether API Gateway accepts only 200 requests a second, and at once, on each route that lists leases, keys of once, commits in flight or expired records. Their scans use the capacity of the tables.',
     allowed: SWITCH,
   },
   alarmOkTopicArn: { default: '', description: 'An SNS topic that is notified when an alarm ends.', ...ARN('sns') },

@@ -44,6 +44,7 @@ export const LEASES: Group = {
     description:
       'own: callers of a namespace may name only executions of state machines whose names begin with the namespace and a hyphen. any: executions of all state machines. auto: own if the parameter namespaces is not empty.',
     allowed: ['auto', 'any', 'own'],
+    limit: true,
   },
   executionStateMachines: {
     default: '*',
@@ -51,6 +52,7 @@ export const LEASES: Group = {
       'The name of the state machines whose executions may hold leases. * is a wildcard. The functions have no access to other executions.',
     pattern: '^[a-zA-Z0-9_*-]{1,80}$',
     constraint: 'must be the name of state machines, with * for others',
+    limit: true,
   },
   durableFunctions: {
     default: '',
@@ -58,6 +60,7 @@ export const LEASES: Group = {
       'The name of the durable functions whose callbacks may wait for leases and whose executions may hold them; * stands for others. Name no functions whose callbacks are approvals. Empty: none.',
     pattern: '^[a-zA-Z0-9_*-]{0,140}$',
     constraint: 'must be the name of functions, with * for others, or empty',
+    limit: true,
   },
   executionEvents: {
     default: 'ENABLED',

@@ -1,5 +1,5 @@
 import { apiError } from './errors.ts';
-import type { Execution, StateMachine } from './execution.ts';
+import { type Execution, redriveStatus, type StateMachine } from './execution.ts';
 import { isJson, type Json } from './json.ts';
 import type { StepFunctions } from './service.ts';
 
@@ -39,6 +39,7 @@ export const operations: Record<string, (service: StepFunctions, request: Fields
     const { input, output, error, cause } = execution;
     return {
       ...listedExecution(execution),
+      ...redriveStatus(execution),
       ...{ input, inputDetails: { included: true }, output, error, cause },
       ...(output !== undefined && { outputDetails: { included: true } }),
     };
@@ -57,11 +58,18 @@ export const operations: Record<string, (service: StepFunctions, request: Fields
     execution.stop(optional(request, 'error').error, optional(request, 'cause').cause);
     return { stopDate: seconds(execution.stoppedAt as Date) };
   },
+  RedriveExecution: (service, request) => {
+    const execution = service.execution(text(request, 'executionArn'));
+    return { redriveDate: seconds(execution.redrive(optional(request, 'clientToken').clientToken)) };
+  },
   GetExecutionHistory: (service, request) => ({
-    events: service.execution(text(request, 'executionArn')).history.map(({ at, type, state }, index) => ({
-      ...{ id: index + 1, previousEventId: index, timestamp: seconds(at), type },
-      ...(state !== undefined && { stateEnteredEventDetails: { name: state } }),
-    })),
+    events: service
+      .execution(text(request, 'executionArn'))
+      .history.map(({ at, type, state, redriveCount }, index) => ({
+        ...{ id: index + 1, previousEventId: index, timestamp: seconds(at), type },
+        ...(state !== undefined && { stateEnteredEventDetails: { name: state } }),
+        ...(redriveCount !== undefined && { executionRedrivenEventDetails: { redriveCount } }),
+      })),
   }),
   SendTaskSuccess: (service, request) => {
     const [token, output] = [text(request, 'taskToken'), text(request, 'output')];
@@ -87,10 +95,14 @@ const listedMachine = ({ arn, name, type, createdAt }: StateMachine): Answer => 
   ...{ stateMachineArn: arn, name, type, creationDate: seconds(createdAt) },
 });
 
-const listedExecution = ({ arn, name, machine, status, startedAt, stoppedAt }: Execution): Answer => ({
-  ...{ executionArn: arn, stateMachineArn: machine.arn, name, status, startDate: seconds(startedAt) },
-  ...(stoppedAt && { stopDate: seconds(stoppedAt) }),
-});
+function listedExecution({ arn, name, machine, status, startedAt, stoppedAt, redrives }: Execution): Answer {
+  const redrivenAt = redrives.at(-1)?.at;
+  return {
+    ...{ executionArn: arn, stateMachineArn: machine.arn, name, status, startDate: seconds(startedAt) },
+    ...(stoppedAt && { stopDate: seconds(stoppedAt) }),
+    ...{ redriveCount: redrives.length, ...(redrivenAt && { redriveDate: seconds(redrivenAt) }) },
+  };
+}
 
 /** A timestamp of the protocol. */
 const seconds = (date: Date): number => date.getTime() / 1000;

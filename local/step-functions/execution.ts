@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { StatesError } from './errors.ts';
+import { apiError, StatesError } from './errors.ts';
 import { checkSize, type Definition, interpret, type Task } from './interpreter.ts';
 import type { Json } from './json.ts';
 
@@ -20,6 +20,7 @@ interface Entry {
   at: Date;
   type: string;
   state?: string;
+  redriveCount?: number;
 }
 
 export interface ExecutionOptions {
@@ -31,11 +32,14 @@ export interface ExecutionOptions {
   secondMs: number;
   limitSecondMs?: number;
   perform(execution: Execution, task: Task): Promise<Json>;
-  /** Called at the start and at the end. */
+  /** Called at the start, at a redrive and at each end. */
   statusChanged(execution: Execution): void;
 }
 
-/** One run of a state machine, from its start until it has ended. */
+/** An execution between a start or a redrive and the end after it. */
+const newAttempt = () => ({ controller: new AbortController(), end: Promise.withResolvers<void>() });
+
+/** One run of a state machine, from its start until it has ended, and on from there if it is redriven. */
 export class Execution {
   readonly machine: StateMachine;
   readonly arn: string;
@@ -43,30 +47,44 @@ export class Execution {
   readonly input: string;
   readonly startedAt = new Date();
   readonly history: Entry[] = [];
-  /** Resolves when the execution has ended, however it did. */
-  readonly ended: Promise<void>;
-  /** Aborts when the execution has ended: none of its work continues. */
-  readonly signal: AbortSignal;
+  /** One for each redrive, with the token of the request. */
+  readonly redrives: { at: Date; token: string | undefined }[] = [];
   status: Status = 'RUNNING';
   stoppedAt: Date | undefined;
   output: string | undefined;
   error: string | undefined;
   cause: string | undefined;
-  readonly #controller = new AbortController();
-  readonly #end = Promise.withResolvers<void>();
-  readonly #statusChanged: ExecutionOptions['statusChanged'];
+  readonly #options: ExecutionOptions;
+  #attempt = newAttempt();
+  /** The state that was entered last, outside of Parallel and Map: a redrive continues there. */
+  #reached: { state: string; input: Json };
 
   constructor(options: ExecutionOptions) {
     this.machine = options.machine;
     this.arn = options.arn;
     this.name = options.name;
     this.input = options.input;
-    this.ended = this.#end.promise;
-    this.signal = this.#controller.signal;
-    this.#statusChanged = options.statusChanged;
-    this.#record('ExecutionStarted');
-    this.#run(options);
-    this.#statusChanged(this);
+    this.#options = options;
+    this.#reached = { state: options.machine.definition.StartAt, input: JSON.parse(options.input) };
+    this.#record({ type: 'ExecutionStarted' });
+    this.#run();
+    this.#options.statusChanged(this);
+  }
+
+  /** Resolves when the execution has ended, however it did. */
+  get ended(): Promise<void> {
+    return this.#attempt.end.promise;
+  }
+
+  /** Aborts when the execution has ended: none of its work continues. */
+  get signal(): AbortSignal {
+    return this.#attempt.controller.signal;
+  }
+
+  /** Why the execution cannot be redriven; undefined if it can. */
+  get notRedrivable(): string | undefined {
+    const isFinal = this.status === 'RUNNING' || this.status === 'SUCCEEDED';
+    return isFinal ? `Execution is ${this.status} and cannot be redriven` : undefined;
   }
 
   /** Ends a running execution as StopExecution does. */
@@ -74,56 +92,102 @@ export class Execution {
     this.#ends('ABORTED', { error, cause });
   }
 
-  async #run({ machine, secondMs, limitSecondMs = secondMs, perform }: ExecutionOptions): Promise<void> {
-    await setImmediate(); // the caller that starts it is answered first
-    if (this.signal.aborted) return;
-    const { result, abort } = interpret({
-      definition: machine.definition,
-      input: JSON.parse(this.input),
-      context: {
-        Execution: { Id: this.arn, Name: this.name, RoleArn: machine.roleArn, RedriveCount: 0 },
-        StateMachine: { Id: machine.arn, Name: machine.name },
-      },
-      perform: async (task) => {
-        // The library may start one more attempt after it was aborted.
-        if (this.signal.aborted) throw new StatesError('States.Runtime', 'the execution has ended', true);
-        this.#record('TaskScheduled');
-        return perform(this, task);
-      },
-      entered: (state, type) => this.#record(`${type}StateEntered`, state),
-      ...{ secondMs, limitSecondMs },
-    });
-    this.signal.addEventListener('abort', abort);
-    try {
-      const output = await result;
-      checkSize(output, 'output of the execution');
-      this.#ends('SUCCEEDED', { output: JSON.stringify(output) });
-    } catch (thrown) {
-      const error = thrown as Error;
-      if (error.name === 'ExecutionTimeoutError') this.#ends('TIMED_OUT', { error: 'States.Timeout' });
-      else this.#ends('FAILED', failure((error.cause ?? error) as Error));
-    }
+  /**
+   * Continues at the state that did not succeed, with the input of that state, as RedriveExecution does. The tries of its Retry and all
+   * timeouts count from the start again. A Parallel or Map state runs again as a whole.
+   * @param token a request that comes again with the same token redrives once
+   * @returns when the execution was redriven
+   * @throws ApiError ExecutionNotRedrivable
+   */
+  redrive(token?: string): Date {
+    const before = this.redrives.find((one) => token !== undefined && one.token === token);
+    if (before) return before.at;
+    if (this.notRedrivable) throw apiError('ExecutionNotRedrivable', this.notRedrivable);
+    const at = new Date();
+    this.redrives.push({ at, token });
+    this.#attempt = newAttempt();
+    this.status = 'RUNNING';
+    this.stoppedAt = undefined;
+    this.error = undefined;
+    this.cause = undefined;
+    this.#record({ type: 'ExecutionRedriven', redriveCount: this.redrives.length });
+    this.#run();
+    this.#options.statusChanged(this);
+    return at;
   }
 
-  #ends(status: Status, told: { output?: string; error?: string | undefined; cause?: string | undefined }): void {
+  async #run(): Promise<void> {
+    const { machine, secondMs, limitSecondMs = secondMs, perform } = this.#options;
+    const { signal } = this; // that of this attempt
+    await setImmediate(); // the caller that starts it is answered first
+    if (signal.aborted) return;
+    const { result, abort } = interpret({
+      definition: { ...machine.definition, StartAt: this.#reached.state },
+      input: this.#reached.input,
+      context: { Execution: this.#context(), StateMachine: { Id: machine.arn, Name: machine.name } },
+      perform: async (task) => {
+        // The library may start one more attempt after it was aborted.
+        if (signal.aborted) throw new StatesError('States.Runtime', 'the execution has ended', true);
+        this.#record({ type: 'TaskScheduled' });
+        return perform(this, task);
+      },
+      entered: (state, type) => this.#record({ type: `${type}StateEntered`, state }),
+      reached: (state, input) => {
+        this.#reached = { state, input };
+      },
+      ...{ secondMs, limitSecondMs },
+    });
+    signal.addEventListener('abort', abort);
+    const outcome = await result.then(succeeded).catch(failed);
+    if (!signal.aborted) this.#ends(...outcome); // otherwise this attempt has ended, and the next one may run
+  }
+
+  /** `$$.Execution` */
+  #context(): Json {
+    const redrivenAt = this.redrives.at(-1)?.at;
+    return {
+      ...{ Id: this.arn, Name: this.name, RoleArn: this.machine.roleArn },
+      ...{ Input: JSON.parse(this.input), StartTime: this.startedAt.toISOString() },
+      ...{ RedriveCount: this.redrives.length, ...(redrivenAt && { RedriveTime: redrivenAt.toISOString() }) },
+    };
+  }
+
+  #ends(...[status, told]: End): void {
     if (this.status !== 'RUNNING') return;
     this.status = status;
     this.stoppedAt = new Date();
     this.output = told.output;
     this.error = told.error;
     this.cause = told.cause;
-    this.#record(
-      `Execution${{ TIMED_OUT: 'TimedOut', ABORTED: 'Aborted', FAILED: 'Failed' }[status as string] ?? 'Succeeded'}`,
-    );
-    this.#controller.abort();
-    this.#statusChanged(this);
-    this.#end.resolve();
+    const name = { TIMED_OUT: 'TimedOut', ABORTED: 'Aborted', FAILED: 'Failed' }[status as string] ?? 'Succeeded';
+    this.#record({ type: `Execution${name}` });
+    this.#attempt.controller.abort();
+    this.#options.statusChanged(this);
+    this.#attempt.end.resolve();
   }
 
-  #record(type: string, state?: string): void {
-    this.history.push({ at: new Date(), type, ...(state !== undefined && { state }) });
+  #record(entry: Omit<Entry, 'at'>): void {
+    this.history.push({ at: new Date(), ...entry });
   }
 }
+
+type End = [status: Status, told: { output?: string; error?: string | undefined; cause?: string | undefined }];
+
+function succeeded(output: Json): End {
+  checkSize(output, 'output of the execution');
+  return ['SUCCEEDED', { output: JSON.stringify(output) }];
+}
+
+function failed(error: Error): End {
+  if (error.name === 'ExecutionTimeoutError') return ['TIMED_OUT', { error: 'States.Timeout' }];
+  return ['FAILED', failure((error.cause ?? error) as Error)];
+}
+
+/** Whether an execution can be redriven, as the service tells it. */
+export const redriveStatus = ({ notRedrivable: reason }: Execution) =>
+  reason === undefined
+    ? { redriveStatus: 'REDRIVABLE' }
+    : { redriveStatus: 'NOT_REDRIVABLE', redriveStatusReason: reason };
 
 /** The library's name for the error of a Fail state without Error. */
 const UNNAMED = 'FailStateError';

@@ -4,6 +4,7 @@ import { StatesError } from './errors.ts';
 import type { Json } from './json.ts';
 import { evaluate } from './jsonata.ts';
 import { newToken } from './tokens.ts';
+import { wait } from './wait.ts';
 
 export type Definition = StateMachineDefinition & { TimeoutSeconds?: number };
 
@@ -27,6 +28,8 @@ export interface Interpretation {
   perform(task: Task): Promise<Json>;
   /** Called at every state transition. */
   entered(state: string, type: string): void;
+  /** Called soon after a state was entered that is in no Parallel and no Map state, with its input. */
+  reached?(state: string, input: Json): void;
   /** How long a second of the definition takes, in milliseconds. */
   secondMs: number;
   /** How long a second of a timeout or a heartbeat takes; `secondMs` if it is absent. */
@@ -51,12 +54,15 @@ export type State = Record<string, Json>;
 /**
  * Runs a definition on aws-local-stepfunctions. That library knows neither `$$.State` nor `$$.Task`, nor JSONata, heartbeats
  * or service integrations, and takes its states from an object: so it is given one that makes a state at every entry, with
- * the paths to the state's own context bound to that entry.
+ * the paths to the state's own context bound to that entry. A Wait state that the library would end at another time than AWS
+ * becomes a task.
  */
 export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
-  const visits: Record<string, { State: State; Task: { Token: string } }> = {};
+  const visits: Record<string, { Execution: Json; State: State; Task: { Token: string } }> = {};
   const handlers: Record<string, (input: Json) => Promise<Json>> = {};
   const { now = () => new Date(), limitSecondMs = run.secondMs } = run;
+  const ending = new AbortController();
+  const waits = { secondMs: run.secondMs, ended: ending.signal };
   let count = 0;
 
   const watched = (definition: State): State => {
@@ -78,6 +84,7 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
     run.entered(name, String(state.Type));
     const attempt = { next: newToken(randomUUID()), retries: 0 };
     visits[visit] = {
+      Execution: run.context.Execution ?? null, // the library puts the input of the state into it that it starts with
       State: {
         Name: name,
         EnteredTime: now().toISOString(),
@@ -91,19 +98,35 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
         },
       },
     };
+    const asTask = (parameters: State, fields: Record<string, Json | undefined>): State => ({
+      ...{ Type: 'Task', Resource: name, Parameters: { visit, 'input.$': '$', ...parameters } },
+      ...definedOf(fields),
+      ...UNTIMED,
+    });
     if (isJsonata(state)) {
-      const { Output: output = '{% $states.input %}', Next, End } = state;
+      const { Output: output = '{% $states.input %}', Seconds, Timestamp, Next, End } = state;
       handlers[visit] = async (wrapped) => {
         const context = { ...run.context, ...visits[visit] } as unknown as Json;
-        return evaluate(output, { input: (wrapped as State).input ?? null, context });
+        const states = { input: (wrapped as State).input ?? null, context };
+        const until = await evaluate(definedOf({ Seconds, Timestamp }), states);
+        if (state.Type === 'Wait') await wait(until as State, waits);
+        return evaluate(output, states);
       };
-      const parameters = { visit, 'input.$': '$' };
-      return { Type: 'Task', Resource: name, Parameters: parameters, ...definedOf({ Next, End }), ...UNTIMED };
+      return asTask({}, { Next, End });
     }
     const bound = inSeconds(rebind(state, visit), run.secondMs);
-    if (state.Type === 'Parallel') bound.Branches = (bound.Branches as State[]).map(watched);
+    const { Timestamp, TimestampPath } = bound;
+    if (state.Type === 'Wait' && (Timestamp ?? TimestampPath) !== undefined) {
+      const { InputPath, OutputPath, Next, End } = bound;
+      handlers[visit] = async (wrapped) => {
+        await wait(wrapped as State, waits);
+        return (wrapped as State).input ?? null;
+      };
+      return asTask(definedOf({ Timestamp, 'Timestamp.$': TimestampPath }), { InputPath, OutputPath, Next, End });
+    }
+    if (state.Type === 'Parallel') bound.Branches = (state.Branches as State[]).map(watched);
     for (const body of ['Iterator', 'ItemProcessor'])
-      if (state.Type === 'Map' && bound[body]) bound[body] = watched(bound[body] as State);
+      if (state.Type === 'Map' && state[body]) bound[body] = watched(state[body] as State);
     if (state.Type !== 'Task') return bound;
 
     // The library passes only the name of the state, which concurrent iterations of a Map share.
@@ -147,22 +170,38 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
     validationOptions: { noValidate: true }, // it was validated when it was created
   });
   const taskResourceLocalHandlers = new Proxy({}, { get: () => byVisit });
-  const { result, abort } = machine.run(run.input, {
+  const { result, abort, eventLogs } = machine.run(run.input, {
     context: { ...run.context, Visits: visits },
     overrides: { taskResourceLocalHandlers },
   });
-  return { result: result as Promise<Json>, abort };
+  void follow(eventLogs, (state, input) => {
+    if (Object.hasOwn(run.definition.States, state)) run.reached?.(state, input);
+  });
+  return {
+    result: result as Promise<Json>,
+    abort: () => {
+      abort();
+      ending.abort();
+    },
+  };
+}
+
+type Events = ReturnType<StateMachine['run']>['eventLogs'];
+
+async function follow(events: Events, reached: (state: string, input: Json) => void): Promise<void> {
+  for await (const event of events)
+    if (event.type === 'StateEntered') reached(event.state.name, event.state.input as Json);
 }
 
 export const isJsonata = (state: State): boolean => state.QueryLanguage === 'JSONata';
 
 const definedOf = (fields: Record<string, Json | undefined>): State => JSON.parse(JSON.stringify(fields));
 
-/** Replaces references to the state's part of `$$` by those of this visit. */
+/** Replaces references to the state's part of `$$` by those of this visit. The states within are entered, and bound, on their own. */
 function rebind(state: State, visit: string): State {
   return JSON.parse(JSON.stringify(state), (name, value) =>
     typeof value === 'string' && /(\.\$|Path|Variable)$/.test(name)
-      ? value.replaceAll(/\$\$\.(State|Task)\./g, `$$$$.Visits.${visit}.$1.`)
+      ? value.replaceAll(/\$\$\.(Execution|State|Task)\./g, `$$$$.Visits.${visit}.$1.`)
       : value,
   ) as State;
 }

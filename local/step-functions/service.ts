@@ -131,8 +131,11 @@ function parsed(text: string, complaintsOf: (definition: Definition) => string):
   if (!isJson(text)) throw apiError('InvalidDefinition', 'Invalid State Machine Definition: not JSON');
   const definition = JSON.parse(text) as Definition;
   JSON.parse(text, (_, value) => {
-    if (value && isJsonata(value) && (value.Type !== 'Pass' || value.Assign !== undefined))
-      throw apiError('InvalidDefinition', 'the local stack interprets JSONata in Pass states only, and no variables');
+    if (value && isJsonata(value) && (!['Pass', 'Wait'].includes(value.Type) || value.Assign !== undefined))
+      throw apiError(
+        'InvalidDefinition',
+        'the local stack interprets JSONata in Pass and Wait states, and no variables',
+      );
     return value;
   });
   if (valid.has(text)) return definition;

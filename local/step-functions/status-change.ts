@@ -1,9 +1,9 @@
 import type { BusEvent } from '../events.ts';
-import type { Execution } from './execution.ts';
+import { type Execution, redriveStatus } from './execution.ts';
 
-/** The event of a Standard workflow on the default event bus, at the start and at the end of an execution. */
+/** The event of a Standard workflow on the default event bus, at the start, at a redrive and at each end of an execution. */
 export function statusChange(execution: Execution): BusEvent {
-  const { arn, machine, name, status, startedAt, stoppedAt, input, output, error, cause } = execution;
+  const { arn, machine, name, status, startedAt, stoppedAt, redrives, input, output, error, cause } = execution;
   const included = (text: string | undefined) => (text === undefined ? null : { included: true });
   return {
     source: 'aws.states',
@@ -18,8 +18,9 @@ export function statusChange(execution: Execution): BusEvent {
       status,
       startDate: startedAt.getTime(),
       stopDate: stoppedAt?.getTime() ?? null,
-      redriveCount: 0,
-      redriveDate: null,
+      redriveCount: redrives.length,
+      redriveDate: redrives.at(-1)?.at.getTime() ?? null,
+      ...{ redriveStatusReason: null, ...redriveStatus(execution) },
       input,
       inputDetails: included(input),
       output: output ?? null,

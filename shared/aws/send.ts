@@ -160,15 +160,16 @@ export function outcomeUnknown(
 }
 
 /**
- * Lets an error after which the same call finds what became of it (OutcomeUnknown, and where the call has a ticket in line also Throttled
+ * Lets an error after which the same call finds what became of it (OutcomeUnknown, and where the call has a ticket in line or a slot also Throttled
  * and Unavailable) name what to add to that call. Throws every other error as it is.
  */
 export const naming =
-  (retryWith: { requestId: string; ticket?: string }) =>
+  (retryWith: { requestId: string; ticket?: string; slot?: string }) =>
   (error: unknown): never => {
     if (!(error instanceof HoldfastError)) throw error;
     const isUnsettled = error.code === 'Throttled' || error.code === 'Unavailable';
-    if (error.code !== 'OutcomeUnknown' && !(isUnsettled && retryWith.ticket !== undefined)) throw error;
+    if (error.code !== 'OutcomeUnknown' && !(isUnsettled && (retryWith.ticket ?? retryWith.slot) !== undefined))
+      throw error;
     const { code, message, context, cause } = error;
     throw new HoldfastError(code, message, {
       ...context,

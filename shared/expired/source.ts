@@ -56,7 +56,6 @@ export interface Stores {
 
 /** When a bound grant was given, and when its holder was last answered with it, in epoch milliseconds. */
 interface AnsweredGrant {
-  boundAt: number;
   acquiredAt?: number | undefined;
   answeredAt?: number | undefined;
 }
@@ -65,13 +64,15 @@ interface AnsweredGrant {
 export interface BoundHolding extends Pick<ExpiredRow, 'key' | 'holder'> {
   execution: string;
   grant: AnsweredGrant;
+  /** Whether perhaps no task was notified of the grant. */
+  isUnnotified: boolean;
   identity: Identity | null;
 }
 
 /** `unknown`: AWS says nothing about the execution. `endedAt`: when it ended, at the earliest, in epoch milliseconds. */
 export type Verdict = 'goesOn' | 'unknown' | { endedAt: number };
 
-/** The rules of bound leases and permits (docs/protocols/bound.md), as the locks have them. */
+/** The rules of bound leases and permits (docs/protocols/executions.md#the-judgement), as the locks have them. */
 export interface Holders {
   /** Asks AWS about an execution, once. The grants must be as they were read before. @throws HoldfastError Throttled */
   ask(execution: string, call: Call): Promise<(grant: AnsweredGrant) => Verdict>;

@@ -31,12 +31,9 @@ export function acquireLease(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: async () => {
-        const outcome = await tryOnce(dependencies, request, call);
-        if (!outcome.won && isBound(outcome.record))
-          await (await import('./holder-look.ts')).lookBeside(dependencies, outcome.record, call);
-        return outcome;
-      },
+      attempt: () => tryOnce(dependencies, request, call),
+      look: async (record: LeaseRecord) =>
+        isBound(record) && (await import('./holder-look.ts')).lookBeside(dependencies, record, call),
       lock: async () => (await import('./lock.ts')).leaseLock(dependencies, request, call),
       held: (record: LeaseRecord) => leaseHeld(record, clock.now(), dependencies.clockSkewMs),
     };

@@ -1,5 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import { all, any, type Condition, not } from '../aws/condition.ts';
+import type { Item } from '../aws/dynamodb.ts';
 import { type Acquisition, isOf } from '../line/acquisition.ts';
 import { POOL } from '../line/kind.ts';
 import type { Leased, LeaseRecord } from './record.ts';
@@ -16,6 +17,12 @@ export const isFree: Condition = { expression: 'attribute_not_exists(lease_versi
 
 /** While a caller or a task is in line for the key, only the line grants it. */
 export const isUnmarked: Condition = { expression: 'attribute_not_exists(waiters)' };
+
+/** The record counts no callers that may come back to their positions, or those that a call has read. */
+export const countsUntil = (now: number, { line_until: seen }: Item): Condition => ({
+  expression: 'attribute_not_exists(line_until) OR line_until <= :until',
+  values: { ':until': seen ?? integer(now) },
+});
 
 /** A grant that its caller has not claimed is handed off after its time, and never overwritten, because its ticket must go. */
 export const isClaimed: Condition = { expression: 'attribute_not_exists(claim_ttl_ms)' };
@@ -48,6 +55,15 @@ export const isExpired = (cut: number): Condition =>
 export const isBelow = (fence: number): Condition => ({
   expression: 'attribute_not_exists(fence) OR fence < :fence',
   values: { ':fence': integer(fence) },
+});
+
+/**
+ * The lease was not released after this instant. The caller of an older try may have received LeaseHeld in the meantime, by a second try of the SDK.
+ * Only a free record has the attribute.
+ */
+export const wasNotReleasedAfter = (epochMs: number): Condition => ({
+  expression: 'attribute_not_exists(released_at) OR released_at <= :latest',
+  values: { ':latest': integer(epochMs) },
 });
 
 export const hasFence = (fence: number): Condition => ({

@@ -30,7 +30,7 @@ export async function notifyLease(
     ttlMs: record.ttlMs ?? 0,
     output: (now) => ({ ...grantView(record, now), previous: previousView(record.previous) }),
     renewed: async () => {
-      const renewed = await renew(dependencies, record, call);
+      const renewed = await renew(dependencies, { record, isRepeated: message.repeated }, call);
       return renewed.won && isLeased(renewed.record) ? deliverable(renewed.record) : { overtaken: renewed.record };
     },
   });

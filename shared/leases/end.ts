@@ -6,19 +6,20 @@ import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { type Ended, endedItem, operatorOf } from '../line/ended.ts';
+import type { Staying } from '../line/waiters.ts';
 import { hasMemory } from './memory.ts';
+import { assigning, removedMark } from './write.ts';
 
 interface End {
   key: string;
   /** Names the grant by its lease id, its version or its fence. A fence alone does not exclude a pool. */
   condition: Condition;
   markBroken?: boolean;
-  byExecution?: boolean;
-  /** The line is empty. The condition must demand that nothing has joined it since it was read. */
-  clearMark?: boolean;
+  /** If the line is empty: the rows that stay in it. The condition must demand that nothing has joined it since it was read. */
+  clearMark?: Staying | undefined;
   /**
-   * The new holder may never have received the grant. Its request may ask again, and its ticket may still wait. So the record keeps for the next
-   * holder what this one would have learned of the holder before.
+   * The request may ask again: its execution has ended, and may be redriven, or the new holder never received the grant. The record names for the next
+   * holder whom its own grant is to name (`previous`).
    */
   forget?: { last: Ended | undefined };
 }
@@ -30,7 +31,7 @@ interface End {
  */
 export function endLease(
   { dynamodb, clock, table, fenceRetentionSeconds }: LeaseDependencies,
-  { key, condition, markBroken, byExecution, clearMark, forget }: End,
+  { key, condition, markBroken, clearMark, forget }: End,
   call: Call,
 ) {
   const now = clock.now();
@@ -38,18 +39,18 @@ export function endLease(
   const broken = markBroken ? ', broken_at = :now, broken_until = if_not_exists(expires_at, :now)' : '';
   const operator = markBroken ? operatorOf(call) : undefined;
   const by = operator === undefined ? '' : ', broken_by = if_not_exists(broken_by, :operator)';
-  const how = `${broken}${by}${byExecution ? ', ended_by = :by' : ''}`;
   const last: Item = forget?.last ? endedItem(forget.last) : {};
   const stale = forget?.last && !('prev_by' in last) ? ', prev_by' : '';
   const forgotten = forget ? ', request_id, holder, principal, ticket' : '';
-  const passedOn = Object.keys(last).map((name) => `, ${name} = :${name}`);
-  const removed = `${clearMark ? ', waiters, next_ticket, next_tickets, turn_ms, pace_ms, line_out' : ''}${forgotten}${stale}`;
+  const unmarked = clearMark && removedMark(clearMark);
+  const passedOn = assigning({ ...last, ...unmarked?.set });
+  const removed = `${(unmarked?.removed ?? []).map((name) => `, ${name}`).join('')}${forgotten}${stale}`;
   const retention = hasMemory(key) ? '' : ', lease_expiry = :retention';
   const command = new UpdateItemCommand({
     TableName: table,
     Key: { key: text(key) },
     UpdateExpression:
-      `SET released_at = :now${retention}${how}${passedOn.join('')} ` +
+      `SET released_at = :now${retention}${broken}${by}${passedOn.assigned && `, ${passedOn.assigned}`} ` +
       `REMOVE lease_version, expires_at, execution, target, grace_ms, ended_execution` +
       `${markBroken ? '' : ', heartbeat_at'}${removed}`,
     ...conditionFields(condition, {
@@ -57,8 +58,7 @@ export function endLease(
         ':now': integer(now),
         ...(retention && { ':retention': integer(Math.ceil(now / 1000) + fenceRetentionSeconds) }),
         ...(operator !== undefined && { ':operator': text(operator) }),
-        ...(byExecution && { ':by': text('executionEnded') }),
-        ...Object.fromEntries(Object.entries(last).map(([name, value]) => [`:${name}`, value])),
+        ...passedOn.values,
       },
     }),
     ReturnValues: markBroken ? 'ALL_NEW' : 'NONE',

@@ -7,7 +7,7 @@ import { LEAST_MILLISECONDS, readTtl, reasonWithTtl, ttlIsOver, ttlIsUnreadable 
 import { NAMELESS } from '../line/calls.ts';
 import { isHeld, isLease } from './conditions.ts';
 import { parseRecord } from './record.ts';
-import { endsAt, isBound } from './rules.ts';
+import { endsAt, isBound, isUnnotified } from './rules.ts';
 
 /** The clean-up recognises a lease record by these. `lease_version` alone would do, but it is the holder's secret. */
 const LEASE_IDENTITY = ['fence', 'expires_at', 'released_at', 'lease_expiry'] as const;
@@ -57,10 +57,7 @@ const isHeldInNamespace = (now: number, { clockSkewMs }: Margins): Condition =>
   );
 
 /** Only another call or a look ends such a lease. */
-const isHeldByExecution: Condition = all(
-  isHeld,
-  aliased('attribute_exists(#bound_at) AND attribute_exists(#execution)'),
-);
+const isHeldByExecution: Condition = all(isHeld, aliased('attribute_exists(#bound) AND attribute_exists(#execution)'));
 
 export const LEASE_KINDS = ['abandonedLease', 'releasedLease'] as const;
 type LeaseKind = (typeof LEASE_KINDS)[number];
@@ -101,8 +98,8 @@ function rowOf(item: Item, now: number, { fenceRetentionSeconds }: Margins): Exp
   };
 }
 
-/** The clean-up recognises a bound lease by these: each answer with it changes one of them. */
-const BOUND_IDENTITY = ['fence', 'bound_at'] as const;
+/** The clean-up recognises a bound lease by its fence, and judges it again. */
+const BOUND_IDENTITY = ['fence'] as const;
 
 /**
  * The lease, if it lasts as long as its execution. A grant that its caller has yet to claim ends by the grant window.
@@ -113,5 +110,6 @@ export function boundLease(item: Item, now: number, { clockSkewMs }: Margins): B
   if (!isBound(record) || record.claimTtlMs !== undefined || endsAt(record) < now - clockSkewMs) return [];
   const { key, execution, holder } = record;
   const identity = identityOf(item, BOUND_IDENTITY);
-  return [{ key: { key }, holder: holderNamed(holder), execution, grant: record, identity }];
+  const holding = { key: { key }, holder: holderNamed(holder), execution, grant: record, identity };
+  return [{ ...holding, isUnnotified: isUnnotified(record) }];
 }

@@ -1,5 +1,5 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, any, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
@@ -8,12 +8,21 @@ import { HoldfastError } from '../errors.ts';
 import { isOwnOf, MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { Granted as GrantedTo } from '../line/lock.ts';
-import { isBelow, isClaimed, isExpired, isFreeFor, isNotEndingFor, isUnmarked } from './conditions.ts';
+import {
+  countsUntil,
+  isBelow,
+  isClaimed,
+  isExpired,
+  isFreeFor,
+  isNotEndingFor,
+  isUnmarked,
+  wasNotReleasedAfter,
+} from './conditions.ts';
 import { type Grant, type GrantRequest, grantItem, newGrant } from './grant.ts';
 import type { HandedOff } from './hand-off.ts';
 import { endedBefore } from './previous.ts';
 import { type Leased, type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endReason, isBound, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
+import { endReason, isLate, isLeased, isOver, isRepeatable, takeoverAt } from './rules.ts';
 import { leaseLost } from './views.ts';
 
 /** A grant. */
@@ -22,12 +31,12 @@ type Granted = GrantedTo<LeaseRecord> & { won: true };
 /** A grant, or the record that keeps the request from one. */
 type Outcome = Granted | { won: false; record: LeaseRecord };
 
-/** A try fails by its fence only if the record's is at or ahead of the clock here, and fails again only if a new grant came first. */
+/** A try that fails by its fence, or by a later release, fails again only if a new grant came first. */
 const MAX_TRIES = 5;
 
 /**
  * Acquires without waiting (docs/protocols/leases.md#acquire). One write, or two if the key's fence is at or ahead of the clock here: in the
- * same millisecond, or after the clock stepped back.
+ * same millisecond, or after the clock stepped back. Two also if the lease was released after the try began, by more than the margin.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryOnce(dependencies: LeaseDependencies, request: GrantRequest, call: Call): Promise<Outcome> {
@@ -36,7 +45,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   for (let tries = 1; ; tries++) {
     const grant = newGrant(dependencies, request, before);
     const triedAt = grant.acquiredAt;
-    const outcome = await put(dependencies, grant, call);
+    const outcome = await put(dependencies, { grant, before }, call);
     if (outcome.won || outcome.old?.lease_version?.S === grant.version) {
       const granted = await settle(dependencies, { grant, ...outcome }, call);
       if (granted) return granted;
@@ -65,13 +74,28 @@ export async function tryOnce(dependencies: LeaseDependencies, request: GrantReq
   }
 }
 
-function put({ dynamodb, table, clockSkewMs }: LeaseDependencies, grant: Grant, call: Call) {
+/**
+ * @param before the record as an earlier try met it: the release that this call has seen, and the count of callers that may come back, which the lease
+ * keeps because a put replaces the record
+ */
+function put(
+  { dynamodb, table, clockSkewMs }: LeaseDependencies,
+  { grant, before }: { grant: Grant; before: LeaseRecord },
+  call: Call,
+) {
   const cut = grant.acquiredAt - clockSkewMs;
+  const { lineOut, lineUntil = 0, releasedAt = 0 } = before;
+  const counted: Item =
+    lineOut !== undefined && lineUntil > grant.acquiredAt
+      ? { line_out: integer(lineOut), line_until: integer(lineUntil) }
+      : {};
   const canBeHad = any(isFreeFor(grant), all(isExpired(cut), isClaimed, isNotEndingFor(grant)));
+  const isInTime = wasNotReleasedAfter(Math.max(grant.acquiredAt + clockSkewMs, releasedAt));
+  const isCounted = countsUntil(grant.acquiredAt, counted);
   const command = new PutItemCommand({
     TableName: table,
-    Item: grantItem(grant),
-    ...conditionFields(all(isUnmarked, canBeHad, isBelow(grant.fence))),
+    Item: { ...grantItem(grant), ...counted },
+    ...conditionFields(all(isUnmarked, isCounted, canBeHad, isBelow(grant.fence), isInTime)),
     ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
@@ -110,13 +134,13 @@ async function settle(
   }
 }
 
-/** Answers a request whose grant stands. @returns undefined if the grant has changed */
+/** Answers a request whose grant stands. If the grant names an execution, it notes the time of this answer. @returns undefined if the grant has changed */
 async function repeat(
   dependencies: LeaseDependencies,
   { request, record }: { request: GrantRequest; record: Leased },
   call: Call,
 ): Promise<Pick<Granted, 'record' | 'previous'> | undefined> {
-  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined && !isBound(record) && !request.bound;
+  const isPlain = record.ticket === undefined && record.claimTtlMs === undefined && record.execution === undefined;
   if (isPlain) return { record, previous: undefined };
   const { leaseLock } = await import('./lock.ts');
   const { claim } = await import('../line/claim.ts');

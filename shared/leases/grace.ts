@@ -24,7 +24,7 @@ export async function giveGrace(
   const version = dependencies.ids.uuid();
   const expression =
     'SET lease_version = :next, expires_at = :expires, lease_expiry = :seconds, ended_execution = :execution' +
-    `${isBound(record) ? ', ttl_ms = grace_ms, ttl_seconds = :grace' : ''} REMOVE execution, target, grace_ms, bound_at, looked_at`;
+    `${isBound(record) ? ', ttl_ms = grace_ms, ttl_seconds = :grace' : ''} REMOVE execution, target, grace_ms, bound, looked_at`;
   const values = {
     ':next': text(version),
     ':expires': integer(until),

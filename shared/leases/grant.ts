@@ -3,7 +3,7 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { LeaseRecord } from './record.ts';
-import { BOUND_ID, risingFence } from './rules.ts';
+import { risingFence } from './rules.ts';
 
 /** What a caller asks for. */
 export interface GrantRequest {
@@ -48,7 +48,7 @@ export function newGrant({ clock, ids }: LeaseDependencies, request: GrantReques
     ...asked,
     ...held,
     version: ids.uuid(),
-    leaseId: bound ? `${BOUND_ID}${ids.uuid()}` : ids.uuid(),
+    leaseId: ids.uuid(),
     fence: risingFence(previous, now),
     acquiredAt: now,
   };
@@ -77,7 +77,7 @@ export function grantItem(grant: Grant): Item {
     ...(grant.execution !== undefined && { execution: text(grant.execution) }),
     ...(grant.target !== undefined && { target: text(grant.target) }),
     ...(grant.graceSeconds && { grace_ms: integer(grant.graceSeconds * 1000) }),
-    ...(grant.bound && { bound_at: integer(grant.acquiredAt) }),
+    ...(grant.bound && { bound: { BOOL: true } }),
     ...(grant.ticket !== undefined && { ticket: text(grant.ticket) }),
     ...(grant.claimTtlSeconds !== undefined && { claim_ttl_ms: integer(grant.claimTtlSeconds * 1000) }),
   };

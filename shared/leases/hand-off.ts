@@ -7,7 +7,7 @@ import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { canNotify } from '../line/message.ts';
 import { NOTIFY_MS, tellBroken } from '../line/notify.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, getWaiter, isTask } from '../line/waiters.ts';
+import { deleteWaiter, getWaiter, isTask, type Staying, stayingOf } from '../line/waiters.ts';
 import { grantUnchanged, lineUnchanged } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
 import { endLease } from './end.ts';
@@ -15,6 +15,7 @@ import { clearMark } from './marks.ts';
 import {
   type Ending,
   type EndingGrant,
+  FORGOTTEN,
   type Line,
   look,
   type NextInLine,
@@ -23,7 +24,7 @@ import {
 } from './next.ts';
 import { endedBefore } from './previous.ts';
 import { type LeaseRecord, parseRecord, unusable } from './record.ts';
-import { endsAt, isLeased } from './rules.ts';
+import { endsAt, isEndOf, isLeased } from './rules.ts';
 import { type Transferred, transfer } from './transfer.ts';
 import { leaseLost } from './views.ts';
 import { repairAtTheEnd } from './watch.ts';
@@ -48,7 +49,7 @@ export interface HandedOff {
 
 /** No call has looked at this line, so others may wait in it. */
 const UNREAD: Line = {
-  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false },
+  ...{ oldest: undefined, next: undefined, others: true, following: [], taskWaits: false, staying: stayingOf([]) },
   ...{ isFull: false, gone: 0, expiredUnnotified: false },
 };
 
@@ -88,7 +89,11 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
         const previous = endedBefore(from, expiredUnnotified ? 'undelivered' : how, ended);
         const written: Transferred = oldest
           ? await transfer(dependencies, { from, how, waiter: oldest, line, previous, own: grant.own }, call)
-          : await releaseUnclaimed(dependencies, { from, how, undecided: others, previous, expiredUnnotified }, call);
+          : await releaseUnclaimed(
+              dependencies,
+              { from, how, staying: others ? undefined : line.staying, previous, expiredUnnotified },
+              call,
+            );
         if (!written.won) {
           const { record, unanswered = false, hasGoneOn } = written;
           if (oldest && hasGoneOn) return { moved: [...moved, oldest.ticket], end: 'granted', record, hasGoneOn };
@@ -135,7 +140,7 @@ export async function handOff(dependencies: LeaseDependencies, grant: Passing, c
 }
 
 /** The holder of such a grant is done with it, so it must not run on because DynamoDB did not read the line. */
-const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded', 'perhapsUnnotified']);
+const GIVEN_BACK: ReadonlySet<Ending> = new Set(['released', 'broken', 'executionEnded']);
 
 /** @returns UNREAD also if a task is next that this process cannot notify. @throws HoldfastError as `look`, unless the grant can end without it */
 async function lookIfPossible(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
@@ -152,7 +157,7 @@ async function lookIfPossible(dependencies: LeaseDependencies, search: Search, c
 async function endUndelivered(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<void> {
   try {
     const { previous } = record;
-    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', undecided: true, previous }, call);
+    await releaseUnclaimed(dependencies, { from: record, how: 'undelivered', previous }, call);
   } catch (error) {
     // The caller's own lease has ended all the same. This grant ends at its expiry.
     if (!(error instanceof HoldfastError)) throw error;
@@ -169,7 +174,9 @@ export async function settleWaiter(
   { record: { key, ticket, brokenAt }, ending }: EndingGrant,
   call: Call,
 ): Promise<void> {
-  if (ticket === undefined || ending === 'expired' || !(ending === 'broken' || brokenAt !== undefined)) return;
+  // The tasks of an execution end with it.
+  const isOver = ending === 'expired' || ending === 'executionEnded';
+  if (ticket === undefined || isOver || !(ending === 'broken' || brokenAt !== undefined)) return;
   const row = await getWaiter(dependencies, { key, ticket }, call);
   if (row && isTask(row))
     await tellBroken(dependencies, { waiter: row, error: leaseLost(key, 'broken', undefined) }, call);
@@ -179,8 +186,8 @@ export async function settleWaiter(
 interface Unclaimed {
   from: LeaseRecord;
   how: Ending;
-  /** Whether others may be in line that this call has not seen. Then the mark stays. */
-  undecided: boolean;
+  /** The rows that stay in line when the mark goes. Undefined if others may be in line that this call has not seen. Then the mark stays. */
+  staying?: Staying | undefined;
   /** What a grant says about the holder before it (`previous`). */
   previous: Ended | undefined;
   /** True if a grant expired before its task was notified. */
@@ -189,32 +196,32 @@ interface Unclaimed {
 
 async function releaseUnclaimed(
   dependencies: LeaseDependencies,
-  { from, how, undecided, previous, expiredUnnotified = false }: Unclaimed,
+  { from, how, staying, previous, expiredUnnotified = false }: Unclaimed,
   call: Call,
 ): Promise<Written> {
   const isUnclaimed = from.claimTtlMs !== undefined || expiredUnnotified;
   const ends = isLeased(from) && (how !== 'expired' || isUnclaimed);
   if (!ends)
-    return undecided || from.waiters === undefined ? { won: true, record: from } : clearMark(dependencies, from, call);
-  const condition = undecided ? grantUnchanged(from) : all(grantUnchanged(from), lineUnchanged(from));
-  const isUnnotified = how === 'undelivered' || how === 'perhapsUnnotified' || (how === 'expired' && isUnclaimed);
+    return staying === undefined || from.waiters === undefined
+      ? { won: true, record: from }
+      : clearMark(dependencies, { record: from, staying }, call);
+  const condition = staying ? all(grantUnchanged(from), lineUnchanged(from)) : grantUnchanged(from);
+  const isForgotten = FORGOTTEN.has(how) || (how === 'expired' && isUnclaimed);
   const outcome = await endLease(
     dependencies,
     {
       key: from.key,
       condition,
       markBroken: how === 'broken',
-      byExecution: how === 'executionEnded' || how === 'perhapsUnnotified',
-      clearMark: !undecided,
-      ...(isUnnotified && { forget: { last: previous } }),
+      clearMark: staying,
+      ...(isForgotten && { forget: { last: previous } }),
     },
     call,
   );
   if (outcome.won) return { won: true, record: from };
   const record = outcome.old ? parseRecord(outcome.old) : { key: from.key };
-  // A try of the SDK may have landed before the one that lost.
-  const won = record.leaseId === from.leaseId && !isLeased(record);
-  return { won, record, unanswered: outcome.unanswered };
+  const { unanswered } = outcome;
+  return { won: unanswered && isEndOf(from, { record, isBroken: how === 'broken' }), record, unanswered };
 }
 
 /**

@@ -9,20 +9,19 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { beatBefore, expiresBefore, hasLeaseId, hasNoEndMark, isHeld } from './conditions.ts';
 import { hasMemory } from './memory.ts';
 import { parseRecord } from './record.ts';
-import { BOUND_ID, isOver, lostReason } from './rules.ts';
+import { isOver, lostReason } from './rules.ts';
 import { grantView, leaseLost } from './views.ts';
 
 /**
  * Extends a lease to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/leases.md#heartbeat). Creates nothing and
  * never shortens: if the current expiry is later, the current grant is the answer. Revives an expired lease under the same fence if no other caller
  * has taken it, because the key was not held in between. Extends no lease that an operator has marked as ending: its holder receives LeaseLost
- * (`broken`). Extends no bound lease (bound.ts).
+ * (`broken`).
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function extendLease(dependencies: LeaseDependencies) {
   const { dynamodb, clock, ids, table } = dependencies;
   return async (input: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
-    if (input.leaseId.startsWith(BOUND_ID)) return (await import('./bound.ts')).stillHeld(dependencies, input, call);
     const now = clock.now();
     const { condition, update, values } =
       input.ttlSeconds === undefined ? keepTtl(now) : setTtl(now, input.ttlSeconds, hasMemory(input.key));

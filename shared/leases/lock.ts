@@ -124,8 +124,8 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
       how === 'claim'
         ? await claimFull(this.#dependencies, { record, request: this.#request }, this.#call)
         : how === 'answer'
-          ? await answer(this.#dependencies, { record, request: this.#request }, this.#call)
-          : await renew(this.#dependencies, record, this.#call);
+          ? await answer(this.#dependencies, record, this.#call)
+          : await renew(this.#dependencies, { record }, this.#call);
     return { won, record: current };
   }
 
@@ -173,8 +173,12 @@ class LeaseLock implements ParkingLock<LeaseRecord> {
     const { clock, ids } = this.#dependencies;
     this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
     if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
-    const { lookBeside } = await import('./holder-look.ts');
-    await lookBeside(this.#dependencies, record, this.#call);
+    const { look } = await import('./holder-look.ts');
+    await look(this.#dependencies, record, this.#call);
+  }
+
+  counted({ waiters, lineOut = 0 }: LeaseRecord): { arrivals: number; inLine: number } | undefined {
+    return waiters && { arrivals: Number(waiters.N), inLine: Number(waiters.N) - lineOut };
   }
 
   correct(arrivals: number, inLine: number): Promise<unknown> {

@@ -4,34 +4,20 @@ import { all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { paceAfter } from '../line/patience.ts';
-import type { WaitingTask } from '../line/waiters.ts';
-import { boundAgain, isRedriven } from './bound.ts';
+import type { Staying, WaitingTask } from '../line/waiters.ts';
+import { isRedriven } from './bound.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import type { GrantRequest } from './grant.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { isBound, isLeased, risingFence } from './rules.ts';
-import { updateLease, type Written } from './write.ts';
-
-/**
- * Gives the current grant a new version, so that the call which wrote the grant can no longer hand it off, and this call may deliver it. If this call
- * finds the task gone, that proves nothing: the other call may have notified the same task.
- */
-const rotate = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
-  writeVersion(dependencies, { record }, call);
+import { isLeased, risingFence } from './rules.ts';
+import { assigning, removedMark, updateLease, type Written } from './write.ts';
 
 /**
  * Gives the current grant a new version, for a call that is about to return a grant that another call wrote. That grant may have ended since this call
  * read it. If the other call finds that the task of the grant is gone, the new version keeps it from handing the lease off.
  */
-export const answer = (
-  dependencies: LeaseDependencies,
-  { record, request }: { record: Leased; request: GrantRequest },
-  call: Call,
-): Promise<Written> => {
-  const now = dependencies.clock.now();
-  const { set, removed } = boundAgain(record, request, now);
-  return writeVersion(dependencies, { record, ...setting({ ...set, answered_at: integer(now) }, removed) }, call);
-};
+export const answer = (dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> =>
+  writeVersion(dependencies, { record, ...setting({ answered_at: integer(dependencies.clock.now()) }, []) }, call);
 
 interface Changes {
   set: Item;
@@ -39,9 +25,8 @@ interface Changes {
 }
 
 function setting(set: Item, removed: readonly string[]): { set: string; values: Item } {
-  const assigned = Object.keys(set).map((name) => `, ${name} = :${name}`);
-  const values = Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value]));
-  return { set: `${assigned.join('')}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`, values };
+  const { assigned, values } = assigning(set);
+  return { set: `${assigned && `, ${assigned}`}${removed.length > 0 ? ` REMOVE ${removed.join(', ')}` : ''}`, values };
 }
 
 /** Raises the fence of a grant that this call has written late, before any call has answered with the grant (docs/protocols/leases.md#late-grants). */
@@ -67,9 +52,6 @@ export function keeping(record: LeaseRecord): { computed?: Record<string, string
   if (!isCounter(record)) return { computed: { waiters: ':one' }, values };
   return record.waiters === undefined ? { computed: { waiters: 'if_not_exists(waiters, :one)' }, values } : {};
 }
-
-/** The mark, and the hints that go with it. */
-export const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_ms', 'pace_ms', 'line_out'];
 
 interface Mark {
   key: string;
@@ -106,7 +88,7 @@ export const correctLineOut = (
   { key, arrivals, inLine }: { key: string; arrivals: number; inLine: number },
   call: Call,
 ): Promise<Written> => {
-  const values = { ':out': integer(Math.max(0, arrivals - inLine)), ':arrivals': integer(arrivals) };
+  const values = { ':out': integer(arrivals - inLine), ':arrivals': integer(arrivals) };
   const condition = { expression: 'waiters >= :arrivals', values: { ':arrivals': integer(arrivals) } };
   return updateLease(dependencies, { key, expression: 'SET line_out = :out', condition, values }, call);
 };
@@ -116,31 +98,36 @@ export const correctLineOut = (
  * not find the version that it knows beside it.
  * @param record as it was read before the line was seen empty
  */
-export function clearMark(dependencies: LeaseDependencies, record: LeaseRecord, call: Call): Promise<Written> {
+export function clearMark(
+  dependencies: LeaseDependencies,
+  { record, staying }: { record: LeaseRecord; staying: Staying },
+  call: Call,
+): Promise<Written> {
   const { key } = record;
   const condition = all(grantUnchanged(record), lineUnchanged(record));
-  const removal = `REMOVE ${MARK_ATTRIBUTES.join(', ')}`;
-  if (!isLeased(record)) return updateLease(dependencies, { key, expression: removal, condition }, call);
-  const version = dependencies.ids.uuid();
-  const update = {
-    expression: `SET lease_version = :version ${removal}`,
-    values: { ':version': text(version) },
-    version,
-  };
-  return updateLease(dependencies, { key, ...update, condition }, call);
+  const { set, removed } = removedMark(staying);
+  const version = isLeased(record) ? dependencies.ids.uuid() : undefined;
+  const { assigned, values } = assigning({ ...set, ...(version !== undefined && { lease_version: text(version) }) });
+  const expression = `${assigned && `SET ${assigned} `}REMOVE ${removed.join(', ')}`;
+  return updateLease(dependencies, { key, expression, values, condition, version }, call);
 }
 
 /**
- * Does the same as `rotate` for a grant that was written a while ago, and gives it its whole ttl from now on: a task measures
+ * Gives the current grant a new version, so that the call which wrote the grant can no longer hand it off, and this call may notify the task. If this
+ * call finds the task gone, that proves nothing: the other call may have notified the same task. The grant has its whole ttl from now on: a task measures
  * its work by the ttl, and begins when it is notified. Never shortens.
+ * @param renewed `isRepeated`: whether the task receives what its request had before. Its execution may have been redriven since, so the time is noted
  */
-export function renew(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<Written> {
+export function renew(
+  dependencies: LeaseDependencies,
+  { record, isRepeated = false }: { record: Leased; isRepeated?: boolean },
+  call: Call,
+): Promise<Written> {
   const { ttlMs, expiresAt = 0 } = record;
   const now = dependencies.clock.now();
-  if (ttlMs === undefined || now + ttlMs <= expiresAt) return rotate(dependencies, record, call);
-  const values = lasting(now, ttlMs);
-  const set = ', heartbeat_at = :now, expires_at = :expires, lease_expiry = :seconds';
-  return writeVersion(dependencies, { record, set, values }, call);
+  const isLonger = ttlMs !== undefined && now + ttlMs > expiresAt;
+  const set = { ...(isLonger && lastingItem(now, ttlMs)), ...(isRepeated && { answered_at: integer(now) }) };
+  return writeVersion(dependencies, { record, ...setting(set, []) }, call);
 }
 
 /**
@@ -154,7 +141,7 @@ export function claimFull(
   call: Call,
 ): Promise<Written> {
   const { key } = record;
-  const { ttlSeconds, bound } = request;
+  const { ttlSeconds } = request;
   const now = dependencies.clock.now();
   const version = dependencies.ids.uuid();
   const pace = paceAfter(record);
@@ -162,7 +149,7 @@ export function claimFull(
   const expression =
     'SET lease_version = :version, acquired_at = :now, answered_at = :now, heartbeat_at = :now, expires_at = :expires, ' +
     `lease_expiry = :seconds, ttl_ms = :ttlMs, ttl_seconds = :ttlSeconds${pace === undefined ? '' : ', pace_ms = :pace'}` +
-    `${fence === undefined ? '' : ', fence = :fence'}${bound ? ', bound_at = :now' : ''} REMOVE claim_ttl_ms${isBound(record) && !bound ? ', bound_at' : ''}`;
+    `${fence === undefined ? '' : ', fence = :fence'} REMOVE claim_ttl_ms`;
   const values = {
     ':version': text(version),
     ':now': integer(now),
@@ -197,9 +184,8 @@ export function passToTask(
 /** What a task receives whose request has a grant that another call or task may have had. */
 function repeated(record: Leased, waiter: WaitingTask, now: number): Changes {
   const ttlMs = record.ttlMs ?? waiter.ttlSeconds * 1000;
-  const { set, removed } = boundAgain(record, waiter, now);
   const isLonger = now + ttlMs > (record.expiresAt ?? 0);
-  return { set: { answered_at: integer(now), ...(isLonger && lastingItem(now, ttlMs)), ...set }, removed };
+  return { set: { answered_at: integer(now), ...(isLonger && lastingItem(now, ttlMs)) }, removed: [] };
 }
 
 /** What makes the grant that of the task: no call has claimed it, or its execution was redriven. */
@@ -211,12 +197,12 @@ function ofTask({ ticket, execution, target, graceSeconds, bound, ttlSeconds }: 
       ...(execution !== undefined && { execution: text(execution) }),
       ...(target !== undefined && { target: text(target) }),
       ...(graceSeconds && { grace_ms: integer(graceSeconds * 1000) }),
-      ...(bound && { bound_at: integer(now) }),
+      ...(bound && { bound: { BOOL: true } }),
       ...{ acquired_at: integer(now), ttl_ms: integer(ttlMs), ttl_seconds: integer(ttlSeconds) },
       ...lastingItem(now, ttlMs),
     },
     removed: [
-      ...['claim_ttl_ms', 'ended_execution', ...(bound ? [] : ['bound_at'])],
+      ...['claim_ttl_ms', 'ended_execution', ...(bound ? [] : ['bound'])],
       ...(execution !== undefined && !graceSeconds ? ['grace_ms'] : []),
     ],
   };
@@ -225,12 +211,6 @@ function ofTask({ ticket, execution, target, graceSeconds, bound, ttlSeconds }: 
 const lastingItem = (now: number, ttlMs: number): Item => ({
   ...{ heartbeat_at: integer(now), expires_at: integer(now + ttlMs) },
   lease_expiry: integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
-});
-
-const lasting = (now: number, ttlMs: number): Item => ({
-  ':now': integer(now),
-  ':expires': integer(now + ttlMs),
-  ':seconds': integer(Math.ceil(now / 1000) + Math.ceil(ttlMs / 1000)),
 });
 
 interface Anew {

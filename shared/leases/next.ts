@@ -8,11 +8,14 @@ import { failTask } from '../line/notify.ts';
 import {
   deleteWaiter,
   expiredRowLimit,
+  isInLine,
   isOverdue,
   isTask,
   isWaiting,
   MAX_EXPIRED_ROWS_IN_HAND_OFF,
   readWaiters,
+  type Staying,
+  stayingOf,
   type Waiter,
   type WaitingTask,
 } from '../line/waiters.ts';
@@ -26,10 +29,9 @@ import { leaseHeld, leaseLost } from './views.ts';
 /**
  * How the grant on record ended, or is to end here. The task of an `expired` grant may never have been notified, so its ticket keeps its
  * place. In all other cases the ticket goes, and that of a caller always. The task of an `undelivered` grant was gone, and no other call has
- * notified it. Its request never had an answer and is forgotten, so that a second try of the task is not refused for it. The request of a
- * `perhapsUnnotified` grant is forgotten too. Its execution has ended while its ticket was still there, but its holder may have worked.
+ * notified it.
  */
-export type Ending = Ended | 'free' | 'undelivered' | 'perhapsUnnotified';
+export type Ending = Ended | 'free' | 'undelivered';
 
 /** A grant on record that has ended, or is to end. */
 export interface EndingGrant {
@@ -52,6 +54,8 @@ export interface Line {
   others: boolean;
   /** The tickets after the oldest that wait, as far as they were read. */
   following: readonly Waiter[];
+  /** The rows that are in line beside the oldest: those that follow, and those of callers that may come back. */
+  staying: Staying;
   /** Whether the line was read to its end. */
   isFull: boolean;
   /** How many rows were cleared away. */
@@ -77,6 +81,7 @@ export type NextInLine = Line & { oldest: Waiter };
 export async function look(dependencies: LeaseDependencies, search: Search, call: Call): Promise<Line> {
   const { clock, clockSkewMs } = dependencies;
   const waiting: Waiter[] = [];
+  const inLine: Waiter[] = [];
   const line = judging(dependencies, search, call);
   let [undecided, isFull, expiredUnnotified] = [false, true, false];
   let [read, gone] = [0, 0];
@@ -90,6 +95,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
     const judgement = await judge(dependencies, { waiter, line }, call);
     const isOwn = waiter.ticket === search.record.ticket;
     if (judgement === 'waits') waiting.push(waiter);
+    if (judgement === 'waits' || (judgement === 'passed' && isInLine(waiter, clock.now()))) inLine.push(waiter);
     if (judgement === 'undecided') undecided = true;
     if (judgement === 'refused' && isOwn && isUnanswered(search)) expiredUnnotified = true;
     const wasServed = isOwn && (search.ending !== 'expired' || !isTask(waiter));
@@ -104,6 +110,7 @@ export async function look(dependencies: LeaseDependencies, search: Search, call
   const [oldest, next] = found();
   return {
     ...summarize(waiting, { oldest, next }),
+    staying: stayingOf(inLine.filter((waiter) => waiter !== oldest)),
     others: undecided || next !== undefined,
     isFull,
     gone,
@@ -151,7 +158,10 @@ export async function peek(
   const isFull = read < FIRST_PAGE;
   const others = next !== undefined || !isFull;
   return (
-    oldest && { ...summarize(waiting, { oldest, next }), oldest, others, isFull, gone: 0, expiredUnnotified: false }
+    oldest && {
+      ...summarize(waiting, { oldest, next }),
+      ...{ oldest, others, staying: stayingOf([]), isFull, gone: 0, expiredUnnotified: false },
+    }
   );
 }
 
@@ -163,16 +173,15 @@ const judging = (dependencies: LeaseDependencies, { record, ending, budget }: Se
   failOverdue: (waiter) => failOverdue(dependencies, { waiter, record }, call),
 });
 
-/** The request of such a grant is forgotten, so another row of the request may be granted. */
-const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'perhapsUnnotified']);
+/** The request of such a grant is forgotten, so it may ask again: it never had an answer, or its execution has ended and may be redriven. */
+export const FORGOTTEN: ReadonlySet<Ending> = new Set(['undelivered', 'executionEnded']);
 
 function grantOf({ record, ending }: EndingGrant, waiter: Waiter): GrantOfRequest {
   const isOwn = waiter.ticket === record.ticket;
   if (ending === 'expired') return isOwn ? 'lapsed' : 'none';
-  if (isOwn && (ending === 'executionEnded' || FORGOTTEN.has(ending))) return 'spent';
+  if (FORGOTTEN.has(ending)) return isOwn ? 'spent' : 'none';
   // A call that knows the request may have ended the grant before its task was notified.
-  if (isOwn || (isOwnOf(record, waiter) && !FORGOTTEN.has(ending)))
-    return ending === 'broken' ? 'broken' : endReason(record);
+  if (isOwn || isOwnOf(record, waiter)) return ending === 'broken' ? 'broken' : endReason(record);
   return 'none';
 }
 

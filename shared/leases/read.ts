@@ -44,12 +44,13 @@ async function readOne(
   const command = new GetItemCommand({ TableName: table, Key: { key: text(key) }, ConsistentRead: true });
   const { Item: item } = await send(dynamodb, { command, operation: reading(`table ${table}`) }, call);
   const record = item && parseRecord(item);
+  const now = clock.now();
   const view = {
-    ...leaseView(key, record, clock.now()),
+    ...leaseView(key, record, now),
     ...{ kind: 'lease' as const, hasRecord: record !== undefined, previous: previousView(record?.previous) },
   };
-  // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
-  if (record?.waiters === undefined && !waiters) return { ...view, waiting: 0 };
+  // Without the mark no call waits, unless another client dropped the mark. Then the schedule puts it back. Callers that have left may come back.
+  if (record?.waiters === undefined && !(Number(record?.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
   const { readWaiting } = await import('../line/listed-waiters.ts');
   const asked = { key, granted: grantedIn(record ?? { key }), limit: waiters ? limit : 0 };
   const parked = await readWaiting(dependencies, asked, call);

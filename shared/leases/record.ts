@@ -40,17 +40,17 @@ export interface LeaseRecord {
   endingAt?: number | undefined;
   /** The authenticated operator that broke the grant first. */
   brokenBy?: string | undefined;
-  /** Whether the end of an execution ended the grant. */
-  endedByExecution?: boolean;
   /** The ARN of the execution that holds the lease. The lease may be freed once it has ended. */
   execution?: string | undefined;
   /** The ARN of the execution that works under the lease of `execution`. The lease stays while it runs. */
   target?: string | undefined;
   /** How long the lease goes on after an abnormal end of its execution, in milliseconds. */
   graceMs?: number | undefined;
-  /** When a call or a task was last answered with a lease that lasts as long as `execution`. Absent from every other lease. */
-  boundAt?: number | undefined;
-  /** When a call last asked about the execution of a bound lease. */
+  /** Whether the lease lasts as long as `execution`. */
+  bound?: boolean;
+  /** The version of a bound grant whose task was gone when the schedule notified it late. Any later write on the grant sets another version. */
+  unnotifiedVersion?: string | undefined;
+  /** When a call last asked about the execution that holds the lease. */
   lookedAt?: number | undefined;
   /** The ARN of the execution that ended while it held the lease, which goes on as an ordinary lease (grace.ts). */
   endedExecution?: string | undefined;
@@ -58,7 +58,10 @@ export interface LeaseRecord {
   ticket?: string | undefined;
   /** The ttl that a waiting caller asked for, until it claims its grant. The end of such a grant leaves it there. */
   claimTtlMs?: number | undefined;
-  /** When a call of its request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that received it. */
+  /**
+   * When a call of its request claimed a grant from the line, handed the lease to itself, or was answered in place of the ticket that received it. If the
+   * grant names an execution, each repeat writes it.
+   */
   answeredAt?: number | undefined;
   /** The holder before a grant from the line. */
   previous?: Ended | undefined;
@@ -74,6 +77,8 @@ export interface LeaseRecord {
   turnMs?: number | undefined;
   paceMs?: number | undefined;
   lineOut?: number | undefined;
+  /** A hint: until when callers may come back that were in line when the mark was removed. */
+  lineUntil?: number | undefined;
   /** When the latest message that looks at the end of this grant is to arrive. */
   lookAt?: number | undefined;
   /**
@@ -89,7 +94,7 @@ export interface LeaseRecord {
 export type Leased = LeaseRecord & { version: string };
 
 /** A lease that lasts as long as its execution. */
-export type Bound = Leased & { execution: string; boundAt: number };
+export type Bound = Leased & { execution: string };
 
 /**
  * Parses the record of a lease, also of another client. An attribute of another type counts as absent.
@@ -120,11 +125,11 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     hasEndMark: item.ending_at !== undefined,
     endingAt: number(item, 'ending_at'),
     brokenBy: item.broken_by?.S,
-    endedByExecution: item.ended_by !== undefined,
     execution: item.execution?.S,
     target: item.target?.S,
     graceMs: number(item, 'grace_ms'),
-    boundAt: number(item, 'bound_at'),
+    bound: item.bound?.BOOL === true,
+    unnotifiedVersion: item.unnotified_version?.S,
     lookedAt: number(item, 'looked_at'),
     endedExecution: item.ended_execution?.S,
     ticket: item.ticket?.S,
@@ -137,6 +142,7 @@ export function parseRecord(item: Item, unanswered = false): LeaseRecord {
     turnMs: number(item, 'turn_ms'),
     paceMs: number(item, 'pace_ms'),
     lineOut: number(item, 'line_out'),
+    lineUntil: number(item, 'line_until'),
     lookAt: number(item, 'look_at'),
     waiters: item.waiters,
     malformed: malformed(item),

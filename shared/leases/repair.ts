@@ -1,22 +1,33 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { deleteWaiter, getWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import { successorOf } from '../line/repair/unnotified-grant.ts';
+import {
+  deleteWaiter,
+  getWaiter,
+  isTask,
+  readWaiters,
+  stayingOf,
+  type Waiter,
+  type WaitingTask,
+} from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
+import { isStillHeld } from './conditions.ts';
 import { notifyLease } from './deliver.ts';
-import { releaseHeldByEnded } from './execution-ended.ts';
+import { releaseHeldBy } from './execution-ended.ts';
 import { handOff } from './hand-off.ts';
-import { endDeadHolder } from './holder-look.ts';
+import { dueKeyOf } from './holder-look.ts';
 import { markAgain } from './marks.ts';
 import { failOverdue } from './next.ts';
 import { readRecord } from './read-record.ts';
-import type { LeaseRecord } from './record.ts';
-import { canBeHad, isEnding, isLeased } from './rules.ts';
+import type { Leased, LeaseRecord } from './record.ts';
+import { canBeHad, isBound, isEnding, isLeased, isUnnotified } from './rules.ts';
+import { transfer } from './transfer.ts';
 import { leaseLost } from './views.ts';
 import { repairAgainAtTheEnd } from './watch.ts';
+import { updateLease } from './write.ts';
 
 /** One run does no more for one key, because one line of tasks that are gone must not delay the other keys. */
 const MAX_HAND_OFFS = 10;
@@ -50,9 +61,11 @@ export async function repairLease(
   // Each notified task of the request that holds the lease has given the grant a new version.
   const latest = shared === undefined ? record : await readRecord(dependencies, key, call);
   const current = await handOffOrMark(dependencies, { record: latest, repaired }, call);
-  await notifyLate(dependencies, { record: current, repaired }, call);
+  const notified = await notifyLate(dependencies, { record: current, repaired }, call);
+  await passOn(dependencies, { record: notified, repaired }, call);
   if (fence !== undefined && current.fence === fence) await repairAgainAtTheEnd(dependencies, current, call);
-  repaired.granted += await endDeadHolder(dependencies, { record: current, questions }, call);
+  const due = dueKeyOf(current, { withTtl: questions.withTtl, now: dependencies.clock.now() });
+  if (due) questions.due.set(key, due);
   return isForeign(current) && hasYoungWaiter(dependencies, key, call);
 }
 
@@ -115,39 +128,92 @@ async function handOffOrMark(
   return (await markAgain(dependencies, { record }, call)).record;
 }
 
-/** The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version. */
-async function notifyLate(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
+/**
+ * The ticket of the grant is still there, so perhaps its task was never notified. Notifies it, under a new version.
+ * @returns the record as it was last seen
+ */
+async function notifyLate(
+  dependencies: LeaseDependencies,
+  { record, repaired }: Repair,
+  call: Call,
+): Promise<LeaseRecord> {
   const { key, ticket } = record;
-  if (!isLeased(record) || ticket === undefined || !isLate(record, dependencies.clock.now())) return;
+  if (!isLeased(record) || ticket === undefined || !isLate(record, dependencies.clock.now())) return record;
   const row = await getWaiter(dependencies, { key, ticket }, call);
   if (row && !isTask(row)) {
     // The grant was claimed, and its call died before it deleted the row.
     if (record.claimTtlMs === undefined) await deleteUnlessWithdrawn(dependencies, row, call);
-    return;
+    return record;
   }
-  if (!row || !isStillNotified(row, dependencies.clock.now())) return;
+  if (!row || !isStillNotified(row, dependencies.clock.now())) return record;
   if (isEnding(record)) {
     // The break that marked it died before it looked at the ticket.
     const ending = { waiter: row, error: leaseLost(key, 'broken', undefined) };
     const delivery = await endUnnotified(dependencies, ending, call);
     if (delivery === 'unanswered') repaired.unanswered++;
-    if (delivery !== 'delivered') return;
-    const { end } = await handOff(dependencies, { record, ending: 'broken' }, call);
+    if (delivery !== 'delivered') return record;
+    const { end, record: after } = await handOff(dependencies, { record, ending: 'broken' }, call);
     if (end === 'granted') repaired.granted++;
-    return;
+    return after;
   }
-  const grant = { waiter: row, record, repeated: false, isOurs: false };
+  return notify(dependencies, { record, row, repaired, isOurs: false }, call);
+}
+
+interface Notifying {
+  record: Leased;
+  row: WaitingTask;
+  repaired: Counts;
+  /** Whether this call has just written the version on record. */
+  isOurs: boolean;
+}
+
+/** Notifies the task of the grant on record. @returns the record as it was last seen */
+async function notify(
+  dependencies: LeaseDependencies,
+  { record, row, repaired, isOurs }: Notifying,
+  call: Call,
+): Promise<LeaseRecord> {
+  const { key } = row;
+  const grant = { waiter: row, record, repeated: false, isOurs };
   const { outcome, record: current } = await notifyLease(dependencies, grant, call);
-  if (outcome === 'overtaken') return;
+  if (outcome === 'overtaken') return current;
   if (outcome === 'unanswered') {
     repaired.unanswered++;
-    return;
+    return current;
   }
+  const noted = outcome === 'gone' && isBound(current) ? await noteUnnotified(dependencies, current, call) : current;
   await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
   // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.
   const { execution } = current;
-  if (outcome === 'delivered' || execution === undefined) return;
-  const found = await findEnd(dependencies, { execution, orMissing: true }, call);
-  if (found) repaired.granted += await releaseHeldByEnded(dependencies, { ...found, key, ticket }, call);
+  if (outcome === 'delivered' || execution === undefined) return noted;
+  const { outcome: end, granted = 0 } = await releaseHeldBy(dependencies, { key, execution }, call);
+  if (end !== 'freed') return noted;
+  repaired.granted += granted;
+  return readRecord(dependencies, key, call);
+}
+
+/** Notes that perhaps no task was notified of the bound grant on record. */
+async function noteUnnotified(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<LeaseRecord> {
+  const note = { key: record.key, expression: 'SET unnotified_version = :seen', condition: isStillHeld(record) };
+  return (await updateLease(dependencies, note, call)).record;
+}
+
+/** The line was not read, so others may be in line. */
+const BEHIND_OTHERS = {
+  ...{ next: undefined, others: true, following: [], taskWaits: false, staying: stayingOf([]) },
+  ...{ isFull: false, gone: 0, expiredUnnotified: false },
+};
+
+/** Passes a bound grant that perhaps reached no task to the next task of the same execution, under a new fence. */
+async function passOn(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<void> {
+  if (!isUnnotified(record)) return;
+  const { key, execution, previous } = record;
+  const waiter = await successorOf(dependencies, { key, kind: 'lease', execution }, call);
+  if (!waiter) return;
+  const line = { oldest: waiter, ...BEHIND_OTHERS };
+  const passed = await transfer(dependencies, { from: record, how: 'undelivered', waiter, line, previous }, call);
+  if (!passed.won || !isLeased(passed.record)) return;
+  repaired.granted++;
+  await notify(dependencies, { record: passed.record, row: waiter, repaired, isOurs: true }, call);
 }

@@ -13,12 +13,13 @@ export function isLeased(record: LeaseRecord): record is Leased {
   return record.version !== undefined;
 }
 
-/** The lease id of a bound lease begins with it, so that its heartbeats extend nothing, and those of other leases need not ask. */
-export const BOUND_ID = 'bound-';
-
 /** Whether the lease lasts as long as its execution (docs/protocols/bound.md). A free record may still have the attribute. */
 export const isBound = (record: LeaseRecord): record is Bound =>
-  isLeased(record) && record.execution !== undefined && record.boundAt !== undefined;
+  isLeased(record) && record.execution !== undefined && record.bound === true;
+
+/** Perhaps no task was notified of the grant, and no ttl ends it. A repeat, a heartbeat or a new target shows that the grant is known, by its new version. */
+export const isUnnotified = (record: LeaseRecord): record is Bound =>
+  isBound(record) && record.unnotifiedVersion === record.version;
 
 /** The ticket of a holder that received the lease in line. Lists of waiters leave it out. */
 export const grantedIn = (record: LeaseRecord): ReadonlySet<string | undefined> =>
@@ -75,6 +76,15 @@ export function lostReason(record: LeaseRecord | undefined, leaseId: string): Lo
 export function endReason(record: LeaseRecord): 'released' | 'broken' {
   return record.brokenAt === undefined && !isEnding(record) ? 'released' : 'broken';
 }
+
+/**
+ * Whether a record shows the end that a call meant to write. Ask only if a try of the write got no answer: otherwise another call has ended the grant, and
+ * two calls would both answer that they did.
+ */
+export const isEndOf = (
+  grant: LeaseRecord,
+  { record, isBroken }: { record: LeaseRecord; isBroken: boolean },
+): boolean => !isLeased(record) && record.leaseId === grant.leaseId && (endReason(record) === 'broken') === isBroken;
 
 /**
  * Rises strictly while the record stays, because it exceeds the previous fence. If something has removed the record or our attributes, the

@@ -9,11 +9,11 @@ import { WINDOW_SECONDS } from '../line/times.ts';
 import { isTask, type Waiter } from '../line/waiters.ts';
 import { grantUnchanged, hasLeaseId, hasNoEndMark, isBelow, isHeldByAnother, lineUnchanged } from './conditions.ts';
 import { type Grant, grantItem, newGrant } from './grant.ts';
-import { isCounter, keeping, MARK_ATTRIBUTES, raiseFence } from './marks.ts';
+import { isCounter, keeping, raiseFence } from './marks.ts';
 import type { Ending, Line, NextInLine } from './next.ts';
 import type { LeaseRecord } from './record.ts';
 import { isEnding, isLate, isLeased } from './rules.ts';
-import { updateLease, type Written } from './write.ts';
+import { removedMark, updateLease, type Written } from './write.ts';
 
 /** The hints name up to this many waiters. */
 const MAX_HINTED = 12;
@@ -21,8 +21,8 @@ const MAX_HINTED = 12;
 /** Attributes that the previous grant may have left, and that a new grant need not have. */
 const OPTIONAL = [
   ...['principal', 'data', 'execution', 'target', 'grace_ms', 'ended_execution', 'released_at', 'broken_at'],
-  ...['broken_until', 'ending_at', 'ended_by', 'claim_ttl_ms', 'answered_at', 'next_ticket', 'next_tickets', 'look_at'],
-  ...['broken_by', 'bound_at', 'looked_at'],
+  ...['broken_until', 'ending_at', 'claim_ttl_ms', 'answered_at', 'next_ticket', 'next_tickets', 'look_at'],
+  ...['broken_by', 'bound', 'looked_at', 'unnotified_version'],
   ...ENDED_ATTRIBUTES,
 ];
 
@@ -75,7 +75,10 @@ export async function transfer(
     ...(previous && endedItem(previous)),
     ...(others && hints),
   };
-  const update = others ? replacing({ set, ...keeping(from) }) : replacing({ set, removed: MARK_ATTRIBUTES });
+  const unmarked = removedMark(line.staying);
+  const update = others
+    ? replacing({ set, ...keeping(from) })
+    : replacing({ set: { ...set, ...unmarked.set }, removed: unmarked.removed });
   const condition = all(unchanged, isBelow(grant.fence));
   const written = await updateLease(dependencies, { key, version, ...update, condition }, call);
   const { won, record } = written;
@@ -122,11 +125,10 @@ export async function quickTransfer(
     prev_holder: '#holder',
     prev_fence: '#fence',
     turn_ms: ':acquired_at - #acquired_at',
-    line_out: line.isFull ? 'waiters - :others' : 'if_not_exists(line_out, :zero) + :served',
+    // This call has not read the record, and a waiter may have joined since it read the line: a count of the line could leave that waiter out.
+    line_out: 'if_not_exists(line_out, :zero) + :one',
   };
-  const counted: Item = line.isFull
-    ? { ':others': integer(line.following.length) }
-    : { ':zero': integer(0), ':served': integer(1 + line.gone) };
+  const counted = { ':zero': integer(0), ':one': integer(1) };
   const ended = { prev_ended: text('released'), prev_at: integer(acquiredAt) };
   const set = { ...grantItem(grant), ...ended, ...hintsOf(line) };
   const { values, ...update } = replacing({ set, computed, values: counted });
@@ -172,9 +174,9 @@ const hintsOf = ({ next, following }: Line): Item =>
     : {};
 
 /** How many of the arrivals, which the mark counts, have left the line. */
-function lineOut(from: LeaseRecord, { isFull, following, gone }: Line): number {
+function lineOut(from: LeaseRecord, { isFull, staying, gone }: Line): number {
   const arrivals = isCounter(from) ? Number(from.waiters?.N ?? 0) : 0;
-  return isFull ? arrivals - following.length : (from.lineOut ?? 0) + 1 + gone;
+  return isFull ? arrivals - staying.count : (from.lineOut ?? 0) + 1 + gone;
 }
 
 interface Replacement {

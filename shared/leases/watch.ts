@@ -6,7 +6,7 @@ import { delayUntil } from '../line/repair/later.ts';
 import { isOverdue, isTask, readWaiters } from '../line/waiters.ts';
 import { isHeld } from './conditions.ts';
 import type { LeaseRecord } from './record.ts';
-import { isLeased, takeoverAt } from './rules.ts';
+import { isBound, isLeased, takeoverAt } from './rules.ts';
 import { updateLease } from './write.ts';
 
 /** While a holder extends its lease, its line is looked at no more often. */
@@ -17,7 +17,7 @@ const EARLY_MS = (AGAIN_AFTER_SECONDS * 1000) / 2;
 const MAX_READ = 100;
 
 /**
- * Sends a message that looks at the end of this grant, because a task waits behind it. If the holder exits, no call looks. The message arrives one to
+ * Sends a message that looks at the end of this grant, because a task waits behind it. The schedule ends a bound grant. If the holder exits, no call looks. The message arrives one to
  * two seconds after the lease can be taken over, or after a quarter of an hour.
  */
 export async function repairAtTheEnd(
@@ -37,7 +37,7 @@ function delayToTheEnd(
   least = 0,
 ): number | undefined {
   const at = takeoverAt(record, clockSkewMs);
-  if (!send || !isLeased(record) || !Number.isFinite(at)) return undefined;
+  if (!send || !isLeased(record) || isBound(record) || !Number.isFinite(at)) return undefined;
   return delayUntil(at, clock.now(), least);
 }
 

@@ -8,7 +8,7 @@ import { endLease } from './end.ts';
 import { handOffToLine } from './give-to-line.ts';
 import { readRecord } from './read-record.ts';
 import { type Leased, type LeaseRecord, parseRecord } from './record.ts';
-import { isLeased } from './rules.ts';
+import { isEndOf, isLeased } from './rules.ts';
 
 /** The lease of a key, for a call that ends waiters and grants. */
 export const withdrawableLease = (
@@ -28,12 +28,11 @@ export const withdrawableLease = (
 });
 
 async function endCurrent(dependencies: LeaseDependencies, record: Leased, call: Call): Promise<GrantEnd> {
-  const { key, leaseId } = record;
+  const { key } = record;
   const outcome = await endLease(dependencies, { key, condition: all(isStillHeld(record), isUnmarked) }, call);
   if (outcome.won) return 'ended';
   const current = outcome.old ? parseRecord(outcome.old, outcome.unanswered) : { key };
-  // A try of the SDK may have landed before the one that lost.
-  if (!isLeased(current) && current.leaseId === leaseId) return 'ended';
+  if (outcome.unanswered && isEndOf(record, { record: current, isBroken: false })) return 'ended';
   if (current.version !== record.version) return outcome.unanswered ? 'inDoubt' : 'changed';
   const { handOff } = await import('./hand-off.ts');
   const handed = await handOff(dependencies, { record: current, ending: 'released' }, call);

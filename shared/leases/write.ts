@@ -1,10 +1,11 @@
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition, conditionFields } from '../aws/condition.ts';
 import { conditionalWrite, type Item } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Staying } from '../line/waiters.ts';
 import { isLease } from './conditions.ts';
 import { type LeaseRecord, parseRecord } from './record.ts';
 
@@ -24,7 +25,7 @@ interface Update {
   names?: Record<string, string>;
   values?: Item;
   /** The version that the update gives the record. It shows a try of the SDK that landed before the one that lost. */
-  version?: string;
+  version?: string | undefined;
 }
 
 /**
@@ -49,4 +50,25 @@ export async function updateLease(
   const record = parseRecord(item, !outcome.won && outcome.unanswered);
   const won = outcome.won || (version !== undefined && record.version === version);
   return { won, record, ...(!outcome.won && { unanswered: outcome.unanswered }) };
+}
+
+/** The assignments of an update, and their values. */
+export function assigning(set: Item): { assigned: string; values: Item } {
+  const names = Object.keys(set);
+  return {
+    assigned: names.map((name) => `${name} = :${name}`).join(', '),
+    values: Object.fromEntries(Object.entries(set).map(([name, value]) => [`:${name}`, value])),
+  };
+}
+
+/** The mark, and the hints that go with it. */
+const MARK_ATTRIBUTES = ['waiters', 'next_ticket', 'next_tickets', 'turn_ms', 'pace_ms', 'line_out', 'line_until'];
+
+/**
+ * The part of a write that removes the mark. Callers that may come back stay counted: `line_out` below zero is their number, so that the next mark
+ * begins with them. Each of them raises both when it asks again.
+ */
+export function removedMark({ count, until }: Staying): { set: Item; removed: string[] } {
+  const set: Item = count === 0 ? {} : { line_out: integer(-count), line_until: integer(until) };
+  return { set, removed: MARK_ATTRIBUTES.filter((name) => !(name in set)) };
 }

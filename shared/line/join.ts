@@ -39,16 +39,18 @@ async function takePosition(
   dependencies: LeaseDependencies,
   { asked, ticket, deadline }: Placing,
   call: Call,
-): Promise<{ ticket: string; again: boolean }> {
+): Promise<{ ticket: string; again: boolean; isCounted: boolean }> {
   const kept = ticket && (await keepPosition(dependencies, { asker: asked, ticket, deadline }, call));
   if (kept === 'cancelled') throw withdrawn(asked.key);
-  if (kept) return { ticket: kept.ticket, again: true };
+  const { clock, clockSkewMs } = dependencies;
+  // A count of the line leaves out a row that has expired, by the clock of the call that counts.
+  if (kept) return { ticket: kept.ticket, again: true, isCounted: kept.keepUntil > clock.now() + clockSkewMs };
   await refuseWhereFull(dependencies, asked.key, call);
-  const now = dependencies.clock.now();
+  const now = clock.now();
   const name = newTicket(now, dependencies.ids.uuid());
   const row: WaitingCall = { ...asked, ticket: name, parkedAt: now, deadline, keepUntil: deadline + KEEP_POSITION_MS };
   await putWaiter(dependencies, row, call);
-  return { ticket: name, again: false };
+  return { ticket: name, again: false, isCounted: false };
 }
 
 /**
@@ -86,8 +88,8 @@ export interface Joined<Rec> {
  */
 export async function join<Rec>({ dependencies, lock, call }: LockCall<Rec>, joining: Joining): Promise<Joined<Rec>> {
   const { key } = lock.asked;
-  const { ticket, again } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
-  const marking = lock.mark(ticket, again ? 'again' : 'first');
+  const { ticket, again, isCounted } = await takePosition(dependencies, { ...joining, asked: lock.asked }, call);
+  const marking = lock.mark(ticket, isCounted ? 'again' : 'first');
   const { won, record, arrivals, lineOut } = await marking.catch(leaving({ dependencies, lock, call }, ticket));
   const correct = async (inLine: number) => lock.correct?.(arrivals, inLine);
   // A call that asks again keeps its position, even in a line that is too long.

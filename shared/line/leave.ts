@@ -33,7 +33,12 @@ export async function leave<Rec>(at: LockCall<Rec>, ticket: string): Promise<Gra
   }
   const { code, message, context } = lock.held(record);
   if (!row) throw new HoldfastError(code, message, { ...context, retryWith: { requestId } });
-  const place = await readPosition(dependencies, { key, granted: lock.granted(record), ticket }, call);
+  const position = { key, granted: lock.granted(record), ticket };
+  const { isWhole, ...place } = await readPosition(dependencies, position, call);
+  // Waiters that are withdrawn, or whose calls have exited, leave the line without a write on the record. Lists count them until now.
+  const counted = lock.counted?.(record);
+  const inLine = place.waiting + 1;
+  if (isWhole && counted && counted.inLine !== inLine) await lock.correct?.(counted.arrivals, inLine);
   throw new HoldfastError(code, message, { ...context, ...place, retryWith: { requestId, ticket } });
 }
 

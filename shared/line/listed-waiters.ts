@@ -1,6 +1,6 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from './dependencies.ts';
-import { expiredRowLimit, isTask, isWaiting, readWaiters, type Waiter } from './waiters.ts';
+import { expiredRowLimit, isInLine, isTask, readWaiters, type Waiter } from './waiters.ts';
 
 /** The fields of a waiter that every caller may see. Task token, callback id and request id are not among them. */
 export interface WaiterView {
@@ -37,7 +37,7 @@ interface Asked extends Line {
 }
 
 /**
- * Lists the tasks and callers in line, without those that have their grants.
+ * Lists the tasks and callers in line, without those that have their grants. A caller between two calls is among them, as long as it may come back.
  * @returns `waiting`: the number of waiters, counted up to 100, or up to `limit` if that is more. The count stops at too many expired
  * rows
  */
@@ -58,36 +58,39 @@ export async function readWaiting(
 
 /**
  * The position of a call that leaves the line and may ask again. Both counts end at 100, and after too many expired rows.
- * @returns `place`: the position, from 1. `waiting`: the number of waiters, without the waiter of the call
+ * @returns `place`: the position, from 1. `waiting`: the number of waiters, without the waiter of the call. `isWhole`: whether it counted the whole line
  * @throws HoldfastError Throttled, Unavailable
  */
 export async function readPosition(
   dependencies: LeaseDependencies,
   { key, granted, ticket: own }: Line & { ticket: string },
   call: Call,
-): Promise<{ waiting: number; place: number }> {
+): Promise<{ waiting: number; place: number; isWhole: boolean }> {
   let [waiting, position] = [0, 1];
-  for await (const { ticket } of inLine(dependencies, { key, granted, counted: MAX_COUNTED }, call)) {
-    if (ticket === own) continue;
-    if (ticket < own) position++;
-    if (++waiting === MAX_COUNTED) break;
+  const rows = inLine(dependencies, { key, granted, counted: MAX_COUNTED }, call);
+  for (;;) {
+    const { value, done } = await rows.next();
+    if (done) return { waiting, place: position, isWhole: value };
+    if (value.ticket === own) continue;
+    if (value.ticket < own) position++;
+    if (++waiting === MAX_COUNTED) return { waiting, place: position, isWhole: false };
   }
-  return { waiting, place: position };
 }
 
 async function* inLine(
   dependencies: LeaseDependencies,
   { key, granted, counted }: Line & { counted: number },
   call: Call,
-): AsyncGenerator<Waiter> {
+): AsyncGenerator<Waiter, boolean, void> {
   // The query reads one row more, because the ticket of the holder may be among the rows.
   const query = { key, firstPage: counted + 1, ProjectionExpression: LISTED };
   const now = dependencies.clock.now();
   const reachesLimit = expiredRowLimit(now);
   for await (const waiter of readWaiters(dependencies, query, call)) {
-    if (!granted.has(waiter.ticket) && isWaiting(waiter, now)) yield waiter;
-    if (reachesLimit(waiter)) return;
+    if (!granted.has(waiter.ticket) && isInLine(waiter, now)) yield waiter;
+    if (reachesLimit(waiter)) return false;
   }
+  return true;
 }
 
 function kindOfWaiter(row: Waiter): WaiterView['kind'] {

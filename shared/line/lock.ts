@@ -121,9 +121,11 @@ export interface Lock<Rec> {
   skipsLook?(record: Rec, ticket: string): boolean;
   /** The state on which the outcome of a hand-off depends. If a hand-off served no waiter, another hand-off serves no waiter either while the state is the same. */
   state?(record: Rec): string;
+  /** How many are in line by the hints of the record, and the arrivals of which they are the rest. Undefined without the mark. */
+  counted?(record: Rec): { arrivals: number; inLine: number } | undefined;
   /** Corrects the hint of how many waiters have left. */
   correct?(arrivals: number, inLine: number): Promise<unknown>;
-  /** Asks about the executions of bound holders, unless a call has asked a moment ago. Fails no call. @param isNext false for a call that leaves this to the next waiter for a while */
+  /** Asks about the executions of bound holders, unless a call has asked a moment ago. A wait does not wait for this. @param isNext false for a call that leaves this to the next waiter for a while */
   lookAtHolders?(record: Rec, isNext: boolean): Promise<void>;
   /** Measures that the holder has received a grant from the line. */
   received?(grant: Grant): void;

@@ -4,6 +4,7 @@ import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import { reading, send } from '../aws/send.ts';
 import type { LeaseDependencies } from './dependencies.ts';
+import { leftToNextLook } from './executions/bound-grant.ts';
 import { isTask, parseWaiter, type WaitingCall } from './waiters.ts';
 
 /** The table and the key of the record that a call waits for. */
@@ -20,6 +21,24 @@ export interface Seen<Record> {
 }
 
 type Name = Pick<WaitingCall, 'key' | 'ticket'>;
+
+/**
+ * Asks about the executions of bound holders beside a wait, one look at a time: a slow answer of AWS must not keep the call from its own grant. If the
+ * call returns first, the look stops like a call that exits, and each of its writes names the version from before the question.
+ */
+export function looksBeside<Rec>(lock: {
+  lookAtHolders?(record: Rec, isNext: boolean): Promise<unknown>;
+}): (record: Rec, isNext: boolean) => void {
+  let isLooking = false;
+  const end = () => {
+    isLooking = false;
+  };
+  return (record, isNext) => {
+    if (isLooking || !lock.lookAtHolders) return;
+    isLooking = true;
+    lock.lookAtHolders(record, isNext).catch(leftToNextLook).then(end);
+  };
+}
 
 /** An eventually consistent read of the record: half a read unit. @throws HoldfastError Throttled, Unavailable */
 export async function pollRecord<Record>(

@@ -23,15 +23,24 @@ const CALLBACK_GONE = new Set([
 ]);
 
 /**
- * True if this process can notify the waiter. Creates the client. A process with directTransport may have no client: such a process must not
- * grant to a waiter that it cannot notify.
+ * True if this process can notify the waiter. A process with directTransport may have no client: such a process must not grant to a waiter that it
+ * cannot notify.
  * @throws every error that is not a HoldfastError
  */
-export async function canNotify(
-  { stepFunctions, durableFunctions }: LeaseDependencies,
+export const canNotify = (
+  dependencies: LeaseDependencies,
   { callbackId }: Pick<WaitingTask, 'callbackId'>,
+): Promise<boolean> => hasClient(dependencies, callbackId !== undefined);
+
+/**
+ * True if this process has a client for durable functions, or for Step Functions. Creates the client.
+ * @throws every error that is not a HoldfastError
+ */
+export async function hasClient(
+  { stepFunctions, durableFunctions }: LeaseDependencies,
+  isDurable: boolean,
 ): Promise<boolean> {
-  if (callbackId !== undefined) return (await durableFunctions?.()) !== undefined;
+  if (isDurable) return (await durableFunctions?.()) !== undefined;
   try {
     await stepFunctions();
     return true;

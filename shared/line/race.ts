@@ -1,7 +1,7 @@
 import type { Ids } from '../surroundings/ids.ts';
 import { isGrant } from './claim.ts';
 import type { Granted, LockCall } from './lock.ts';
-import { pollRecord } from './look.ts';
+import { looksBeside, pollRecord } from './look.ts';
 
 /** The pauses of a racing call grow from about MIN_PAUSE_MS to MAX_PAUSE_MS. */
 const MIN_PAUSE_MS = 25;
@@ -29,18 +29,25 @@ export async function race<Rec, Won extends Granted<Rec> & { won: true }>(
 ): Promise<Won> {
   const { clock, ids } = at.dependencies;
   const pauses = jitteredPauses(ids);
+  const look = looksBeside(at.lock);
   for (let record = heldBy; ; ) {
-    await untilItLooksFree(at, { ...racing, heldBy: record, pauses, triedAt: clock.now() });
+    await untilItLooksFree(at, { ...racing, heldBy: record, pauses, look, triedAt: clock.now() });
     const outcome = await racing.attempt();
     if (outcome.won) return outcome;
     record = outcome.record;
   }
 }
 
+interface Round<Rec, Won> extends Racing<Rec, Won> {
+  pauses: Iterator<number, never>;
+  look: ReturnType<typeof looksBeside<Rec>>;
+  triedAt: number;
+}
+
 /** Polls until the lock looks free. Sleeps until the holder's expiry, or for a jittered pause if the pause is shorter. */
 async function untilItLooksFree<Rec, Won>(
   { dependencies, lock, call }: LockCall<Rec>,
-  { heldBy, deadline, pauses, triedAt }: Racing<Rec, Won> & { pauses: Iterator<number, never>; triedAt: number },
+  { heldBy, deadline, pauses, look, triedAt }: Round<Rec, Won>,
 ): Promise<void> {
   const { clock } = dependencies;
   const freeAt = (record: Rec): number => {
@@ -58,7 +65,7 @@ async function untilItLooksFree<Rec, Won>(
     const pause = pauses.next().value;
     await clock.sleep(Math.min(toFree > 0 ? Math.min(pause, toFree) : pause, patience));
     record = await pollRecord(dependencies, lock.where, call);
-    await lock.lookAtHolders?.(record, true);
+    look(record, true);
     if (freeAt(record) <= clock.now()) return;
   }
 }

@@ -10,6 +10,8 @@ import { deadlineOf, isBackInLine } from './times.ts';
 interface Asking<Rec, Won> {
   /** One try, without waiting. */
   attempt(): Promise<Won | { won: false; record: Rec }>;
+  /** Asks about the executions of bound holders. @returns whether a grant has ended, so that another try is worth it */
+  look(record: Rec): Promise<boolean>;
   /** Builds the lock, only if the call waits or gives up its grant. @param record the current record after the first try */
   lock(record: Rec): Promise<Lock<Rec>>;
   /** The error LeaseHeld. */
@@ -24,7 +26,7 @@ interface Asking<Rec, Won> {
 
 /**
  * Tries once. Then waits in line (wait.ts) or races (race.ts), no longer than the deployment allows (`maxWaitSeconds`). A call that would use up the
- * reserved concurrency does not wait.
+ * reserved concurrency does not wait. A call that does not wait looks at bound holders, and tries once more if the look has ended a grant.
  * @throws HoldfastError LeaseHeld, LeaseLost, QueueFull, Throttled, Unavailable, OutcomeUnknown
  */
 export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>(
@@ -33,7 +35,14 @@ export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>
   call: Call,
 ): Promise<Granted<Rec> & Partial<Won>> {
   const { waitSeconds, fair, ticket, arrivedAt, held } = asking;
-  const outcome = await asking.attempt();
+  const first = await asking.attempt();
+  const now = dependencies.clock.now();
+  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
+  const isLate = deadline <= now;
+  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
+  const isRefused = !first.won && isLate && !isBack;
+  // A call that waits looks beside its wait, once it has its position.
+  const outcome = isRefused && (await asking.look(first.record)) ? await asking.attempt() : first;
   if (outcome.won) {
     if (ticket === undefined) return outcome;
     const { leaveAfterGrant } = await import('./leave.ts');
@@ -42,11 +51,7 @@ export async function tryThenWait<Rec, Won extends Granted<Rec> & { won: true }>
     return outcome;
   }
   const { record } = outcome;
-  const now = dependencies.clock.now();
-  const deadline = deadlineOf(dependencies, { waitSeconds, arrivedAt, now }, call);
-  const isLate = deadline <= now;
-  const isBack = isBackInLine(dependencies, { waitSeconds, fair, ticket });
-  if (isLate && !isBack) throw held(record);
+  if (isRefused) throw held(record);
   const wait = async (): Promise<Granted<Rec> & Partial<Won>> => {
     const at = { dependencies, lock: await asking.lock(record), call };
     if (!fair) {

@@ -3,7 +3,7 @@ import { claim, isAlive, isGrant } from './claim.ts';
 import { type Joined, type Joining, join, leaving } from './join.ts';
 import { leave, refuse, refuseEnded } from './leave.ts';
 import type { Granted, Lock, LockCall } from './lock.ts';
-import { pollRecord, pollRecordAndWaiter } from './look.ts';
+import { looksBeside, pollRecord, pollRecordAndWaiter } from './look.ts';
 import { meanOf } from './patience.ts';
 import { ROW_EVERY_MS, WINDOW_MS } from './times.ts';
 import { getWaiter, isTask, type WaitingCall } from './waiters.ts';
@@ -25,6 +25,7 @@ class Waiting<Rec> {
   readonly #lock: Lock<Rec>;
   readonly #deadline: number;
   readonly #ticket: string;
+  readonly #looksBeside: ReturnType<typeof looksBeside<Rec>>;
   #record: Rec;
   /** When the call last looked at the record, and when it last read its own waiter. */
   #lookedAt: number;
@@ -44,6 +45,7 @@ class Waiting<Rec> {
   constructor(at: LockCall<Rec>, { ticket, record }: Joined<Rec>, { deadline }: Joining) {
     this.#at = at;
     this.#lock = at.lock;
+    this.#looksBeside = looksBeside(at.lock);
     this.#deadline = deadline;
     this.#ticket = ticket;
     this.#record = record;
@@ -52,6 +54,7 @@ class Waiting<Rec> {
   }
 
   async untilGranted(): Promise<Granted<Rec>> {
+    this.#askAboutHolders();
     for (;;) {
       const claimed = await this.#ownGrant();
       if (claimed) return claimed;
@@ -169,6 +172,10 @@ class Waiting<Rec> {
     return true;
   }
 
+  #askAboutHolders(): void {
+    this.#looksBeside(this.#record, this.#lock.isNext(this.#record, this.#ticket));
+  }
+
   async #pauseAndLook(): Promise<void> {
     const { dependencies, lock, call } = this.#at;
     const pause = lock.pace.pauseMs(this.#sight);
@@ -182,7 +189,7 @@ class Waiting<Rec> {
       this.#requestMs = meanOf(this.#requestMs, this.#now - this.#lookedAt);
       return;
     }
-    await lock.lookAtHolders?.(this.#record, lock.isNext(this.#record, this.#ticket));
+    this.#askAboutHolders();
     this.#checkedAt = this.#now;
     const { record, row } = await pollRecordAndWaiter(dependencies, { place, name: this.#name }, call);
     this.#record = record;

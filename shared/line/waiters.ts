@@ -106,6 +106,22 @@ export const isOverdue = (waiter: Waiter, now: number): boolean => waiter.deadli
 export const isWaiting = (waiter: Waiter, now: number): boolean =>
   isTask(waiter) || (waiter.cancelledAt === undefined && !isOverdue(waiter, now));
 
+/** True if the row is in line: that of a task, or of a caller that waits, or that has left and may come back to its position. Counts and lists show it. */
+export const isInLine = (waiter: Waiter, now: number): boolean =>
+  isTask(waiter) || (waiter.cancelledAt === undefined && waiter.keepUntil > now);
+
+/** Rows that are in line when the mark of the record goes. Lists count them while they may come back. */
+export interface Staying {
+  count: number;
+  /** When the last of them has expired, in epoch milliseconds. */
+  until: number;
+}
+
+export const stayingOf = (rows: readonly Waiter[]): Staying => ({
+  count: rows.length,
+  until: Math.max(0, ...rows.map((row) => (isTask(row) ? row.deadline : row.keepUntil))),
+});
+
 /** A call that only reads stops after this many expired rows. */
 const MAX_EXPIRED_ROWS = 200;
 

@@ -93,7 +93,7 @@ interface Rejoining {
 
 /**
  * Keeps the waiter of a call that asks again (docs/protocols/queue.md#join).
- * @returns undefined if the request has no such ticket, or asks for a permit by other terms
+ * @returns the row as it was before; undefined if the request has no such ticket, or asks for a permit by other terms
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function keepPosition(
@@ -111,7 +111,7 @@ export async function keepPosition(
       names: { '#ttl': 'ttl' },
       values: { ':deadline': integer(deadline), ':keep': integer(keepUntil), ':ttl': integer(ttlOf({ keepUntil })) },
     }),
-    ReturnValues: 'ALL_NEW',
+    ReturnValues: 'ALL_OLD',
     ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
   });
   const outcome = await conditionalWrite(dynamodb, { command, operation: writing(`table ${waitersTable}`) }, call);

@@ -16,14 +16,14 @@ export const boundHolders = (dependencies: LeaseDependencies): Holders => ({
   async ask(execution, call) {
     const { clock, clockSkewMs } = dependencies;
     const { describeExecution } = await import('../line/executions/state.ts');
-    const { judgeBy } = await import('../line/executions/bound-grant.ts');
+    const { judgeBy } = await import('../line/executions/judgement.ts');
     const askedAt = clock.now();
     const described = await describeExecution(dependencies, execution, call).catch((error) => {
       if (!(error instanceof HoldfastError) || error.code === 'Throttled') throw error;
       logLine('WARN', { message: 'AWS does not say whether an execution runs', cause: error.message });
     });
     if (described === undefined || described.state === 'foreign') return () => 'unknown';
-    const judge = judgeBy(described, { askedAt, settled: false, clockSkewMs });
+    const judge = judgeBy(described, { askedAt, clockSkewMs });
     return (grant) => judge(grant) ?? 'goesOn';
   },
   async end(row, call) {
@@ -44,16 +44,20 @@ export const questionsAbout = (
   });
 
 function rowOf(
-  { key, holder, execution, identity }: BoundHolding,
+  { key, holder, execution, isUnnotified, identity }: BoundHolding,
   verdict: Verdict,
   now: number,
 ): ExpiredRow<HolderKind>[] {
-  if (verdict === 'goesOn') return [];
+  if (verdict === 'goesOn' && !isUnnotified) return [];
   const who = holder ?? NAMELESS;
   const row = { key, holder, neverDeletable: false, ttlFault: null, identity };
-  const end = verdict === 'unknown' ? undefined : verdict.endedAt;
+  const end = typeof verdict === 'string' ? undefined : verdict.endedAt;
+  const unknown =
+    verdict === 'goesOn'
+      ? `${who} may never have been notified of the grant, and its execution runs: ${execution}`
+      : `AWS does not say whether the execution of ${who} runs: ${execution}`;
   const what: Pick<ExpiredRow<HolderKind>, 'kind' | 'reason'> = end === undefined
-    ? { kind: 'holderUnknown', reason: `AWS does not say whether the execution of ${who} runs: ${execution}` }
+    ? { kind: 'holderUnknown', reason: unknown }
     : {
         kind: 'holderEnded',
         reason: `the execution of ${who} has ended, and no other caller wanted the key: ${execution}`,

@@ -27,8 +27,8 @@ interface Changing {
 const MOST_TRIES = 10;
 
 /**
- * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). A call that returns has changed the kind, or has met a record that
- * another call has changed, so its caller tries again.
+ * Changes the kind of a key that no caller has (docs/protocols/kinds.md#change). A call that returns has changed the kind, has met a record that
+ * another call has changed, or has ended the grant of an ended execution. So its caller tries again.
  * @returns `withPermit`: the record of a free lease, over which the caller's write forms the pool
  * @throws HoldfastError WrongKind, Throttled, Unavailable, OutcomeUnknown
  */
@@ -43,23 +43,25 @@ export async function changeKind(
   } catch (error) {
     // Another call has changed the kind.
     if (error instanceof OtherKind) return undefined;
-    if (error instanceof HoldfastError && error.code === 'WrongKind')
-      await lookBeside(dependencies, { key, item, to }, call);
+    const isWrong = error instanceof HoldfastError && error.code === 'WrongKind';
+    if (isWrong && (await lookBeside(dependencies, { key, item, to }, call))) return undefined;
     throw error;
   }
   return undefined;
 }
 
-/** Asks about the executions of bound holders, as a call does that is refused by holders of its own kind. */
-async function lookBeside(dependencies: LeaseDependencies, { key, item, to }: Changing, call: Call): Promise<void> {
+/**
+ * Asks about the executions of bound holders, as a call does that is refused by holders of its own kind.
+ * @returns whether a holder has gone, so that another try is worth it
+ */
+async function lookBeside(dependencies: LeaseDependencies, { key, item, to }: Changing, call: Call): Promise<boolean> {
   if (to === 'pool') {
     const record = parseRecord(item);
-    if (isBound(record)) await (await import('../leases/holder-look.ts')).lookBeside(dependencies, record, call);
-    return;
+    return isBound(record) && (await import('../leases/holder-look.ts')).lookBeside(dependencies, record, call);
   }
   const record = parsePool(key, item);
-  if (record.entries.some(isBoundPermit))
-    await (await import('../permits/holder-look.ts')).lookBeside(dependencies, record, call);
+  if (!record.entries.some(isBoundPermit)) return false;
+  return (await import('../permits/holder-look.ts')).lookBeside(dependencies, record, call);
 }
 
 /** @throws OtherKind if the key is a pool */

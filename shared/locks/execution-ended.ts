@@ -1,18 +1,17 @@
 import type { Call } from '../aws/call.ts';
 import { endInLease } from '../leases/execution-ended.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import type { EndedExecution, ExecutionEnded } from '../line/executions/ended-execution.ts';
+import { type EndedExecution, type ExecutionEnded, joinedBy } from '../line/executions/ended-execution.ts';
+import { type Judge, judgeOf } from '../line/executions/judgement.ts';
 import { keysOf } from '../line/executions/keys-of-execution.ts';
-import { endOf } from '../line/executions/state.ts';
-import { parkedAtOf } from '../line/waiters.ts';
 import { shuffled } from '../surroundings/ids.ts';
 import type { ExecutionEndedInput } from './inputs.ts';
 import { byRecord } from './route.ts';
 
 /**
  * Takes an execution that has ended out of all lines, and frees its leases and permits (docs/protocols/executions.md). It is called
- * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. An execution that was redriven and
- * runs keeps what it has. A failure of one key or of one query stops no other: any caller can write records that name an execution. The order of the keys is random,
+ * twice: at the end, and `again` a while later, when every call that the execution had under way has ended too. A redriven execution keeps what it
+ * has received since. A failure of one key or of one query stops no other: any caller can write records that name an execution. The order of the keys is random,
  * so that a try that runs out of time among a great many does not miss the same ones each time.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown: the first failure of a query or a key, after all the others were tried
  */
@@ -30,23 +29,16 @@ export function endExecution(dependencies: LeaseDependencies) {
     const keys = await keysOf(dependencies, { execution, failed: (error) => failures.push(error) }, call);
     const ended: ExecutionEnded = { execution, tickets: 0, freed: 0, graced: 0, kept: 0 };
     const reported = { execution, settled: again, status, stoppedAt: stopDate };
-    let asked: ReturnType<typeof endOf> | undefined;
-    const end = () => {
-      asked ??= endOf(dependencies, reported, call);
+    const waiters = [...keys.values()].flatMap(({ tickets }) => tickets.map(joinedBy));
+    let asked: Promise<Judge> | undefined;
+    const judgeTickets = () => {
+      asked ??= judgeOf(dependencies, { ...reported, grants: waiters }, call);
       return asked;
     };
-    const askedAt = dependencies.clock.now();
-    const until = again || stopDate === undefined ? askedAt : Math.min(askedAt, stopDate) + dependencies.clockSkewMs;
-    const leaving = { ...reported, until, end, ended };
-    for (const [key, { kind, tickets }] of shuffled([...keys], dependencies.ids)) {
-      const before = tickets.filter((ticket) => isFromBefore(ticket, leaving));
-      await leave({ ...leaving, key, kind, tickets: before }, call).catch((error) => failures.push(error));
-    }
+    const leaving = { ...reported, askedAt: dependencies.clock.now(), judgeTickets, ended };
+    for (const [key, { kind, tickets }] of shuffled([...keys], dependencies.ids))
+      await leave({ ...leaving, key, kind, tickets }, call).catch((error) => failures.push(error));
     if (failures.length > 0) throw failures[0];
     return ended;
   };
 }
-
-/** The waiter of a task that a redriven execution has parked since must stay, because that task waits. */
-const isFromBefore = (ticket: string, { until }: Pick<EndedExecution, 'until'>): boolean =>
-  !(parkedAtOf(ticket) > until);

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { callersName, cursorText, flag, json, jsonFault, limit, name, oneOf, queryFlag, whole } from '../fields.ts';
 import { hasMemory, ONCE_ROWS } from '../leases/memory.ts';
 import { LEASE_STATES } from '../leases/rules.ts';
+import { isDurable } from '../line/executions/allowed.ts';
 import { executionArn } from '../line/executions/arn.ts';
 import { KINDS } from '../line/kind.ts';
 import { BOUND_SECONDS, DEFAULT_TTL_SECONDS } from '../line/times.ts';
@@ -43,7 +44,7 @@ const askedInput = () =>
       target: z.optional(executionArn()),
       /** How long the lease goes on after an end of the execution other than SUCCEEDED: what it started may still work. 0 if absent. */
       graceSeconds: z.optional(whole(0, MAX_GRACE_SECONDS)),
-      /** The grant lasts as long as the execution, and has no ttl. */
+      /** The grant of a task or a callback lasts as long as the execution, and has no ttl. */
       bound: z.optional(flag()),
       /** The token of a Step Functions task, which waits without polling and receives its grant as a message. */
       taskToken: z.optional(name(2048)),
@@ -70,12 +71,16 @@ const askedInput = () =>
         if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
         for (const field of ['target', 'graceSeconds', 'bound'] as const)
           if (ctx.value[field] && ctx.value.execution === undefined) fault(field, 'needs an execution');
+        if (callbackId !== undefined && !(ctx.value.execution && isDurable(ctx.value.execution)))
+          fault('execution', 'must be the durable execution of the callback');
+        // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
+        if (ctx.value.bound && !parked) fault('bound', 'needs a taskToken or a callbackId');
         if (ctx.value.bound && ctx.value.ttlSeconds !== undefined) fault('ttlSeconds', 'cannot be combined with bound');
         for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
       }),
     );
 
-/** A request for a lease or a permit. A bound grant has no ttl of the caller. */
+/** A request for a lease or a permit. A bound grant has no ttl of the caller, and needs no heartbeats. */
 export const acquireInput = () =>
   z.pipe(
     askedInput(),

@@ -1,5 +1,5 @@
-import { type AttributeValue, ScanCommand } from '@aws-sdk/client-dynamodb';
-import { text } from '../aws/attributes.ts';
+import { ScanCommand } from '@aws-sdk/client-dynamodb';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { aliased, all, any, type Condition, conditionFields, not } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
@@ -8,7 +8,7 @@ import { HoldfastError, invalidRequest } from '../errors.ts';
 import { DEFAULT_LIMIT } from '../fields.ts';
 import { isHeld, isInState, isUnmarked } from '../leases/conditions.ts';
 import { hasMemory } from '../leases/memory.ts';
-import { parseRecord } from '../leases/record.ts';
+import { type LeaseRecord, parseRecord } from '../leases/record.ts';
 import { type LeaseView, leaseView } from '../leases/views.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isPool, type Kind, POOL } from '../line/kind.ts';
@@ -182,6 +182,11 @@ const isFiltered = ({ kind, prefix, holder, state }: ListInput): boolean =>
 
 const hasPool: Condition = aliased('#lease_version = :pool', { ':pool': text(POOL) });
 
+const mayComeBack = (now: number): Condition => ({
+  expression: 'line_until > :now',
+  values: { ':now': integer(now) },
+});
+
 /** Leaves out most of what does not match. `matches` has the rest: no filter compares the entries of a pool. */
 function filter({ kind, prefix, holder, state }: ListInput, now: number) {
   const conditions: Condition[] = [];
@@ -189,7 +194,7 @@ function filter({ kind, prefix, holder, state }: ListInput, now: number) {
   if (kind === 'lease') conditions.push(aliased('NOT #lease_version = :pool', { ':pool': text(POOL) }));
   if (prefix !== undefined) conditions.push(aliased('begins_with(#key, :prefix)', { ':prefix': text(prefix) }));
   if (holder !== undefined) conditions.push(any(hasPool, aliased('#holder = :holder', { ':holder': text(holder) })));
-  if (state === 'active') conditions.push(any(isHeld, not(isUnmarked)));
+  if (state === 'active') conditions.push(any(isHeld, not(isUnmarked), mayComeBack(now)));
   else if (state !== undefined) conditions.push(any(hasPool, isInState(state, now)));
   const [first, ...others] = conditions;
   if (!first) return {};
@@ -209,15 +214,22 @@ function listed(item: Item, now: number, chosen: Chosen): ListedKey {
   const key = item.key?.S ?? '';
   if (isPool(item)) {
     const record = parsePool(key, item);
-    const { used, lastLimit, entries, waiters, lineOut } = record;
-    const waiting = waitingBy(waiters, lineOut);
+    const { used, lastLimit, entries } = record;
+    const waiting = waitingBy(record, now, record.seq);
     const permit = chosenPermit(record, now, chosen);
     return { ...permit, kind: 'pool', used, limit: lastLimit ?? null, holders: entries.length, waiting };
   }
   const record = parseRecord(item);
-  return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy(record.waiters, record.lineOut) };
+  return { ...leaseView(key, record, now), kind: 'lease', waiting: waitingBy(record, now) };
 }
 
-/** The mark shows that at least one may be in line. */
-const waitingBy = (mark: AttributeValue | undefined, left = 0): number =>
-  mark === undefined ? 0 : Math.max(1, (Number(mark.N) || 0) - left);
+type Counted = Partial<Pick<LeaseRecord, 'waiters' | 'lineOut' | 'lineUntil'>>;
+
+/**
+ * The mark shows that at least one may be in line. Without the mark, callers may come back that were in line when the mark went.
+ * @param last the last mark, from which a pool goes on counting
+ */
+function waitingBy({ waiters: mark, lineOut = 0, lineUntil = 0 }: Counted, now: number, last = 0): number {
+  if (mark !== undefined) return Math.max(1, (Number(mark.N) || 0) - lineOut);
+  return lineUntil > now ? Math.max(0, last - lineOut) : 0;
+}

@@ -1,11 +1,21 @@
 import type { Call } from '../aws/call.ts';
+import { look as lookAtLease } from '../leases/holder-look.ts';
+import { readRecord } from '../leases/read-record.ts';
 import { repairLease, repairLeaseAgain } from '../leases/repair.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { newQuestions, questionsOfMessage } from '../line/executions/questions.ts';
+import {
+  askWithin,
+  type DueKey,
+  type Looked,
+  newQuestions,
+  type Questions,
+  questionsOfMessage,
+} from '../line/executions/questions.ts';
 import { Fullness } from '../line/limits/full-namespaces.ts';
 import { keysWithWaiters } from '../line/repair/lines.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { LAST_KEY_MS } from '../line/repair/overdue.ts';
+import { TRANSFER_MS } from '../line/times.ts';
 import type { Waiter } from '../line/waiters.ts';
 import type { RepairInput } from './inputs.ts';
 import { byRecord } from './route.ts';
@@ -13,7 +23,7 @@ import { byRecord } from './route.ts';
 export interface Repaired extends Counts {
   /** Keys that have a line. */
   keys: number;
-  /** Whether the run saw all keys. The next run sees the rest. */
+  /** Whether the run saw all keys, and asked all questions that were due. The next run goes on. */
   complete: boolean;
 }
 
@@ -60,6 +70,8 @@ export function repairLines(dependencies: LeaseDependencies) {
       for (const count of ['granted', 'told', 'unanswered'] as const) repaired[count] += own[count];
       return true;
     });
+    repaired.granted += await askAboutHolders(dependencies, { questions, failures }, call);
+    if (only === undefined && questions.isCutShort) repaired.complete = false;
     if (only === undefined) measureRun(dependencies, { repaired, oldest }, call);
     await watch(dependencies, { keys: watched, endsAt, repaired, failures }, call);
     if (failures.length > 0) throw failures[0];
@@ -85,6 +97,42 @@ async function atOnce<Item>(
   const ended = await Promise.allSettled(Array.from({ length: KEYS_AT_ONCE }, worker));
   for (const end of ended) if (end.status === 'rejected') throw end.reason;
 }
+
+/**
+ * Asks about the holders of the keys that are due, the longest unasked first, once the run has seen all keys. Otherwise the first keys would use up all
+ * questions.
+ * @returns how many in line were given a lease or a permit
+ */
+async function askAboutHolders(
+  dependencies: LeaseDependencies,
+  { questions, failures }: { questions: Questions; failures: unknown[] },
+  call: Call,
+): Promise<number> {
+  const look = byRecord<DueKey, Looked, Looked>(dependencies, {
+    lease:
+      () =>
+      async ({ key }, call) =>
+        lookAtLease(dependencies, await readRecord(dependencies, key, call), call),
+    permit: async () => {
+      const { lookAtPool } = await import('../permits/holder-look.ts');
+      return () => (due, call) => lookAtPool(dependencies, { ...due, withTtl: questions.withTtl }, call);
+    },
+  });
+  let granted = 0;
+  await atOnce([...questions.due.values()].toSorted(byLookedAt), async (due) => {
+    if (call.timeLeftMs() < TRANSFER_MS) questions.holders = 0;
+    const asking = askWithin(questions, due, (most) => look({ ...due, most }, call));
+    const given = await asking.catch((error) => {
+      failures.push(error);
+      return 0;
+    });
+    granted += given;
+    return !questions.isCutShort;
+  });
+  return granted;
+}
+
+const byLookedAt = (one: DueKey, other: DueKey): number => one.lookedAt - other.lookedAt;
 
 /**
  * Measures nothing if no key has a line, because CloudWatch charges for each metric that has a value, also 0.

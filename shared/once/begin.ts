@@ -1,6 +1,7 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
+import { HoldfastError } from '../errors.ts';
 import { endedBefore } from '../leases/previous.ts';
 import { locationOf } from '../leases/read-record.ts';
 import { unusable } from '../leases/record.ts';
@@ -66,22 +67,24 @@ const MAX_TRIES = 5;
 
 /**
  * Begins the work for a slot, or answers with the stored result (docs/protocols/once.md#begin). One conditional UpdateItem. With `waitSeconds`, the call looks
- * at the record while another caller works.
+ * at the record while another caller works. With `per`, an error after which the caller asks again names the slot, so that the next call works for the
+ * same period.
  * @throws HoldfastError LeaseHeld (another caller works), LeaseLost (the grant of this request has ended), Conflict (the slot is done with another
- * input), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
+ * input, or a slot is done that sorts after all periods), InvalidRequest (execution), Throttled, Unavailable, OutcomeUnknown
  */
 export function beginOnce(dependencies: LeaseDependencies) {
-  const { clock, clockSkewMs } = dependencies;
+  const { clock } = dependencies;
   return async (input: BeginInput, call: Call): Promise<Begun> => {
     const { key, execution } = input;
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution }, call);
     const arrivedAt = clock.now();
     const request = requestOf(dependencies, input, call);
     const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
+    const chosen = request.isPeriod && { slot: request.slot };
     const outcome = await tryThenLook(dependencies, asked, call)
-      .catch(naming({ requestId: request.requestId }))
+      .catch(naming({ requestId: request.requestId, ...chosen }))
       .catch(withKey(key));
-    if ('heldBy' in outcome) throw leaseHeld({ ...outcome.heldBy, key }, clock.now(), clockSkewMs);
+    if ('heldBy' in outcome) throw held(dependencies, { ...outcome.heldBy, key }, chosen);
     if ('run' in outcome) return runView(key, outcome, { since: arrivedAt, now: clock.now() });
     return doneView(key, request.slot, outcome);
   };
@@ -94,7 +97,7 @@ function requestOf({ clock, ids }: LeaseDependencies, input: BeginInput, { princ
   return {
     ...asked,
     ...{ key: rowOf(key), data: data as Json | undefined },
-    ...{ slot: slotOf(input, clock.now()), keepSeconds: keepSecondsOf(input) },
+    ...{ slot: slotOf(input, clock.now()), isPeriod: input.per !== undefined, keepSeconds: keepSecondsOf(input) },
   };
 }
 
@@ -128,12 +131,18 @@ async function tryThenLook(
   return outcome;
 }
 
+/** @param chosen what to add to the next call */
+function held({ clock, clockSkewMs }: LeaseDependencies, record: OnceRecord & { key: string }, chosen: object | false) {
+  const { code, message, context } = leaseHeld(record, clock.now(), clockSkewMs);
+  return new HoldfastError(code, message, { ...context, ...(chosen && { retryWith: chosen }) });
+}
+
 const parserOf =
   ({ key }: OnceRequest) =>
   (item: Parameters<typeof parseOnce>[1]) =>
     parseOnce(key, item);
 
-/** One write, or more if the fence or the memory on record is ahead of what this call knew. */
+/** One write, or more if the fence or the memory on record is ahead of what this call knew, or if the request has the grant of an execution. */
 async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest, call: Call): Promise<Outcome> {
   let before: OnceRecord = { key: request.key };
   for (let tries = 1; ; tries++) {
@@ -144,11 +153,24 @@ async function tryToBegin(dependencies: LeaseDependencies, request: OnceRequest,
     if (record.version === grant.version) return { run: record, repeated: true, previous: null };
     const seen = judge(dependencies, request, record);
     if ('done' in seen) return seen;
-    if (seen.meaning === 'own') return { run: record, repeated: true, previous: null };
+    const repeated = seen.meaning === 'own' ? await repeat(dependencies, record, call) : undefined;
+    if (repeated) return { run: repeated, repeated: true, previous: null };
     if (seen.meaning === 'held' || tries === MAX_TRIES) return { heldBy: record };
     if (record.malformed !== undefined) throw unusable({ ...record, key: request.key });
     before = record;
   }
+}
+
+/** If the grant names an execution, notes the time of this answer, as for a lease. @returns undefined if the grant has changed */
+async function repeat(
+  dependencies: LeaseDependencies,
+  record: OnceRecord,
+  call: Call,
+): Promise<OnceRecord | undefined> {
+  if (record.execution === undefined || !isLeased(record)) return record;
+  const { answer } = await import('../leases/marks.ts');
+  const { won, record: current } = await answer(dependencies, record, call);
+  return won ? { ...record, ...current } : undefined;
 }
 
 function granted(dependencies: LeaseDependencies, grant: OnceGrant, before: OnceRecord): Granted {

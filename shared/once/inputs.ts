@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { callersName, cursorText, json, limit, must, name, whole } from '../fields.ts';
 import { executionArn } from '../line/executions/arn.ts';
-import { MOST_PERIOD_SECONDS, periodSeconds } from './slots.ts';
+import { isPeriod, MOST_PERIOD_SECONDS, periodSeconds } from './slots.ts';
 import { leastKeepSeconds } from './terms.ts';
 
 /** The longest key, so that the key of its record has at most 1,024 bytes. */
@@ -15,7 +15,7 @@ export const beginInput = () =>
     .strictObject({
       key: key(),
       holder: name(256),
-      /** Names the slot. Without `slot` and `per`, the key has a single slot. */
+      /** Names the slot. Without `slot` and `per`, the key has a single slot. With `per`, the period that an earlier call of the request was told. */
       slot: z.optional(name(256)),
       /** The length of the slots, which the service's clock counts. */
       per: z.optional(
@@ -42,7 +42,9 @@ export const beginInput = () =>
         const { slot, per, keepSeconds } = ctx.value;
         const fault = (field: string, message: string) =>
           ctx.issues.push({ code: 'custom', path: [field], message, input: field });
-        if (slot !== undefined && per !== undefined) fault('per', 'cannot be combined with slot');
+        const seconds = per === undefined ? undefined : periodSeconds(per);
+        if (slot !== undefined && seconds !== undefined && !isPeriod(slot, seconds))
+          fault('slot', 'must be the name of a period of per, as retryWith has it');
         const least = leastKeepSeconds(ctx.value);
         if (keepSeconds !== undefined && keepSeconds < least)
           fault('keepSeconds', `must be at least ${least}: the ttlSeconds, and two periods of per`);

@@ -6,7 +6,7 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import type { OnceRequest } from './once-grant.ts';
 import type { Done, OnceRecord } from './record.ts';
 import { keyOf } from './row-key.ts';
-import { compareSlots } from './slots.ts';
+import { compareSlots, isAfterAllPeriods } from './slots.ts';
 
 /** What a record that was read means for a request. `free`: the request may try to begin. */
 export type Verdict =
@@ -22,7 +22,8 @@ export const rememberedBy = (
 
 /**
  * The rules of docs/protocols/once.md#begin for a record that was read. The condition of the write (`mayBegin`) has the same rules, so change both.
- * @throws HoldfastError Conflict (the slot is done with another input), LeaseLost (the grant of this request has ended)
+ * @throws HoldfastError Conflict (the slot is done with another input, or a slot is done that sorts after all periods), LeaseLost (the grant of this request
+ * has ended)
  */
 export function judge(dependencies: LeaseDependencies, request: OnceRequest, record: OnceRecord): Verdict {
   const { clock } = dependencies;
@@ -35,7 +36,12 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
     if (hasSameInput(done, request)) return { meaning: 'done', done };
     throw otherInput(record, key, clock.now());
   }
-  if (done && order > 0) return { meaning: 'superseded', done };
+  if (done && order > 0) {
+    // By a clock that is ahead, a period may have begun already.
+    if (request.isPeriod && isAfterAllPeriods(done.slot, clock.now() + dependencies.clockSkewMs))
+      throw noPeriod(record, key, { doneSlot: done.slot, now: clock.now() });
+    return { meaning: 'superseded', done };
+  }
   if (isOwn && isOver(record)) throw leaseLost(key, endReason(record), record);
   return { meaning: canBeHad(record, dependencies) ? 'free' : 'held' };
 }
@@ -43,6 +49,16 @@ export function judge(dependencies: LeaseDependencies, request: OnceRequest, rec
 /** A caller that names its input wants a result of that input. A result without a hash may be of another input. */
 const hasSameInput = (done: Done, { inputHash }: OnceRequest): boolean =>
   inputHash === undefined || inputHash === done.inputHash;
+
+/** "superseded" would be taken for success, period after period. */
+function noPeriod(
+  record: OnceRecord,
+  key: string,
+  { doneSlot, now }: { doneSlot: string; now: number },
+): HoldfastError {
+  const detail = `the slot ${JSON.stringify(doneSlot)} is done, which sorts after every period: forget it, or use another key`;
+  return new HoldfastError('Conflict', detail, { key, field: 'per', actual: leaseView(key, record, now) });
+}
 
 function otherInput(record: OnceRecord, key: string, now: number): HoldfastError {
   const detail = 'the slot is done with another input: name another slot or another key';

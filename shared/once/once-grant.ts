@@ -8,6 +8,8 @@ import type { OnceRecord } from './record.ts';
 /** What a caller of `begin` asks for. `key` is that of the record. */
 export interface OnceRequest extends Pick<GrantRequest, 'key' | 'ttlSeconds' | 'holder' | 'principal' | 'requestId'> {
   slot: string;
+  /** Whether the slot is a period. */
+  isPeriod: boolean;
   keepSeconds: number;
   inputHash?: string | undefined;
   data?: Json | undefined;

@@ -5,13 +5,15 @@ import { conditionFields } from '../aws/condition.ts';
 import { conditionalWrite } from '../aws/dynamodb.ts';
 import { writing } from '../aws/send.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import { ENDED_ATTRIBUTES } from '../line/ended.ts';
 import { mayBegin } from './conditions.ts';
 import { type OnceGrant, onceItem } from './once-grant.ts';
 
 /** Optional attributes of the former grant, which a new grant removes unless it sets them. */
 const OF_THE_GRANT_BEFORE = [
-  ...['released_at', 'ended_by', 'broken_at', 'broken_until', 'broken_by', 'ending_at', 'principal', 'data'],
+  ...['released_at', 'answered_at', 'broken_at', 'broken_until', 'broken_by', 'ending_at', 'principal', 'data'],
   ...['grace_ms', 'execution', 'target', 'ended_execution', 'input_hash'],
+  ...ENDED_ATTRIBUTES,
 ];
 
 /** Writes the grant, and leaves the last slot that is done. @throws HoldfastError Throttled, Unavailable, OutcomeUnknown */

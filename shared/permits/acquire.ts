@@ -53,12 +53,9 @@ export function acquirePermit(dependencies: LeaseDependencies) {
     const arrivedAt = clock.now();
     const asking = {
       ...{ waitSeconds, fair, ticket, arrivedAt },
-      attempt: async () => {
-        const outcome = await tryOnce(dependencies, { ...request, over: input.over }, call);
-        if (!outcome.won && outcome.record.entries.some(isBound))
-          await (await import('./holder-look.ts')).lookBeside(dependencies, outcome.record, call);
-        return outcome;
-      },
+      attempt: () => tryOnce(dependencies, { ...request, over: input.over }, call),
+      look: async (record: PoolRecord) =>
+        record.entries.some(isBound) && (await import('./holder-look.ts')).lookBeside(dependencies, record, call),
       lock: async ({ fence }: PoolRecord) =>
         (await import('./lock.ts')).permitLock(dependencies, { ...request, seenFence: fence }, call),
       held: (record: PoolRecord) => poolHeld(record, { asked: request, now: clock.now(), clockSkewMs }),

@@ -2,8 +2,7 @@ import type { Call } from '../aws/call.ts';
 import { type ExpiredRow, hasNumbers } from '../expired/rows.ts';
 import type { SpareReason } from '../expired/source.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { getWaiter } from '../line/waiters.ts';
-import { endBoundPermits } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
 import { readPool } from './read.ts';
 import { entryOf, isBound } from './record.ts';
 
@@ -23,9 +22,8 @@ export async function endPermitIfOver(
   const entry = entryOf(pool, name.S);
   if (!entry) return 'gone';
   if (!isBound(entry) || pool.waiters !== undefined) return 'changed';
-  const { execution, ticket, id, fence, boundAt } = entry;
-  if (!hasNumbers(identity, { fence, bound_at: boundAt })) return 'changed';
-  const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-  const { freed } = await endBoundPermits(dependencies, { key, execution, ticket: row?.ticket, only: id }, call);
+  const { execution, id, fence } = entry;
+  if (!hasNumbers(identity, { fence })) return 'changed';
+  const { freed } = await endPermitsOf(dependencies, { key, execution, only: id }, call);
   return freed > 0 ? undefined : 'changed';
 }

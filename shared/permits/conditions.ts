@@ -44,6 +44,10 @@ export const isSamePool = ({ formed = 0 }: Pick<PoolRecord, 'formed'>): Conditio
  */
 export const formedBefore = (cut: number): Condition => aliased('#formed < :formed', { ':formed': integer(cut) });
 
+/** No permit was released or broken after this instant, as for a lease (leases/conditions.ts). */
+export const wasNotFreedAfter = (epochMs: number): Condition =>
+  aliased('attribute_not_exists(#freed_at) OR #freed_at <= :latest', { ':latest': integer(epochMs) });
+
 /** While a caller or a task is in line, only the line grants permits. */
 export const isUnmarked: Condition = aliased('attribute_not_exists(#waiters)');
 

@@ -1,4 +1,3 @@
-import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { Item } from '../aws/dynamodb.ts';
@@ -8,7 +7,7 @@ import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { isRedriven, setting } from './bound.ts';
 import { isStill } from './conditions.ts';
-import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -38,7 +37,11 @@ export function notifyPermit(
       ...permitTerms(own, { used: current.used, limit: waiter.permit?.limit ?? null, limitBefore: own.limitBefore }),
     }),
     renewed: async () => {
-      const { won, record: after, entry: next } = await extend(dependencies, { key: record.key, entry: own }, call);
+      const {
+        won,
+        record: after,
+        entry: next,
+      } = await extend(dependencies, { key: record.key, entry: own, isRepeated: message.repeated }, call);
       return won && next ? deliverable(after, next) : { overtaken: after };
     },
   });
@@ -55,8 +58,10 @@ interface OnRecord {
 }
 
 interface Extending extends OnRecord {
+  /** Whether a task receives what its request had before. Its execution may have been redriven since, so the time is noted. */
+  isRepeated?: boolean;
   /** What a caller asked for that claims its permit. */
-  claim?: { ttlMs: number; bound?: boolean | undefined; paceMs?: number | undefined };
+  claim?: { ttlMs: number; paceMs?: number | undefined };
 }
 
 /**
@@ -72,20 +77,19 @@ export function passToTask(
   call: Call,
 ): Promise<Extended> {
   const isOfTask = entry.claimTtlMs !== undefined || isRedriven(entry, waiter);
-  const now = integer(dependencies.clock.now());
-  const more = isOfTask ? ofTask(waiter, now) : { ...setting(isBound(entry) ? { z: now } : {}), remove: [] };
+  const more = isOfTask ? ofTask(waiter) : undefined;
   const fullTtlMs = isOfTask ? waiter.ttlSeconds * 1000 : undefined;
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: !isOfTask }, call);
 }
 
 /** What makes the permit that of the task: no call has claimed it, or its execution was redriven. */
-function ofTask({ ticket, execution, target, graceSeconds, bound }: WaitingTask, now: AttributeValue) {
+function ofTask({ ticket, execution, target, graceSeconds, bound }: WaitingTask) {
   const parts: Item = {
     k: text(ticket),
     ...(execution !== undefined && { x: text(execution) }),
     ...(target !== undefined && { y: text(target) }),
     ...(graceSeconds && { n: integer(graceSeconds * 1000) }),
-    ...(bound && { z: now }),
+    ...(bound && { z: { BOOL: true } }),
   };
   const isWithoutGrace = execution !== undefined && !graceSeconds;
   const remove = ['#h.c', '#h.g', ...(bound ? [] : ['#h.z']), ...(isWithoutGrace ? ['#h.n'] : [])];
@@ -99,16 +103,15 @@ function ofTask({ ticket, execution, target, graceSeconds, bound }: WaitingTask,
  */
 export function extend(
   dependencies: LeaseDependencies,
-  { key, entry, claim }: Extending,
+  { key, entry, claim, isRepeated = false }: Extending,
   call: Call,
 ): Promise<Extended> {
-  if (!claim) return writeVersion(dependencies, { key, entry }, call);
-  const { ttlMs: fullTtlMs, bound, paceMs } = claim;
-  // `:now` is the time of the write.
+  if (!claim) return writeVersion(dependencies, { key, entry, isAnswered: isRepeated }, call);
+  const { ttlMs: fullTtlMs, paceMs } = claim;
   const isPaced = paceMs !== undefined;
   const more = {
-    set: [...(bound ? ['#h.z = :now'] : []), ...(isPaced ? ['#pace = :pace'] : [])],
-    remove: ['#h.c', '#h.q', ...(bound ? [] : ['#h.z'])],
+    set: isPaced ? ['#pace = :pace'] : [],
+    remove: ['#h.c', '#h.q'],
     ...(isPaced && { names: { '#pace': 'pace_ms' }, values: { ':pace': integer(paceMs) } }),
   };
   return writeVersion(dependencies, { key, entry, more, fullTtlMs, isAnswered: true }, call);

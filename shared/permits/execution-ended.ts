@@ -1,11 +1,11 @@
-import { text } from '../aws/attributes.ts';
+import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { type EndOfHolder, judgeOfBound } from '../line/executions/bound-grant.ts';
-import type { EndedExecution } from '../line/executions/ended-execution.ts';
+import { deadTickets, type EndedExecution } from '../line/executions/ended-execution.ts';
 import { graceEnd } from '../line/executions/grace-end.ts';
-import { endOf, executionState, type Found, type Reported, type Work, workOf } from '../line/executions/state.ts';
-import { mayBeUnnotified } from '../line/executions/unnotified.ts';
+import { type EndOfHolder, judgeOf, type Reported } from '../line/executions/judgement.ts';
+import { executionState, type Work, workOf } from '../line/executions/state.ts';
+import { BOUND_SECONDS } from '../line/times.ts';
 import { deleteWaiter } from '../line/waiters.ts';
 import { isStill } from './conditions.ts';
 import { forgetExecution, noteExecution } from './execution-rows.ts';
@@ -22,19 +22,19 @@ import { updatePool } from './write.ts';
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function endInPool(dependencies: LeaseDependencies, leaving: EndedExecution, call: Call): Promise<void> {
-  const { key, tickets, execution, settled, until, ended } = leaving;
+  const { key, execution, settled, askedAt, ended } = leaving;
   const leaveLine = async (ticket: string) => {
     await deleteWaiter(dependencies, { key: key, ticket }, call);
     ended.tickets++;
   };
-  const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt: until }, call);
+  const forget = () => settled && forgetExecution(dependencies, { key, execution, askedAt }, call);
   const record = await readPool(dependencies, key, call);
-  const isIn = tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
+  const isIn = leaving.tickets.length > 0 || record.entries.some((entry) => entry.execution === execution);
   if (!isIn) return void (await forget());
-  if (tickets.length > 0 && (await leaving.end()) === undefined) return;
-  // The ticket of a grant goes last. While it is there, perhaps no task was notified of the grant.
-  const current = new Map(record.entries.map((entry) => [entry.ticket, entry]));
-  const waiting = tickets.filter((ticket) => !current.has(ticket));
+  const tickets = await deadTickets(leaving);
+  // The ticket of a grant goes last: the schedule finds the pool by it if this call exits.
+  const granted = new Set(record.entries.map(({ ticket }) => ticket));
+  const waiting = tickets.filter((ticket) => !granted.has(ticket));
   for (const ticket of waiting) await leaveLine(ticket);
   if (waiting.length > 0) await handOffToLine(dependencies, { record: await readPool(dependencies, key, call) }, call);
   const { freed, graced, kept, goesOn } = await endPermitsOf(dependencies, leaving, call);
@@ -42,15 +42,16 @@ export async function endInPool(dependencies: LeaseDependencies, leaving: EndedE
   ended.graced += graced;
   ended.kept += kept;
   if (goesOn) return;
-  for (const ticket of tickets) if ((current.get(ticket)?.acquiredAt ?? until + 1) <= until) await leaveLine(ticket);
-  await forget();
+  for (const ticket of tickets) if (granted.has(ticket)) await leaveLine(ticket);
+  if (tickets.length === leaving.tickets.length) await forget();
 }
 
-interface Held extends Reported, Pick<EndedExecution, 'key' | 'until'> {
-  /** Those of the execution that were still there. Perhaps no task or call was notified of a permit to one of them. */
-  tickets: readonly string[];
+interface Held extends Reported {
+  key: string;
   /** The id of the only permit that may end. */
   only?: string | undefined;
+  /** The record as a write of this call has just left it. */
+  seen?: PoolRecord | undefined;
 }
 
 interface Ended {
@@ -62,29 +63,32 @@ interface Ended {
   kept: number;
   /** How many in line received permits. */
   granted: number;
-  /** Whether the execution was redriven, and keeps what is left. */
+  /** Whether the execution runs, or may have received after its end what is left. */
   goesOn: boolean;
 }
 
 /**
- * Ends the permits of an execution that has ended, and gives their room to the line, or lets them go on for their grace. If another execution works
- * under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
+ * Ends the permits of an execution if that execution has ended, and gives their room to the line, or lets them go on for their grace. If another
+ * execution works under a permit (`target`), the permit passes to that execution while it runs, and ends with it.
+ * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
-async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
-  const { key, execution, settled, until, only } = held;
+export async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: Call): Promise<Ended> {
+  const { key, execution, settled, only } = held;
   const ended: Ended = { freed: 0, graced: 0, kept: 0, granted: 0, goesOn: false };
   const count = ({ goesOn: _, ...more }: Partial<Ended>) => {
     for (const [name, value] of Object.entries(more) as [Exclude<keyof Ended, 'goesOn'>, number][])
       ended[name] += value;
   };
-  for (;;) {
-    const record = await readPool(dependencies, key, call);
-    const own = record.entries.filter(
-      (entry) => entry.execution === execution && entry.acquiredAt <= until && entry.id === (only ?? entry.id),
-    );
+  for (let seen = held.seen; ; seen = undefined) {
+    const record = seen ?? (await readPool(dependencies, key, call));
+    const own = record.entries.filter((entry) => entry.execution === execution && entry.id === (only ?? entry.id));
     if (own.length === 0) return ended;
-    // Redriven since, it may have been answered with one of these, under a version that this pass has read only now.
-    const ending = await endedOf(dependencies, { own, held }, call);
+    // Redriven since, it may have been answered with one of these, under a version that this call has read only now.
+    const judge = await judgeOf(dependencies, { ...held, grants: own }, call);
+    const ending = own.flatMap((entry) => {
+      const verdict = judge(entry);
+      return verdict ? [{ entry, ...verdict }] : [];
+    });
     ended.goesOn = ending.length < own.length;
     if (ending.length === 0) return ended;
     const { over, running, unknown } = await byTarget(dependencies, ending, call);
@@ -92,40 +96,20 @@ async function endPermitsOf(dependencies: LeaseDependencies, held: Held, call: C
       const outcome = await passToTarget(dependencies, { key, entry, target }, call);
       if (outcome === 'passed') ended.kept++;
       // It ended before it had the permit, and its own event found nothing.
-      if (outcome === 'ended')
-        count(await endPermitsOf(dependencies, { key, execution: target, settled, until, tickets: [] }, call));
+      if (outcome === 'ended') count(await endPermitsOf(dependencies, { key, execution: target, settled }, call));
     }
     if (running.length > 0) continue;
     const { atOnce, graced } = await giveGraces(dependencies, { record, over }, call);
     count({ graced });
     if (atOnce.length < over.length) continue;
     if (over.length === 0) return { ...ended, kept: ended.kept + unknown.length };
-    count(await endAll(dependencies, { record, over: atOnce, tickets: held.tickets }, call));
+    count(await endAll(dependencies, { record, over: atOnce }, call));
   }
 }
 
 /** A permit whose execution has ended, and how. */
 interface EndedEntry extends EndOfHolder {
   entry: PoolEntry;
-}
-
-/** Those of the permits of an execution that end with it. Asks once about ordinary permits, and once about bound ones. */
-async function endedOf(
-  dependencies: LeaseDependencies,
-  { own, held: { execution, settled, status, stoppedAt } }: { own: readonly PoolEntry[]; held: Held },
-  call: Call,
-): Promise<EndedEntry[]> {
-  const reported = { execution, settled, status, stoppedAt };
-  const [bound, plain] = [own.filter(isBound), own.filter((entry) => !isBound(entry))];
-  const end = plain.length > 0 ? await endOf(dependencies, reported, call) : undefined;
-  const judge = bound.length > 0 ? await judgeOfBound(dependencies, reported, call) : undefined;
-  return [
-    ...(end ? plain.map((entry) => ({ entry, end, settled })) : []),
-    ...bound.flatMap((entry) => {
-      const ended = judge?.(entry);
-      return ended ? [{ entry, ...ended }] : [];
-    }),
-  ];
 }
 
 /** Lets permits go on for their grace. @returns those that end at once, and how many go on */
@@ -170,18 +154,13 @@ async function byTarget(dependencies: LeaseDependencies, ended: readonly EndedEn
   return sorted;
 }
 
-/** Ends as many as one write ends, and remembers. @returns how many have ended, and how many in line were given their room */
+/** Ends as many as one write ends. @returns how many have ended, and how many in line were given their room */
 async function endAll(
   dependencies: LeaseDependencies,
-  { record, over, tickets }: { record: PoolRecord; over: readonly PoolEntry[]; tickets: readonly string[] },
+  { record, over }: { record: PoolRecord; over: readonly PoolEntry[] },
   call: Call,
 ): Promise<Pick<Ended, 'freed' | 'granted'>> {
-  const ending: Going[] = [];
-  for (const entry of over.slice(0, MOST_GOING)) {
-    const grant = { ...entry, line: record.key, endsAt: entry.expiresAt };
-    const isUnnotified = await mayBeUnnotified(dependencies, { grant, tickets }, call);
-    ending.push({ entry, how: isUnnotified ? 'perhapsUnnotified' : 'executionEnded' });
-  }
+  const ending = over.slice(0, MOST_GOING).map((entry): Going => ({ entry, how: 'executionEnded' }));
   const { granted, record: current } = await handOff(dependencies, { record, ending }, call);
   const left = new Set(current.entries.map(({ id }) => id));
   return { freed: ending.filter(({ entry }) => !left.has(entry.id)).length, granted: granted.length };
@@ -210,45 +189,17 @@ async function passToTarget(
     {
       key,
       now: clock.now(),
-      set: ['#h.x = :target', '#h.v = :version'],
+      // The target may have begun late, and run for longer than is left.
+      set: ['#h.x = :target', '#h.v = :version', ...(isBound(entry) ? ['#h.e = :expires'] : [])],
       remove: ['#h.y'],
       condition: isStill(entry),
-      values: { ':target': text(target), ':version': text(ids.uuid()) },
+      values: {
+        ...{ ':target': text(target), ':version': text(ids.uuid()) },
+        ...(isBound(entry) && { ':expires': integer(clock.now() + BOUND_SECONDS * 1000) }),
+      },
     },
     call,
   );
   if (!won) return 'lost';
   return (await executionState(dependencies, target, call)) === 'ended' ? 'ended' : 'passed';
-}
-
-/**
- * Ends the bound permits of an execution, if it has ended. Whether it has is not known to this call.
- * @param ending `ticket`: that of a permit, if it was still there
- * @returns how many ended, and how many in line were given permits
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
- */
-export async function endBoundPermits(
-  dependencies: LeaseDependencies,
-  { ticket, ...ending }: Pick<Held, 'key' | 'execution' | 'only'> & { ticket: string | undefined },
-  call: Call,
-): Promise<Pick<Ended, 'freed' | 'granted'>> {
-  const tickets = ticket === undefined ? [] : [ticket];
-  const held = { ...ending, settled: false, until: dependencies.clock.now(), tickets };
-  return endPermitsOf(dependencies, held, call);
-}
-
-/**
- * Ends the permits of an execution that has ended, as a pass would. No event has reported that end to this call.
- * @param found as `findEnd` returns it. `ticket`: that of a permit, if it was still there
- * @returns how many in line were given permits
- * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
- */
-export async function endPermitsOfEnded(
-  dependencies: LeaseDependencies,
-  { ticket, ...found }: Found & { key: string; ticket?: string },
-  call: Call,
-): Promise<number> {
-  const tickets = ticket === undefined ? [] : [ticket];
-  const { granted } = await endPermitsOf(dependencies, { ...found, tickets }, call);
-  return granted;
 }

@@ -9,7 +9,7 @@ import { whySpared } from '../expired/table.ts';
 import { readTtl, reasonWithTtl } from '../expired/ttl.ts';
 import { NAMELESS } from '../line/calls.ts';
 import { attributesOf, isUnmarked } from './conditions.ts';
-import { isBound, type PoolEntry, parsePool } from './record.ts';
+import { isBound, isUnnotified, type PoolEntry, parsePool } from './record.ts';
 import { isStillPool, lastWriteOf, ttlAfter } from './write.ts';
 
 export const POOL_KINDS = ['abandonedPermit', 'emptyPool'] as const;
@@ -55,12 +55,13 @@ export function boundPermits(item: Item, now: number, { clockSkewMs }: Margins):
   return entries
     .filter(isBound)
     .filter(({ claimTtlMs, expiresAt }) => claimTtlMs === undefined && expiresAt >= now - clockSkewMs)
-    .map(({ name, fence, holder, execution, boundAt, ...entry }) => ({
-      key: { key, fence: String(fence) },
-      holder: holderNamed(holder),
-      execution,
-      grant: { ...entry, boundAt },
-      identity: { name: text(name), fence: integer(fence), bound_at: integer(boundAt) },
+    .map((entry) => ({
+      key: { key, fence: String(entry.fence) },
+      holder: holderNamed(entry.holder),
+      execution: entry.execution,
+      grant: entry,
+      isUnnotified: isUnnotified(entry),
+      identity: { name: text(entry.name), fence: integer(entry.fence) },
     }));
 }
 

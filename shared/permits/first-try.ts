@@ -2,10 +2,10 @@ import type { Call } from '../aws/call.ts';
 import { MAX_DUPLICATE_CONFLICTS } from '../line/acquisition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isHandedOff } from './freed.ts';
-import { endPermits, grantPermits, MOST_ENDED } from './grants.ts';
+import { endPermits, grantPermits, latestRelease, MOST_ENDED } from './grants.ts';
 import { ownOf } from './marks.ts';
 import { type Granted, type Outcome, type PermitRequest, refuseOtherWeight } from './permit-request.ts';
-import { ending, entryOf, isBound, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
 import { toEnd } from './room.ts';
 import { permitLost } from './views.ts';
 import type { Written } from './write.ts';
@@ -30,6 +30,7 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     const triedAt = clock.now();
     const isFull = ended.length <= MOST_ENDED;
     const known = seen?.formed;
+    const latest = latestRelease(dependencies, { seen, now: triedAt });
     const { won, record } = await write(
       dependencies,
       { request: { ...request, over }, ended, seen, now: triedAt },
@@ -40,7 +41,8 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
     if (isFull && won && own) return { won: true, record, repeated: false, ended };
     refuseEnded(record, request);
     if (own && own.expiresAt > triedAt) refuseOtherWeight(request, own);
-    if (own && (isFromLine(own) || isBound(own) || request.bound)) {
+    // If the permit names an execution, each repeat notes the time of its answer.
+    if (own && (isFromLine(own) || own.execution !== undefined)) {
       const repeated = await repeat(dependencies, { request, record }, call);
       if (repeated) return repeated;
       // A duplicate call has changed it. The next write meets it as that call has left it.
@@ -71,7 +73,15 @@ export async function tryOnce(dependencies: LeaseDependencies, request: PermitRe
       ended = [];
       continue;
     }
-    if (isFull && ended.length === 0 && next?.length === 0 && known !== undefined && known === record.formed)
+    const isInTime = (record.freedAt ?? 0) <= latest;
+    if (
+      isFull &&
+      isInTime &&
+      ended.length === 0 &&
+      next?.length === 0 &&
+      known !== undefined &&
+      known === record.formed
+    )
       throw unusable(record, `h${request.name}`);
     if (!won) tries++;
     if (!next || tries > MAX_TRIES) return { won: false, record };

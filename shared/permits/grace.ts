@@ -24,8 +24,7 @@ export async function giveGrace(
       key,
       now: clock.now(),
       set: ['#h.v = :version', '#h.e = :expires', '#h.g = :execution', ...(isBound(entry) ? ['#h.t = #h.n'] : [])],
-      // The entry keeps `z`, so that the lease id stays the same (identity.ts).
-      remove: ['#h.x', '#h.y', '#h.n', '#h.j'],
+      remove: ['#h.x', '#h.y', '#h.n', '#h.j', '#h.z'],
       condition: isStill(entry),
       values: { ':version': text(version), ':expires': integer(until), ':execution': text(entry.execution) },
     },

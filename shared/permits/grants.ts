@@ -2,6 +2,7 @@ import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all, type Condition } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
+import type { Staying } from '../line/waiters.ts';
 import {
   canRise,
   formedBefore,
@@ -13,10 +14,10 @@ import {
   isUnmarked,
   markUnchanged,
   stillStand,
+  wasNotFreedAfter,
 } from './conditions.ts';
-import { type Mark, REMOVED_MARK, raisedMark } from './marks.ts';
+import { type Mark, raisedMark, removedMark } from './marks.ts';
 import { entryOf, entryOfNew, type NewPermit, type PoolEntry, type PoolRecord } from './record.ts';
-import { remember } from './ring.ts';
 import { weightOf } from './room.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -29,14 +30,12 @@ interface Grants {
   permits: readonly NewPermit[];
   /** The expired entries whose places they take. */
   ended: readonly PoolEntry[];
-  /** Those of their requests that the record remembers. */
-  remembered?: readonly string[];
   /** Epoch milliseconds. */
   now: number;
   /** Undefined for a request that was in no line. */
   line?: LineLeft | undefined;
   /** The record as this call has seen it. Undefined for a first try. */
-  seen: Pick<PoolRecord, 'formed'> | undefined;
+  seen: Pick<PoolRecord, 'formed' | 'freedAt'> | undefined;
 }
 
 interface GrantsWritten extends Written {
@@ -56,6 +55,8 @@ interface LineLeft {
   seen: Pick<PoolRecord, 'waiters' | 'formed'>;
   /** Whether others are in line behind the new holders. If not, the mark goes. */
   others: boolean;
+  /** The rows that stay in line when the mark goes. */
+  staying: Staying;
   /** The ticket of the first of them, as far as it was looked for. */
   next: string | undefined;
   /** Those of the first of them, with it, as far as they were looked for. */
@@ -70,7 +71,7 @@ interface LineLeft {
  */
 export async function grantPermits(
   dependencies: LeaseDependencies,
-  { key, permits, ended, remembered = [], now, line, seen }: Grants,
+  { key, permits, ended, now, line, seen }: Grants,
   call: Call,
 ): Promise<GrantsWritten> {
   const freed = weightOf(ended);
@@ -80,7 +81,6 @@ export async function grantPermits(
   const named = namedLimit(permits);
   const entries = permits.map((permit, nth) => ({ ...entryOfNew(dependencies, { permit, now }), nth }));
   const mark = markAfter(line, permits.length);
-  const ring = ringAfter(remembered);
   const written = await updatePool(
     dependencies,
     {
@@ -92,13 +92,14 @@ export async function grantPermits(
         '#used = if_not_exists(#used, :zero) + :weight',
         ...named.set,
         ...mark.set,
-        ...ring.set,
       ],
       remove: [...removed(ended, except), ...mark.remove],
       condition: all(
         hasRoom(tightest(permits) + freed),
         seen ? isSamePool(seen) : formedBefore(now - dependencies.clockSkewMs),
         canRise,
+        // The line is read before its grants are written, so only the try of a call in no line may be older than a release.
+        ...(line ? [] : [wasNotFreedAfter(latestRelease(dependencies, { seen, now }))]),
         ...permits.map(({ name }, nth) => isNotRemembered(name, nth)),
         ...permits.flatMap(({ name }, nth) => (ended.some((one) => one.name === name) ? [] : [hasNoEntry(name, nth)])),
         ...stillStand(ended),
@@ -114,7 +115,6 @@ export async function grantPermits(
         '#used': 'used',
         ...named.names,
         ...mark.names,
-        ...ring.names,
       },
       values: {
         ...Object.assign(
@@ -126,7 +126,6 @@ export async function grantPermits(
         ':weight': integer(weight - freed),
         ...named.values,
         ...mark.values,
-        ...ring.values,
       },
     },
     call,
@@ -135,6 +134,12 @@ export async function grantPermits(
   const landed = permits.some(({ name }, nth) => entryOf(written.record, name)?.id === entries[nth]?.id);
   return { ...written, landed, versions: new Map(entries.map(({ name, version }) => [name, version])) };
 }
+
+/** The latest release that a try may meet. The caller of an older try may have received LeaseHeld in the meantime. */
+export const latestRelease = (
+  { clockSkewMs }: Pick<LeaseDependencies, 'clockSkewMs'>,
+  { seen, now }: Pick<Grants, 'now'> & { seen: Pick<PoolRecord, 'freedAt'> | undefined },
+): number => Math.max(now + clockSkewMs, seen?.freedAt ?? 0);
 
 /** What the record remembers of the last limit: who named it, and which limit it replaced. */
 function namedLimit(permits: readonly NewPermit[]): Partial<Mark> & Pick<Mark, 'set'> {
@@ -166,17 +171,15 @@ function markAfter(line: LineLeft | undefined, granted: number): Partial<Mark> &
       conditions: [],
       ...raisedMark({ ticket: line.next, first: line.first, isNews: true, out: 1 + granted }),
     };
-  return { ...REMOVED_MARK, conditions: [markUnchanged(line.seen)] };
+  return { ...removedMark(line.staying), conditions: [markUnchanged(line.seen)] };
 }
 
 interface Ending {
   key: string;
   ended: readonly PoolEntry[];
-  /** Those of their requests that the record remembers. */
-  remembered?: readonly string[];
   now: number;
-  /** If the line is empty: the record as it was before the line was read. Then the mark goes. */
-  unmark?: Pick<PoolRecord, 'waiters' | 'formed'> | undefined;
+  /** If the line is empty: the record as it was before the line was read, and the rows that stay. Then the mark goes. */
+  unmark?: { seen: Pick<PoolRecord, 'waiters' | 'formed'>; staying: Staying } | undefined;
 }
 
 /**
@@ -185,29 +188,26 @@ interface Ending {
  */
 export function endPermits(
   dependencies: LeaseDependencies,
-  { key, ended, remembered = [], now, unmark }: Ending,
+  { key, ended, now, unmark }: Ending,
   call: Call,
 ): Promise<Written> {
-  const ring = ringAfter(remembered);
+  const mark = unmark && removedMark(unmark.staying);
   const record = ended.length > 0 ? [hasUsed, ...stillStand(ended)] : [];
-  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark)] : [])];
+  const [first = hasUsed, ...conditions] = [...record, ...(unmark ? [markUnchanged(unmark.seen)] : [])];
   return updatePool(
     dependencies,
     {
       key,
       now,
-      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(unmark ? REMOVED_MARK.set : []), ...ring.set],
-      remove: [...removed(ended), ...(unmark ? REMOVED_MARK.remove : [])],
+      set: ['#used = if_not_exists(#used, :zero) - :freed', ...(mark?.set ?? [])],
+      remove: [...removed(ended), ...(mark?.remove ?? [])],
       condition: all(first, ...conditions),
-      names: { ...namesOf(ended), '#used': 'used', ...(unmark && REMOVED_MARK.names), ...ring.names },
-      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)), ...ring.values },
+      names: { ...namesOf(ended), '#used': 'used', ...mark?.names },
+      values: { ':zero': integer(0), ':freed': integer(weightOf(ended)), ...mark?.values },
     },
     call,
   );
 }
-
-const ringAfter = (remembered: readonly string[]): Partial<Mark> & Pick<Mark, 'set'> =>
-  remembered.length > 0 ? remember(remembered) : { set: [] };
 
 /** @param except those whose entries are written again */
 const removed = (ended: readonly PoolEntry[], except: readonly string[] = []): string[] =>

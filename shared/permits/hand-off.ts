@@ -4,14 +4,14 @@ import type { LeaseDependencies } from '../line/dependencies.ts';
 import { MAX_GONE, MAX_OVER } from '../line/judge.ts';
 import { repairAfter, repairLater } from '../line/repair/later.ts';
 import { TRANSFER_MS } from '../line/times.ts';
-import { deleteWaiter, isTask, type Waiter } from '../line/waiters.ts';
+import { deleteWaiter, isTask, stayingOf, type Waiter } from '../line/waiters.ts';
 import { logLine } from '../surroundings/log.ts';
 import { notifyPermit } from './deliver.ts';
 import { endPermits, grantPermits } from './grants.ts';
 import { findNext, type Head, type PoolLine } from './next.ts';
-import { type Going, previousOf, rememberedOf } from './previous.ts';
+import { type Going, previousOf } from './previous.ts';
 import { LineReading } from './reading.ts';
-import { ending, entryOf, type PoolEntry, type PoolRecord, unusable } from './record.ts';
+import { ending, entryOf, isBound, type PoolEntry, type PoolRecord, unusable } from './record.ts';
 import { type Asked, roomAt } from './room.ts';
 import type { Written } from './write.ts';
 
@@ -147,19 +147,15 @@ interface Writing extends Current {
 
 async function write(
   dependencies: LeaseDependencies,
-  { record, ending, line: { heads, others, next, first }, clears, now }: Writing,
+  { record, ending, line: { heads, others, next, first, inLine }, clears, now }: Writing,
   call: Call,
 ): Promise<Written & { versions: Versions }> {
   const { key } = record;
   const ended = ending.map(({ entry }) => entry);
-  const remembered = rememberedOf(ending);
   const [head] = heads;
   if (!head) {
-    const written = await endPermits(
-      dependencies,
-      { key, ended, remembered, now, unmark: clears ? record : undefined },
-      call,
-    );
+    const unmark = clears ? { seen: record, staying: stayingOf(inLine) } : undefined;
+    const written = await endPermits(dependencies, { key, ended, now, unmark }, call);
     return { ...written, versions: new Map() };
   }
   const previous = previousOf(ending, now);
@@ -170,7 +166,8 @@ async function write(
     last = limit ?? last;
     return { ...permit, previous: previous[nth], limitBefore };
   });
-  const granting = { key, permits, ended, remembered, now, seen: record, line: { seen: record, others, next, first } };
+  const line = { seen: record, others, next, first, staying: stayingOf(inLine) };
+  const granting = { key, permits, ended, now, seen: record, line };
   const written = await grantPermits(dependencies, granting, call);
   return { ...written, won: written.landed };
 }
@@ -201,14 +198,15 @@ async function notifyAll(
 
 /**
  * Sends a message that looks again when enough permits have expired for a waiter, because their holders may have exited. Sends no message if there is
- * room already, or if no expiry makes enough room.
+ * room already, or if no expiry makes enough room. The schedule ends bound permits.
  */
 export async function repairAtRoom(
   dependencies: LeaseDependencies,
   { record, asked }: { record: PoolRecord; asked: Asked },
   call: Call,
 ): Promise<void> {
-  const endsAt = roomAt(record, asked, 0);
+  const entries = record.entries.filter((entry) => !isBound(entry));
+  const endsAt = roomAt({ ...record, entries }, asked, 0);
   if (Number.isFinite(endsAt)) await repairAfter(dependencies, { key: record.key, endsAt }, call);
 }
 
@@ -241,11 +239,10 @@ async function leave(
   { granted, record, ending }: Current & { granted: string[] },
   call: Call,
 ): Promise<HandedOff> {
-  const ends = ending.filter(({ how }) => how !== 'expired');
-  const ended = ends.map(({ entry }) => entry);
+  const ended = ending.filter(({ how }) => how !== 'expired').map(({ entry }) => entry);
   if (ended.length === 0) return { granted, end: 'left', record };
   const now = dependencies.clock.now();
-  const written = await endPermits(dependencies, { key: record.key, ended, remembered: rememberedOf(ends), now }, call);
+  const written = await endPermits(dependencies, { key: record.key, ended, now }, call);
   return { granted, end: 'left', record: written.record };
 }
 

@@ -5,14 +5,14 @@ import type { Item } from '../aws/dynamodb.ts';
 import type { HeartbeatInput, LeaseGrant } from '../line/calls.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { beatBefore, expiresBefore, hasNoEndMark, isOf } from './conditions.ts';
-import { isOfBound, proofOf } from './identity.ts';
+import { proofOf } from './identity.ts';
 import { entryOf } from './record.ts';
 import { lostReason, permitGrant, permitLost } from './views.ts';
 import { updatePool } from './write.ts';
 
 /**
  * Extends a permit to its ttl, or to a new `ttlSeconds`, with one conditional UpdateItem (docs/protocols/pools.md#heartbeat). Creates
- * nothing and never shortens. Revives an expired permit whose place no caller has needed. Extends none that an operator has marked as ending, and no bound one (bound.ts).
+ * nothing and never shortens. Revives an expired permit whose place no caller has needed. Extends none that an operator has marked as ending.
  * @throws HoldfastError LeaseLost, Throttled, Unavailable, OutcomeUnknown
  */
 export function extendPermit(dependencies: LeaseDependencies) {
@@ -20,7 +20,6 @@ export function extendPermit(dependencies: LeaseDependencies) {
   return async ({ key, leaseId, ttlSeconds }: HeartbeatInput, call: Call): Promise<LeaseGrant> => {
     const proof = proofOf(leaseId);
     if (!proof) throw permitLost(key, 'unknown');
-    if (isOfBound(leaseId)) return (await import('./bound.ts')).stillHeld(dependencies, { key, proof }, call);
     const { name, id } = proof;
     const now = clock.now();
     const { condition, set, values } =

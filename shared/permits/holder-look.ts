@@ -1,70 +1,119 @@
 import { integer } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
-import { all, any } from '../aws/condition.ts';
+import { aliased } from '../aws/condition.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, leftToNextLook } from '../line/executions/bound-grant.ts';
-import { MOST_LOOKS } from '../line/executions/questions.ts';
+import { canAsk, type DueKey, isWorthAsking, type Looked, MOST_LOOKS, NOTHING } from '../line/executions/questions.ts';
 import { ASK_EVERY_MS } from '../line/times.ts';
-import { getWaiter } from '../line/waiters.ts';
-import { isStill } from './conditions.ts';
-import { endBoundPermits } from './execution-ended.ts';
-import { type BoundEntry, isBound, type PoolRecord } from './record.ts';
+import { endPermitsOf } from './execution-ended.ts';
+import { readPool } from './read.ts';
+import { isBound, type PoolRecord } from './record.ts';
 import { updatePool } from './write.ts';
 
+interface Looking {
+  record: PoolRecord;
+  /** How many questions the call may ask. */
+  most?: number;
+  /** Whether to ask about permits with a ttl too, if others wait. */
+  withTtl?: boolean;
+}
+
 /**
- * Asks about the executions that hold bound permits, each unless a call has asked a moment ago, and ends the permits of executions that have ended
- * (docs/protocols/bound.md#the-look).
- * @param most how many questions the call may still ask
- * @returns how many in line were given permits
+ * Asks about the executions that hold the permits of a pool, unless a call has asked a moment ago, and ends the permits of executions that have ended
+ * (docs/protocols/bound.md#the-look). One question for each execution, however many permits it holds.
  * @throws HoldfastError Throttled, Unavailable, OutcomeUnknown
  */
 export async function lookAtPermits(
   dependencies: LeaseDependencies,
-  { record, most = MOST_LOOKS }: { record: PoolRecord; most?: number },
+  { record, most = MOST_LOOKS, withTtl = false }: Looking,
   call: Call,
-): Promise<number> {
-  const { key } = record;
-  const due = dueEntries(record, dependencies.clock.now()).slice(0, most);
-  let granted = 0;
-  for (const entry of due) {
-    if (!(await note(dependencies, { key, entry }, call))) continue;
-    const { execution, ticket } = entry;
-    const row = ticket === undefined ? undefined : await getWaiter(dependencies, { key, ticket }, call);
-    const ending = { key, execution, ticket: row?.ticket };
-    granted += (await endBoundPermits(dependencies, ending, call)).granted;
+): Promise<Looked> {
+  const now = dependencies.clock.now();
+  if (!isDue(record, now)) return NOTHING;
+  const asked: Turn[] = [];
+  for (const turn of turnsOf(record, { withTtl, now })) {
+    if (asked.length === most) break;
+    if (await canAsk(dependencies, turn.execution)) asked.push(turn);
   }
-  return granted;
+  const last = asked.at(-1);
+  if (!last) return NOTHING;
+  let seen = await note(dependencies, { record, now, to: last.fence }, call);
+  if (!seen) return NOTHING;
+  const looked = { ...NOTHING };
+  for (const { execution } of asked) {
+    const { freed, granted } = await endPermitsOf(dependencies, { key: record.key, execution, seen }, call);
+    looked.ended += freed;
+    looked.granted += granted;
+    // The record has changed since. The version of each permit protects the others.
+    if (freed > 0) seen = undefined;
+  }
+  return looked;
 }
 
-/** As `lookAtPermits`, for a call that the pool keeps waiting, or that is refused: a failure of the look does not fail the call. */
-export async function lookBeside(dependencies: LeaseDependencies, record: PoolRecord, call: Call): Promise<void> {
-  await lookAtPermits(dependencies, { record }, call).catch(leftToNextLook);
+/** An execution that holds permits, and the lowest fence of these. */
+interface Turn {
+  execution: string;
+  fence: number;
 }
 
-/** The bound permits about which no call has asked for a while, the longest first. A permit that its caller has yet to claim ends by the grant window. */
-const dueEntries = ({ entries }: PoolRecord, now: number): BoundEntry[] =>
-  entries
-    .filter(isBound)
-    .filter((entry) => entry.claimTtlMs === undefined && isDue(entry, now))
-    .toSorted(({ lookedAt: one = 0 }, { lookedAt: other = 0 }) => one - other);
+/**
+ * The executions about which a look asks, in turn: those after the last one that was asked about, by the fences of their permits, and then from the
+ * beginning. So no execution is asked about twice before all others were asked about once.
+ */
+function turnsOf(
+  { entries, waiters, lookedTo = 0 }: PoolRecord,
+  { withTtl, now }: { withTtl: boolean; now: number },
+): Turn[] {
+  const isMarked = withTtl && waiters !== undefined;
+  const lowest = new Map<string, number>();
+  for (const entry of entries.toSorted((one, other) => one.fence - other.fence))
+    if (isWorthAsking(entry, { isBound: isBound(entry), isMarked, now }) && !lowest.has(entry.execution))
+      lowest.set(entry.execution, entry.fence);
+  const turns = [...lowest].map(([execution, fence]) => ({ execution, fence }));
+  return [...turns.filter(({ fence }) => fence > lookedTo), ...turns.filter(({ fence }) => fence <= lookedTo)];
+}
 
-/** @returns whether this call asks */
+/** @returns the record after the write, or undefined if another call asks, or the key has changed its kind */
 async function note(
   dependencies: LeaseDependencies,
-  { key, entry }: { key: string; entry: BoundEntry },
+  { record: { key, formed = 0 }, now, to }: { record: PoolRecord; now: number; to: number },
   call: Call,
-): Promise<boolean> {
-  const now = dependencies.clock.now();
-  const isDueStill = any(
-    { expression: 'attribute_not_exists(#h.j)' },
-    { expression: '#h.j < :due', values: { ':due': integer(now - ASK_EVERY_MS) } },
-  );
+): Promise<PoolRecord | undefined> {
+  const condition = aliased('#formed = :formed AND (attribute_not_exists(#looked_at) OR #looked_at < :due)', {
+    ':formed': integer(formed),
+    ':due': integer(now - ASK_EVERY_MS),
+  });
   const update = {
     key,
     now,
-    set: ['#h.j = :now'],
-    condition: all(isStill(entry), isDueStill),
-    values: { ':now': integer(now) },
+    set: ['#looked_at = :now', '#looked_to = :to'],
+    names: { '#looked_at': 'looked_at', '#looked_to': 'looked_to' },
+    condition,
+    values: { ':now': integer(now), ':to': integer(to) },
   };
-  return (await updatePool(dependencies, update, call)).won;
+  const { won, record } = await updatePool(dependencies, update, call);
+  return won ? record : undefined;
+}
+
+/**
+ * As `lookAtPermits`, for a call that the pool refuses.
+ * @returns whether a permit has ended, so that another try is worth it. A failure of the look does not fail the call
+ */
+export async function lookBeside(dependencies: LeaseDependencies, record: PoolRecord, call: Call): Promise<boolean> {
+  const { ended } = await lookAtPermits(dependencies, { record }, call).catch(leftToNextLook);
+  return ended > 0;
+}
+
+/** As `lookAtPermits`, for the schedule. @throws OtherKind */
+export const lookAtPool = async (
+  dependencies: LeaseDependencies,
+  { key, ...looking }: Omit<Looking, 'record'> & { key: string },
+  call: Call,
+): Promise<Looked> =>
+  lookAtPermits(dependencies, { ...looking, record: await readPool(dependencies, key, call) }, call);
+
+/** The key of a pool about whose holders the schedule is to ask, or undefined. @param withTtl false for bound permits alone */
+export function dueKeyOf(record: PoolRecord, { withTtl, now }: { withTtl: boolean; now: number }): DueKey | undefined {
+  const most = Math.min(MOST_LOOKS, turnsOf(record, { withTtl, now }).length);
+  return most > 0 && isDue(record, now) ? { key: record.key, lookedAt: record.lookedAt ?? 0, most } : undefined;
 }

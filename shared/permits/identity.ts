@@ -22,15 +22,11 @@ export interface Proof {
   id: string;
 }
 
-/** The last part is for functions of 0.2.0, which refuse an id without it. The first one says whether the permit is bound or was before its grace, so that its heartbeats extend nothing. */
-export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }, isBound = false): string =>
-  `${isBound ? 'b' : 'p'}.${name}.${id}.${fence % RING}`;
-
-/** Whether the lease id was answered with a bound permit. */
-export const isOfBound = (leaseId: string): boolean => leaseId.startsWith('b.');
+/** The last part is for functions of 0.2.0, which refuse an id without it. */
+export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }): string => `p.${name}.${id}.${fence % RING}`;
 
 /** @returns undefined for an id that this service never gave: its parts become names of attributes */
 export function proofOf(leaseId: string): Proof | undefined {
-  const [, name, id] = /^[bp]\.([\w-]{16})\.([\da-f-]{36})\.[0-7]$/.exec(leaseId) ?? [];
+  const [, name, id] = /^p\.([\w-]{16})\.([\da-f-]{36})\.[0-7]$/.exec(leaseId) ?? [];
   return name && id ? { name, id } : undefined;
 }

@@ -1,7 +1,6 @@
 import { integer, text } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { all } from '../aws/condition.ts';
-import type { Item } from '../aws/dynamodb.ts';
 import type { HoldfastError } from '../errors.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { isDue, LOOK_PATIENCE_MS } from '../line/executions/bound-grant.ts';
@@ -10,7 +9,7 @@ import type { Notified } from '../line/notify.ts';
 import { meanOf, paceAfter } from '../line/patience.ts';
 import { repairLater } from '../line/repair/later.ts';
 import type { WaitingTask } from '../line/waiters.ts';
-import { boundAgain, otherTerms, setting } from './bound.ts';
+import { otherTerms, setting } from './bound.ts';
 import { hasNoEntry, isNotRemembered, isStill } from './conditions.ts';
 import { extend, notifyPermit, passToTask } from './deliver.ts';
 import { isHandedOff } from './freed.ts';
@@ -127,14 +126,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
     const entry = this.#entry(record);
     if (!entry) return { won: false, record };
     if (how === 'answer') return this.#answer(entry);
-    const { key, ttlMs, bound } = this.#request;
-    const extending = {
-      key,
-      entry,
-      ...(how === 'claim' && {
-        claim: { ttlMs, bound, paceMs: paceAfter(record) },
-      }),
-    };
+    const { key, ttlMs } = this.#request;
+    const extending = { key, entry, ...(how === 'claim' && { claim: { ttlMs, paceMs: paceAfter(record) } }) };
     const { won, record: current } = await extend(this.#dependencies, extending, this.#call);
     return { won, record: current };
   }
@@ -143,9 +136,8 @@ class PermitLock implements ParkingLock<PoolRecord> {
   async #answer(entry: PoolEntry): Promise<Written<PoolRecord>> {
     const { clock, ids } = this.#dependencies;
     const [now, version] = [clock.now(), ids.uuid()];
-    const { set, remove } = boundAgain(entry, this.#request, now);
-    const parts: Item = { ...set, v: text(version), r: integer(now) };
-    const update = { key: this.#request.key, now, ...setting(parts), remove, condition: isStill(entry) };
+    const parts = setting({ v: text(version), r: integer(now) });
+    const update = { key: this.#request.key, now, ...parts, remove: [], condition: isStill(entry) };
     const { won, record } = await updatePool(this.#dependencies, update, this.#call);
     // An earlier try of the SDK may have won before the try that lost.
     return { won: won || this.#entry(record)?.version === version, record };
@@ -186,14 +178,16 @@ class PermitLock implements ParkingLock<PoolRecord> {
   }
 
   async lookAtHolders(record: PoolRecord, isNext: boolean): Promise<void> {
+    if (!record.entries.some(isBound)) return;
     const { clock, ids } = this.#dependencies;
-    const bound = record.entries.filter(isBound);
-    if (bound.length === 0) return;
     this.#patienceMs ??= LOOK_PATIENCE_MS * ids.random();
-    const now = clock.now() - (isNext ? 0 : this.#patienceMs);
-    if (!bound.some((entry) => isDue(entry, now))) return;
-    const { lookBeside } = await import('./holder-look.ts');
-    await lookBeside(this.#dependencies, record, this.#call);
+    if (!isDue(record, clock.now() - (isNext ? 0 : this.#patienceMs))) return;
+    const { lookAtPermits } = await import('./holder-look.ts');
+    await lookAtPermits(this.#dependencies, { record }, this.#call);
+  }
+
+  counted({ waiters, lineOut = 0 }: PoolRecord): { arrivals: number; inLine: number } | undefined {
+    return waiters && { arrivals: Number(waiters.N), inLine: Number(waiters.N) - lineOut };
   }
 
   correct(arrivals: number, inLine: number): Promise<unknown> {

@@ -4,6 +4,7 @@ import { aliased, all, type Condition } from '../aws/condition.ts';
 import type { Item } from '../aws/dynamodb.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
 import { namesOf } from '../line/patience.ts';
+import type { Staying } from '../line/waiters.ts';
 import { hasNoEntry, isNotRemembered, isStill, isUnmarked } from './conditions.ts';
 import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
 import { updatePool, type Written } from './write.ts';
@@ -55,15 +56,19 @@ export const raisedMark = ({ ticket, first, isNews, fence, out = 0 }: Hints): Ma
   };
 };
 
-/** Removes the mark, and the hints that go with it. All that the counter has counted have left. The write has the value `:zero`. */
-export const REMOVED_MARK = {
-  set: ['#out = if_not_exists(#seq, :zero)'],
+/**
+ * Removes the mark, and the hints that go with it. All that the counter has counted have left, but for callers that may come back. The write has the
+ * value `:zero`.
+ */
+export const removedMark = ({ count, until }: Staying) => ({
+  set: ['#out = if_not_exists(#seq, :zero) - :staying', '#until = :until'],
   remove: ['#waiters', '#next', '#names', '#turn', '#pace'],
   names: {
     ...{ '#waiters': 'waiters', '#next': 'next', '#names': 'next_tickets', '#turn': 'turn', '#pace': 'pace_ms' },
-    ...{ '#seq': 'seq', '#out': 'line_out' },
+    ...{ '#seq': 'seq', '#out': 'line_out', '#until': 'line_until' },
   },
-};
+  values: { ':staying': integer(count), ':until': integer(until) },
+});
 
 interface Raising {
   key: string;
@@ -112,7 +117,7 @@ export const correctLineOut = (
       set: ['#out = :out'],
       condition: aliased('#waiters >= :arrivals', { ':arrivals': integer(arrivals) }),
       names: { '#out': 'line_out' },
-      values: { ':out': integer(Math.max(0, arrivals - inLine)) },
+      values: { ':out': integer(arrivals - inLine) },
     },
     call,
   );

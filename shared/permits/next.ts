@@ -7,6 +7,7 @@ import { WINDOW_MS } from '../line/times.ts';
 import {
   deleteWaiter,
   expiredRowLimit,
+  isInLine,
   isTask,
   MAX_EXPIRED_ROWS_IN_HAND_OFF,
   type Waiter,
@@ -45,6 +46,8 @@ export interface PoolLine {
   next: string | undefined;
   /** The tickets of the first of them, with that one, as far as the page shows. */
   first?: string[];
+  /** The rows that are in line and receive nothing by the next write, as far as they were read. */
+  inLine: Waiter[];
   /** What that one asks for. */
   behind: NewPermit | undefined;
   /** The same ticket, if it does not fit. */
@@ -70,7 +73,7 @@ interface Look {
  */
 export async function findNext(dependencies: LeaseDependencies, look: Look, call: Call): Promise<PoolLine> {
   const { record, reading, ending } = look;
-  const line: PoolLine = { heads: [], others: false, next: undefined, behind: undefined, taskWaits: false };
+  const line: PoolLine = { heads: [], others: false, next: undefined, inLine: [], behind: undefined, taskWaits: false };
   const rows = judging(dependencies, look, call);
   const reachesLimit = expiredRowLimit(dependencies.clock.now(), MAX_EXPIRED_ROWS_IN_HAND_OFF);
   let used = record.used - weightOf(ending.map(({ entry }) => entry));
@@ -79,12 +82,14 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
     if (judgement === 'undecided') line.others = true;
     if (judgement === 'gone' || judgement === 'refused') reading.drop(waiter);
     if (judgement === 'granted') reading.sawGranted(waiter);
+    if (judgement === 'passed' && isInLine(waiter, dependencies.clock.now())) line.inLine.push(waiter);
     if (reachesLimit(waiter)) return { ...line, others: true }; // another waiter may be behind it
     if (judgement !== 'waits') continue;
     const permit = permitOf(waiter);
     // A second row of a request waits for the outcome of the first row, and keeps no caller out.
     if (line.heads.some((head) => head.permit.name === permit.name)) {
       line.taskWaits ||= isTask(waiter);
+      line.inLine.push(waiter);
       continue;
     }
     // The schedule grants a permit to a task that this process cannot notify, and those behind it wait for their turn.
@@ -109,7 +114,7 @@ export async function findNext(dependencies: LeaseDependencies, look: Look, call
 }
 
 /** What a ticket asks for. A caller receives only the window, until it claims its permit. */
-function permitOf(waiter: Waiter): NewPermit {
+export function permitOf(waiter: Waiter): NewPermit {
   const { holder, ttlSeconds, data, execution, target, graceSeconds = 0, bound } = waiter;
   const { permit = { weight: 1, limit: 1 } } = waiter;
   const { limit, weight } = permit;
@@ -139,7 +144,7 @@ function grantOf(
   if (granted.includes(waiter.ticket)) return 'own';
   const name = requestName(waiter);
   const gone = leaving.find(({ entry }) => entry.name === name);
-  if (gone && gone.entry.ticket !== waiter.ticket) return gone.how === 'executionEnded' ? 'released' : 'none';
+  if (gone && gone.entry.ticket !== waiter.ticket) return 'none';
   if (gone) return gone.how === 'expired' || !isTask(waiter) ? 'lapsed' : 'own';
   const how = ending(record, name);
   const entry = entryOf(record, name);

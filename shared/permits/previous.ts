@@ -1,22 +1,17 @@
 import type { Ended } from '../line/ended.ts';
-import { RING } from './identity.ts';
 import type { PoolEntry } from './record.ts';
 
 /**
- * How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was gone.
- * The request of an `executionEnded` one is remembered, and that of a `perhapsUnnotified` one is not: its execution has ended too, but its holder may never have been notified of it.
+ * How a permit ends in the write that grants its place. The task of an `expired` one may never have been notified. The task of an `undelivered` one was
+ * gone. None of their requests is remembered: each may ask again.
  */
-type HowEnded = 'expired' | 'undelivered' | 'executionEnded' | 'perhapsUnnotified';
+type HowEnded = 'expired' | 'undelivered' | 'executionEnded';
 
 /** A permit that is to end. */
 export interface Going {
   entry: PoolEntry;
   how: HowEnded;
 }
-
-/** The requests that the record remembers as released: the last ones, if more end in one write. */
-export const rememberedOf = (ending: readonly Going[]): string[] =>
-  ending.flatMap(({ entry, how }) => (how === 'executionEnded' ? [entry.name] : [])).slice(-RING);
 
 /**
  * What grants say about the holders that they replace (docs/protocols/pools.md#previous): the last to end first, and each one once. A permit that its
@@ -31,7 +26,5 @@ export const previousOf = (ending: readonly Going[], now: number): Ended[] =>
 function endedBefore({ entry, how }: Going, now: number): Ended | undefined {
   const { holder, fence, expiresAt, claimTtlMs, previous } = entry;
   if (claimTtlMs !== undefined || how === 'undelivered') return previous;
-  return how === 'expired'
-    ? { holder, fence, ended: how, at: expiresAt }
-    : { holder, fence, ended: 'executionEnded', at: now };
+  return { holder, fence, ended: how, at: how === 'expired' ? expiresAt : now };
 }

@@ -19,9 +19,10 @@ interface ReadPool {
 export function lookUpPool(dependencies: LeaseDependencies) {
   return async ({ key, waiters, limit = DEFAULT_LIMIT }: ReadPool, call: Call): Promise<PoolView> => {
     const record = await readPool(dependencies, key, call);
-    const view = poolView(record, dependencies.clock.now());
-    // Without the mark the line is empty, unless another client dropped the mark. Then the schedule puts it back.
-    if (record.waiters === undefined && !waiters) return { ...view, waiting: 0 };
+    const now = dependencies.clock.now();
+    const view = poolView(record, now);
+    // Without the mark no call waits, unless another client dropped the mark. Then the schedule puts it back. Callers that have left may come back.
+    if (record.waiters === undefined && !(Number(record.lineUntil) > now) && !waiters) return { ...view, waiting: 0 };
     const { readWaiting } = await import('../line/listed-waiters.ts');
     const granted = new Set(record.entries.map(({ ticket }) => ticket));
     const asked = { key: key, granted, limit: waiters ? limit : 0 };

@@ -28,10 +28,10 @@ export interface PoolEntry {
   target?: string | undefined;
   /** How long the permit goes on after an abnormal end of its execution, in milliseconds. */
   graceMs?: number | undefined;
-  /** When a call or a task was last answered with a permit that lasts as long as `execution`. Stays in the grace. Absent from every other permit. */
-  boundAt?: number | undefined;
-  /** When a call last asked about the execution of a bound permit. */
-  lookedAt?: number | undefined;
+  /** Whether the permit lasts as long as `execution`. */
+  bound?: boolean | undefined;
+  /** The version of a bound permit whose task was gone when the schedule notified it late. Any later write on the permit sets another version. */
+  unnotifiedVersion?: string | undefined;
   /** The ARN of the execution that ended while it held the permit, which goes on as an ordinary permit (../grace.ts). */
   endedExecution?: string | undefined;
   /** The ticket that received a grant from the line. */
@@ -40,7 +40,7 @@ export interface PoolEntry {
   previous?: Ended | undefined;
   /** The ttl that a call in line asked for, until it claims its grant. */
   claimTtlMs?: number | undefined;
-  /** When a call was answered with a grant from the line, or a task of the request received the grant. */
+  /** When a call was answered with a grant from the line, or a task of the request received the grant. With an execution, each repeat writes it. */
   answeredAt?: number | undefined;
   /** Of a grant from the line: the limit on record before, if it was another. */
   limitBefore?: number | undefined;
@@ -52,10 +52,13 @@ export interface PoolEntry {
 }
 
 /** A permit that lasts as long as its execution. */
-export type BoundEntry = PoolEntry & { execution: string; boundAt: number };
+export type BoundEntry = PoolEntry & { execution: string };
 
-export const isBound = (entry: PoolEntry): entry is BoundEntry =>
-  entry.execution !== undefined && entry.boundAt !== undefined;
+export const isBound = (entry: PoolEntry): entry is BoundEntry => entry.execution !== undefined && entry.bound === true;
+
+/** Perhaps no task was notified of the permit, as for a lease (leases/rules.ts). */
+export const isUnnotified = (entry: PoolEntry): entry is BoundEntry =>
+  isBound(entry) && entry.unnotifiedVersion === entry.version;
 
 /** The record of a pool (docs/protocols/pools.md#record). */
 export interface PoolRecord {
@@ -88,8 +91,15 @@ export interface PoolRecord {
   freedAt: number | undefined;
   freedBefore: number | undefined;
   usedBefore: number | undefined;
+  /** When a call last asked about the executions of holders, and the fence of the last permit whose turn it was. */
+  lookedAt: number | undefined;
+  lookedTo: number | undefined;
   /** A hint: how many of those that the mark counts have left the line. */
   lineOut: number | undefined;
+  /** The last mark. */
+  seq: number | undefined;
+  /** A hint: until when callers may come back that were in line when the mark was removed. */
+  lineUntil: number | undefined;
   /** The first attribute that conditions compare and that another client wrote with another type. */
   malformed: string | undefined;
 }
@@ -130,7 +140,11 @@ export function parsePool(key: string, found: Item | undefined, unanswered = fal
     freedAt: number(item, 'freed_at'),
     freedBefore: number(item, 'freed_before'),
     usedBefore: number(item, 'used_before'),
+    lookedAt: number(item, 'looked_at'),
+    lookedTo: number(item, 'looked_to'),
     lineOut: number(item, 'line_out'),
+    seq: number(item, 'seq'),
+    lineUntil: number(item, 'line_until'),
     malformed: found && malformed(found),
   };
 }
@@ -155,7 +169,7 @@ function parseEntry(name: string, map: Item | undefined, fence: number | undefin
   >;
   const asked = { data: json(map?.d?.S), execution: map?.x?.S, target: map?.y?.S };
   const grace = { graceMs: number(map ?? {}, 'n'), endedExecution: map?.g?.S };
-  const bound = { boundAt: number(map ?? {}, 'z'), lookedAt: number(map ?? {}, 'j') };
+  const bound = { bound: map?.z?.BOOL === true, unnotifiedVersion: map?.u?.S };
   const fromLine = {
     ticket: map?.k?.S,
     claimTtlMs: number(map ?? {}, 'c'),
@@ -222,11 +236,11 @@ export function ending(record: PoolRecord, name: string): 'released' | 'broken' 
 export function entryItem(
   entry: Omit<
     PoolEntry,
-    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'lookedAt' | 'isEnding' | 'endingAt' | 'brokenBy'
+    'name' | 'fence' | 'beatAt' | 'answeredAt' | 'unnotifiedVersion' | 'isEnding' | 'endingAt' | 'brokenBy'
   >,
 ): AttributeValue {
   const { id, version, holder, expiresAt, ttlMs, acquiredAt, weight } = entry;
-  const { data, execution, target, graceMs, boundAt, ticket, previous, claimTtlMs, limitBefore } = entry;
+  const { data, execution, target, graceMs, bound, ticket, previous, claimTtlMs, limitBefore } = entry;
   const times = { e: expiresAt, b: acquiredAt, t: ttlMs, a: acquiredAt, w: weight };
   return {
     M: {
@@ -238,7 +252,7 @@ export function entryItem(
       ...(execution !== undefined && { x: text(execution) }),
       ...(target !== undefined && { y: text(target) }),
       ...(graceMs && { n: integer(graceMs) }),
-      ...(boundAt !== undefined && { z: integer(boundAt) }),
+      ...(bound && { z: { BOOL: true } }),
       ...(ticket !== undefined && { k: text(ticket) }),
       ...(previous && { q: endedItem(previous) }),
       ...(claimTtlMs !== undefined && { c: integer(claimTtlMs) }),
@@ -274,8 +288,8 @@ export interface NewPermit {
 
 /** The entry of a permit that is granted now. */
 export function entryOfNew({ ids }: LeaseDependencies, { permit, now }: { permit: NewPermit; now: number }) {
-  const { name, ttlMs, limit: _, room: __, bound, ...asked } = permit;
-  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now, ...(bound && { boundAt: now }) };
+  const { name, ttlMs, limit: _, room: __, ...asked } = permit;
+  const times = { expiresAt: now + ttlMs, ttlMs, acquiredAt: now };
   const [id, version] = [ids.uuid(), ids.uuid()];
   return { name, id, version, item: entryItem({ ...asked, id, version, ...times }) };
 }

@@ -60,7 +60,7 @@ export function endPermit(
   call: Call,
 ): Promise<Written> {
   const { name } = proof;
-  const { set, names, values } = remember([name], brokenFence);
+  const { set, names, values } = remember(name, brokenFence);
   const now = dependencies.clock.now();
   return updatePool(
     dependencies,

@@ -1,25 +1,26 @@
 import type { Call } from '../aws/call.ts';
 import type { LeaseDependencies } from '../line/dependencies.ts';
-import { endDeadHolders, lookWithin } from '../line/executions/questions.ts';
-import { type Found, findEnd } from '../line/executions/state.ts';
 import { endUnnotified } from '../line/notify.ts';
 import { dropDeadTask } from '../line/repair/dead-task.ts';
 import type { Counts, Looking } from '../line/repair/looking.ts';
 import { failAllOverdue, isAnyWaiting, isLate, isStillNotified, LAST_KEY_MS } from '../line/repair/overdue.ts';
-import { deleteWaiter, isTask, readWaiters, type Waiter, type WaitingTask } from '../line/waiters.ts';
+import { successorOf } from '../line/repair/unnotified-grant.ts';
+import { deleteWaiter, isTask, readWaiters, stayingOf, type Waiter, type WaitingTask } from '../line/waiters.ts';
 import { deleteUnlessWithdrawn } from '../line/waiting-calls.ts';
-import { isUnmarked } from './conditions.ts';
+import { isStill, isUnmarked } from './conditions.ts';
 import { notifyPermit } from './deliver.ts';
-import { endPermitsOfEnded } from './execution-ended.ts';
+import { endPermitsOf } from './execution-ended.ts';
+import { grantPermits } from './grants.ts';
 import { handOff } from './hand-off.ts';
-import { lookAtPermits } from './holder-look.ts';
+import { dueKeyOf } from './holder-look.ts';
 import { requestName } from './identity.ts';
 import { raiseMark } from './marks.ts';
-import { failOverdue } from './next.ts';
+import { failOverdue, permitOf } from './next.ts';
 import { readPool } from './read.ts';
-import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, isBound, isUnnotified, type PoolEntry, type PoolRecord } from './record.ts';
 import { endPermit, handOffToLine } from './release.ts';
 import { permitLost } from './views.ts';
+import { updatePool } from './write.ts';
 
 /** The most that one run does for one pool. */
 const MAX_ADVANCES = 10;
@@ -48,6 +49,7 @@ export async function repairPoolLine(
     record = (await raiseMark(dependencies, { key, condition: isUnmarked, isAgain: true }, call)).record;
   // Before the line is served: that may notify an older try of the task, and so give the permit a version that this call has not seen.
   if (await notifyLate(dependencies, { record, repaired }, call)) record = await readPool(dependencies, key, call);
+  record = await passOn(dependencies, { record, repaired }, call);
   for (let tries = 0; tries < MAX_ADVANCES && call.timeLeftMs() >= LAST_KEY_MS; tries++) {
     const { granted, end, record: current, blocked } = await handOff(dependencies, { record }, call);
     repaired.granted += granted.length;
@@ -55,13 +57,8 @@ export async function repairPoolLine(
     if (blocked && (await dropDeadTask(dependencies, { waiter: blocked, questions }, call))) continue;
     if (end !== 'left') break;
   }
-  // A mark is not required: the only ticket may be that of a bound grant whose task was not notified in time, and no ttl ends that grant.
-  const look = (most: number) => lookAtPermits(dependencies, { record, most }, call);
-  repaired.granted += await lookWithin(questions, record.entries.filter(isBound).length, look);
-  if (record.waiters === undefined) return;
-  const end = (found: Found) => endPermitsOfEnded(dependencies, { ...found, key }, call);
-  const grants = record.entries.filter((entry) => !isBound(entry));
-  repaired.granted += await endDeadHolders(dependencies, { grants, questions, end }, call);
+  const due = dueKeyOf(record, { withTtl: questions.withTtl, now: dependencies.clock.now() });
+  if (due) questions.due.set(key, due);
 }
 
 const isGranted = (record: PoolRecord, waiter: Waiter): boolean =>
@@ -94,22 +91,67 @@ async function notifyLate(dependencies: LeaseDependencies, { record, repaired }:
       await endMarked(dependencies, { record, entry, waiter, repaired }, call);
       continue;
     }
-    const grant = { waiter, record, entry, repeated: false, isOurs: false };
-    const { outcome } = await notifyPermit(dependencies, grant, call);
-    if (outcome === 'unanswered') repaired.unanswered++;
-    if (outcome === 'delivered') repaired.told++;
-    if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
-    // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
-    if (outcome !== 'gone' || entry.execution === undefined) continue;
-    const found = await findEnd(dependencies, { execution: entry.execution, orMissing: true }, call);
-    if (found)
-      repaired.granted += await endPermitsOfEnded(
-        dependencies,
-        { ...found, key: record.key, ticket: waiter.ticket },
-        call,
-      );
+    await notify(dependencies, { record, entry, waiter, repaired, isOurs: false }, call);
   }
   return isChanged;
+}
+
+interface Notifying extends Repair {
+  entry: PoolEntry;
+  waiter: WaitingTask;
+  /** Whether this call has just written the version on record. */
+  isOurs: boolean;
+}
+
+async function notify(
+  dependencies: LeaseDependencies,
+  { record, entry, waiter, repaired, isOurs }: Notifying,
+  call: Call,
+): Promise<void> {
+  const grant = { waiter, record, entry, repeated: false, isOurs };
+  const { outcome, record: current } = await notifyPermit(dependencies, grant, call);
+  if (outcome === 'unanswered') repaired.unanswered++;
+  if (outcome === 'delivered') repaired.told++;
+  const now = entryOf(current, entry.name);
+  if (outcome === 'gone' && now && isBound(now))
+    await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
+  if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
+  // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
+  if (outcome !== 'gone' || entry.execution === undefined) return;
+  const { execution } = entry;
+  repaired.granted += (await endPermitsOf(dependencies, { key: record.key, execution }, call)).granted;
+}
+
+/** Notes that perhaps no task was notified of a bound permit. */
+const noteUnnotified = (
+  dependencies: LeaseDependencies,
+  { key, entry }: { key: string; entry: PoolEntry },
+  call: Call,
+) =>
+  updatePool(
+    dependencies,
+    { key, now: dependencies.clock.now(), set: ['#h.u = :seen'], condition: isStill(entry) },
+    call,
+  );
+
+/** Passes bound permits that perhaps reached no task to the next tasks of the same executions, under new fences. @returns the record as it was last seen */
+async function passOn(dependencies: LeaseDependencies, { record, repaired }: Repair, call: Call): Promise<PoolRecord> {
+  let current = record;
+  const { key } = record;
+  for (const entry of record.entries.filter(isUnnotified)) {
+    const waiter = await successorOf(dependencies, { key, kind: 'pool', execution: entry.execution }, call);
+    if (!waiter) continue;
+    const permit = { ...permitOf(waiter), previous: entry.previous };
+    const line = { seen: current, others: true, next: undefined, staying: stayingOf([]) };
+    const granting = { key, permits: [permit], ended: [entry], now: dependencies.clock.now(), seen: current, line };
+    const { landed, record: after } = await grantPermits(dependencies, granting, call);
+    current = after;
+    const own = entryOf(after, permit.name);
+    if (!landed || own?.ticket !== waiter.ticket) continue;
+    repaired.granted++;
+    await notify(dependencies, { record: after, entry: own, waiter, repaired, isOurs: true }, call);
+  }
+  return current;
 }
 
 interface Marked {

@@ -7,17 +7,16 @@ const NONE = '-';
 
 const SLOTS = Array.from({ length: RING }, (_, slot) => slot);
 
-/** The earlier requests move on by this many slots. DynamoDB computes every value from the record as it was before the write. */
-const shifted = (count: number): string[] =>
-  SLOTS.flatMap((slot) =>
-    slot < count
-      ? [`#r${slot} = :name${slot}`, `#b${slot} = :broken`]
-      : ['r', 'b'].map((kind) => `#${kind}${slot} = if_not_exists(#${kind}${slot - count}, :none)`),
-  );
+/** The earlier requests move on by a slot. DynamoDB computes every value from the record as it was before the write. */
+const SHIFTED = SLOTS.flatMap((slot) =>
+  slot === 0
+    ? ['#r0 = :name', '#b0 = :broken']
+    : ['r', 'b'].map((kind) => `#${kind}${slot} = if_not_exists(#${kind}${slot - 1}, :none)`),
+);
 
 const NAMES = Object.fromEntries(SLOTS.flatMap((slot) => [`r${slot}`, `b${slot}`]).map((name) => [`#${name}`, name]));
 
-/** The part of a write that ends permits. */
+/** The part of a write that ends a permit. */
 interface Remembering {
   set: string[];
   names: Record<string, string>;
@@ -25,16 +24,15 @@ interface Remembering {
 }
 
 /**
- * Remembers the requests of permits that end (docs/protocols/pools.md#release). Those before them go on, and the record forgets the oldest.
- * @param requests at most as many as the record remembers
+ * Remembers the request of a permit that is released or broken (docs/protocols/pools.md#release). Those before it go on, and the record forgets the
+ * oldest.
  * @param brokenFence of the permit that an operator breaks
  */
-export const remember = (requests: readonly string[], brokenFence?: number): Remembering => ({
-  set: shifted(requests.length),
+export const remember = (name: string, brokenFence?: number): Remembering => ({
+  set: SHIFTED,
   names: NAMES,
   values: {
-    ...Object.fromEntries(requests.toReversed().map((name, slot) => [`:name${slot}`, text(name)])),
-    ...(requests.length < RING && { ':none': text(NONE) }),
+    ...{ ':name': text(name), ':none': text(NONE) },
     ':broken': brokenFence === undefined ? text(NONE) : integer(brokenFence),
   },
 });

@@ -67,7 +67,7 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   return {
     key,
     holder,
-    leaseId: leaseIdOf({ name, id, fence }, entry.boundAt !== undefined),
+    leaseId: leaseIdOf({ name, id, fence }),
     version,
     fence,
     acquiredAt: instant(acquiredAt),

@@ -17,12 +17,14 @@ const call = (...args: string[]) => cli.call(args, { env });
 async function hold(key: string, more: object = {}) {
   const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${key.replace('/', '-')}`;
   world.steps.executions.set(execution, 'RUNNING');
+  const { token: taskToken } = world.steps.newTask();
   const response = await fetch(`${api.url}/v1/leases/acquire`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ key, holder: 'wf', execution, bound: true, ...more }),
+    body: JSON.stringify({ key, holder: 'wf', execution, bound: true, taskToken, ...more }),
   });
   expect(response.status, await response.text()).toBe(201);
+  return execution;
 }
 
 await hold('bound/lease');
@@ -57,4 +59,33 @@ it('holdfast acquire and break name the holder of a bound lease or permit until 
   const { fence } = JSON.parse((await call('queue', 'bound/lease', '--json')).stdout) as { fence: number };
   const { stdout } = await call('break', 'bound/lease', '--fence', String(fence));
   expect(stdout).toContain('wf may work until its execution ends');
+});
+
+/** The command that stops the execution of the holder. */
+const stopping = (text: string) => /to stop the execution of wf: (aws .*)\n/.exec(text)?.[1];
+const fencesOf = async (key: string): Promise<number[]> => {
+  const read = JSON.parse((await call('queue', key, '--json')).stdout);
+  return (read.holders ?? [read]).map(({ fence }: { fence: number }) => fence);
+};
+
+it.each([
+  ['lease', {}, []],
+  ['lease', {}, ['--now']],
+  ['permit', { limit: 1 }, []],
+  ['permit', { limit: 1 }, ['--now']],
+])('holdfast break of a bound %s prints the command that stops the execution: %j %j', async (_, terms, options) => {
+  const key = `bound/stop-${options.length}-${Object.keys(terms).length}`;
+  const execution = await hold(key, terms);
+  const command = `aws stepfunctions stop-execution --region us-east-1 --execution-arn ${execution}`;
+  expect(stopping((await call('break', key)).stderr)).toBe(command);
+  const [fence] = await fencesOf(key);
+  expect(stopping((await call('break', key, '--fence', String(fence), ...options)).stdout)).toBe(command);
+});
+
+it('holdfast break prints no command for a lease with a ttl', async () => {
+  await hold('unbound', { bound: undefined, ttlSeconds: 600 });
+  expect(stopping((await call('break', 'unbound')).stderr)).toBeUndefined();
+  const [fence] = await fencesOf('unbound');
+  const { stdout } = await call('break', 'unbound', '--fence', String(fence));
+  expect([stdout.includes('is ending'), stopping(stdout)]).toEqual([true, undefined]);
 });

@@ -347,6 +347,16 @@ describe.concurrent('the command refuses an endpoint of http on another machine,
   });
 });
 
+it('the command refuses to send a token over http to a name below localhost', async () => {
+  const { holdfast } = await machine();
+  const env = { HOLDFAST_TOKEN: 'jwt', HOLDFAST_ENDPOINT: 'http://abc.execute-api.localhost:1' };
+  const { code, stderr } = await holdfast(['status'], env).exited;
+  expect(code).toBe(64);
+  expect(stderr).toContain(
+    "the endpoint must be https, or be on this machine, not 'http://abc.execute-api.localhost:1/'",
+  );
+});
+
 describe.concurrent('keys that expire are searched again', () => {
   it('keys are fetched again before they expire, and neither requests nor the end of the command wait for the new keys', async () => {
     const { holdfast: start, seen } = await machine();

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { components } from '../../client/src/index.ts';
+import { systemClock } from '../../shared/surroundings/clock.ts';
 import { cuttable } from '../support/faults/cuttable.ts';
 import { living } from '../support/programs/cli.ts';
+import { startApi } from '../support/stack/api.ts';
 import { until } from '../support/time/until.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
+import { onceWorld } from '../support/worlds/once.ts';
 
 const { api, cli, holdfast } = await cliWorld();
 
@@ -93,6 +96,35 @@ describe.concurrent('holdfast run --once-per exits', () => {
     expect(await successor.exited).toMatchObject({ code: 0, stdout: 'ran\n' });
     expect((await read(key)).done).toMatchObject({ slot: 'a', by: 'next' });
     await proxy.stop();
+  });
+
+  it('holdfast run stores a slot whose command succeeded while holdfast itself was paused beyond the ttl', async () => {
+    const key = freshKey();
+    const paused = start(['--slot', 'a', '--ttl', '3', key, '--', 'sh', '-c', 'echo on; sleep 1']);
+    await until(paused.stdout).toBe('on\n');
+    paused.child.kill('SIGSTOP');
+    await until(async () => (await read(key)).state).toBe('expired');
+    paused.child.kill('SIGCONT');
+    expect(await paused.exited).toMatchObject({ code: 0 });
+    expect(await read(key)).toMatchObject({ state: 'released', done: { slot: 'a' } });
+  });
+
+  it('holdfast run --once-per that waits over the end of a period does not run for the next', async () => {
+    const key = freshKey();
+    // Each call waits a second, so the command asks many times.
+    const impatient = await onceWorld({ clock: systemClock, maxWaitSeconds: 1 });
+    const { url, stop } = await startApi(impatient.handlers);
+    const env = { HOLDFAST_ENDPOINT: url };
+    const periodMs = 12_000;
+    await until(() => Date.now() % periodMs < 2000).toBe(true);
+    const args = ['--once-per', '12s', key, '--holder'];
+    const first = start([...args, 'host-1', '--', 'sh', '-c', 'echo "$HOLDFAST_SLOT"; sleep 12'], env);
+    await until(first.stdout).toContain('Z\n');
+    const second = start([...args, 'host-2', '--wait', '60', '--', 'echo', 'never'], env);
+    expect(await second.exited).toMatchObject({ code: 0, stdout: '' });
+    expect(second.stderr()).toContain(`is done for ${first.stdout().trim()}, by host-1 at `);
+    expect((await first.exited).code).toBe(0);
+    await stop();
   });
 
   it('holdfast run exits with 69 where no answer says whether the slot is done, and does not free the slot', async () => {

@@ -62,6 +62,15 @@ describe('a client that writes to the tables itself, without a client of Step Fu
     expect(await isLeftToTheQueue('kept')).toBe(true);
   });
 
+  it('a direct client without Step Functions leaves the look at a bound holder to a caller that can ask', async () => {
+    const execution = steps.newExecution('RUNNING');
+    await park({ key: 'bound', holder: 'wf', execution, bound: true });
+    steps.executions.set(execution, 'SUCCEEDED');
+    steps.stopped.set(execution, systemClock.now() + 1000); // later than the grant
+    await expect(direct.acquire('bound')).rejects.toMatchObject({ code: 'LeaseHeld' });
+    expect(await world.acquire({ key: 'bound', holder: 'next' })).toMatchObject({ holder: 'next' });
+  });
+
   it('a direct client without Step Functions releases a permit with a task in line: the schedule grants the permit to the task', async () => {
     const holdfast = new Holdfast({ transport: transportOf(pools), holder: 'direct' });
     const permit = await holdfast.acquire('pool', { limit: 1 });

@@ -93,7 +93,7 @@ describe('withLease of a durable function', () => {
 
   it('the client names no request when it parks a callback, so that all runs of the submitter are one request', async () => {
     const { holdfast, calls } = world();
-    const request = { key: 'k', callbackId: 'Ab3==', parkSeconds: 60 };
+    const request = { key: 'k', callbackId: 'Ab3==', execution: ARN, parkSeconds: 60 };
     await Promise.all([holdfast.park(request), holdfast.park(request)]);
     const task = { key: 'k', taskToken: 'token', parkSeconds: 60 };
     await Promise.all([holdfast.park(task), holdfast.park(task)]);
@@ -138,7 +138,9 @@ describe('withLease of a durable function', () => {
     const { holdfast, hold, operations, calls } = world({ tries: () => full });
     await expect(hold()).rejects.toMatchObject({ code: 'QueueFull' });
     expect([operations.slice(1), calls.length]).toEqual([['park k'], 1]);
-    await expect(holdfast.park({ key: 'k', callbackId: 'Ab3==' })).rejects.toMatchObject({ code: 'QueueFull' });
+    await expect(holdfast.park({ key: 'k', callbackId: 'Ab3==', execution: ARN })).rejects.toMatchObject({
+      code: 'QueueFull',
+    });
     await expect(holdfast.park({ key: 'k', taskToken: 'token' })).rejects.toMatchObject({ code: 'QueueFull' });
     expect(calls).toHaveLength(3);
   });
@@ -150,13 +152,22 @@ describe('withLease of a durable function', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('withLease of a durable function tries again after suspensions while no request is answered, and then throws Unreachable', async () => {
-    const unanswered = () =>
-      new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });
-    const { hold, operations } = world({ tries: unanswered });
-    await expect(hold()).rejects.toMatchObject({ code: 'Unreachable' });
-    const again = [5, 10, 20].flatMap((seconds) => [`try again for k in ${seconds} s`, 'park k']);
-    expect(operations.slice(1)).toEqual(['park k', ...again]);
+  const unanswered = (operation: string) =>
+    operation === 'acquire' &&
+    new HoldfastError({ code: 'Unreachable', detail: 'no answer', ...{ retryAfterMs: 60_000 } });
+
+  it('withLease tries four times more after suspensions, and then waits for its callback', async () => {
+    const { hold, operations, warnings } = world({ tries: unanswered });
+    expect(await hold()).toEqual({ key: 'k', fence: 7 });
+    const again = [5, 10, 20, 40].flatMap((seconds) => [`try again for k in ${seconds} s`, 'park k']);
+    expect(operations.slice(1)).toEqual(['park k', ...again, 'release k']);
+    expect(warnings).toEqual(['the request for k may be in line: waiting for its callback']);
+  });
+
+  it('withLease without any answer throws Unreachable when its callback times out', async () => {
+    const answer = failed({ errorType: 'CallbackTimeoutError' });
+    const { hold } = world({ tries: unanswered, answer });
+    await expect(hold()).rejects.toMatchObject({ code: 'Unreachable', cause: { message: 'no answer' } });
   });
 
   it('withLease of a durable function passes on the error of the body, even if the release fails', async () => {

@@ -48,15 +48,18 @@ it.each([
   expect(of({})).not.toThrow();
 });
 
-it.each([
-  'http://127.0.0.1:1',
-  'http://127.1',
-  'http://[::1]',
-  'http://localhost',
-  'http://a.b.localhost',
-  'https://api.example',
-])('the client takes a token for %s', (endpoint) => {
-  expect(() => new Holdfast({ endpoint, token: 'secret', holder: 'x' })).not.toThrow();
+it.each(['http://127.0.0.1:1', 'http://127.1', 'http://[::1]', 'http://localhost', 'https://api.example'])(
+  'the client takes a token for %s',
+  (endpoint) => {
+    expect(() => new Holdfast({ endpoint, token: 'secret', holder: 'x' })).not.toThrow();
+  },
+);
+
+it('the client sends a signature, and never a token, over http to a name below localhost', () => {
+  const to = { endpoint: 'http://abc.execute-api.localhost', region: 'eu-west-1', holder: 'x' };
+  const credentials = () => ({ accessKeyId: 'ID', secretAccessKey: 'secret' });
+  expect(() => new Holdfast({ ...to, credentials })).not.toThrow();
+  expect(() => new Holdfast({ ...to, token: 'secret' })).toThrow('endpoint must be https');
 });
 
 it('the client writes the query so that every server reads it alike', async () => {

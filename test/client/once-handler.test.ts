@@ -98,7 +98,19 @@ describe('onceHandler', () => {
     expect(lambda.clock.timers).toEqual([]);
   });
 
-  it('onceHandler aborts the signal a second before the invocation ends, drops the result, and frees the slot', async () => {
+  it('onceHandler stores a result that comes 900 ms before the invocation ends', async () => {
+    const lambda = new FakeLambda();
+    let charges = 0;
+    const handler = handlerOf(lambda, {}, async () => {
+      await lambda.sleep(29_100);
+      return `receipt ${++charges}`;
+    });
+    expect(await lambda.invoke(handler, { id: '7' }, 30_000)).toEqual({ value: 'receipt 1' });
+    expect(await lambda.invoke(handler, { id: '7' }, 30_000)).toEqual({ value: 'receipt 1' });
+    expect(charges).toBe(1);
+  });
+
+  it('onceHandler aborts the signal a second before the end, and drops what a handler that watches it returns', async () => {
     const lambda = new FakeLambda();
     const handler = handlerOf(lambda, {}, async (_event, _context, run) => {
       await untilAborted(run?.signal as AbortSignal).catch(() => {});

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { Holdfast, type HoldfastEvent, type Transport, unreachable } from '../../client/src/index.ts';
+import { Holdfast, type HoldfastEvent, type OnceRun, type Transport, unreachable } from '../../client/src/index.ts';
 import { ManualClock, MemoryService } from '../../client/src/testing.ts';
 import { undocumented } from '../../contract/conformance.ts';
 
 /** The client loads it at the first slot, and the clock of a test does not wait for that. */
 await import('../../client/src/once.ts');
 
-/** What happens to a request: it never arrives, its answer is lost, or a function of the test runs before it arrives. */
-type Fault = 'refused' | 'answer lost' | (() => unknown) | undefined;
+/** What happens to a request: it never arrives, its answer is lost or takes 6 seconds, or a function of the test runs before it arrives. */
+type Fault = 'refused' | 'answer lost' | 'answer late' | (() => unknown) | undefined;
 
 /** A service in memory whose answers are compared with the contract, and clients of it by name, on one clock. */
 function setting() {
@@ -24,6 +24,7 @@ function setting() {
     const body = await service.transport(operation, payload, ...rest);
     expect(undocumented(operation, { body })).toBeUndefined();
     if (fault === 'answer lost') throw unreachable('lost');
+    if (fault === 'answer late') await new Promise<void>((resolve) => void clock.after(6000, resolve));
     return body;
   };
   const client = (holder: string) =>
@@ -79,6 +80,40 @@ describe('once', () => {
     expect(await other.once('backup', { per: '1d' }, () => 2)).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
   });
 
+  it.each([
+    ['a run that succeeds', false],
+    ['a run that fails', true],
+  ])('holdfast.once that waits over the end of a period, behind %s, works for no other period', async (_, fails) => {
+    const { clock, client } = setting();
+    clock.wallMs = Date.parse('2026-01-01T23:55:00Z');
+    const ran: string[] = [];
+    const backup = (name: string) => (run: OnceRun) =>
+      new Promise<string>((resolve, reject) => {
+        ran.push(`${name} ${run.slot}`);
+        clock.after(600_000, () => (fails && name === 'a' ? reject(new Error('disk full')) : resolve(name)));
+      });
+    const options = { per: '1d', waitMs: 1_800_000 };
+    const answers = ['a', 'b', 'c'].map((name) => errorOf(client(name).once('backup', options, backup(name))));
+    await clock.advance(3_600_000);
+    expect(ran).toEqual(fails ? ['a 2026-01-01', 'b 2026-01-01'] : ['a 2026-01-01']);
+    expect((await Promise.all(answers)).at(-1)).toMatchObject({ value: { outcome: 'done', slot: '2026-01-01' } });
+    clock.wallMs = Date.parse('2026-01-02T23:55:00Z');
+    const next = client('c').once('backup', { per: '1d' }, ({ slot }) => slot);
+    expect(await next).toMatchObject({ outcome: 'ran', slot: '2026-01-02' });
+  });
+
+  it('holdfast.once that asks again after a grant that came too late works for the same period', async () => {
+    const world = setting();
+    const { clock, one, faults } = world;
+    clock.wallMs = Date.parse('2026-01-01T23:59:57Z');
+    // The answer of the first call is there when its ttl is over.
+    faults.of = (operation, at) => (operation === 'onceBegin' && at === 0 ? 'answer late' : undefined);
+    const running = one.once('backup', { per: '1d', ttlSeconds: 5 }, ({ slot }) => slot);
+    await clock.advance(60_000);
+    expect(await running).toMatchObject({ outcome: 'ran', result: '2026-01-01' });
+    expect(operations(world).filter((operation) => operation === 'onceBegin')).toHaveLength(2);
+  });
+
   it('holdfast.once answers an earlier slot with superseded, and runs nothing', async () => {
     const { one, other } = setting();
     await one.once('backup', { slot: '2026-01-02' }, () => 1);
@@ -132,6 +167,42 @@ describe('once', () => {
     await clock.advance(60_000);
     expect(await running).toMatchObject({ outcome: 'ran', result: true });
     expect(operations(world).filter((operation) => operation === 'heartbeat').length).toBeGreaterThan(15);
+  });
+
+  it('holdfast.once stores finished work whose lease ended by the clocks while the event loop was blocked', async () => {
+    const { clock, events, one, other } = setting();
+    const blocked = await one.once('backup', { ttlSeconds: 10 }, (run) => {
+      run.assertHeld();
+      clock.block(11_000);
+      return 'of the first';
+    });
+    expect(blocked).toMatchObject({ outcome: 'ran', result: 'of the first', stored: true });
+    expect(events.map(({ type }) => type)).toEqual(['acquired', 'released']);
+    expect(await other.once('backup', {}, () => 'never')).toMatchObject({ outcome: 'done', result: 'of the first' });
+  });
+
+  it('holdfast.once stores work that finished after a loss which the work did not watch', async () => {
+    const { clock, events, one, other, faults } = setting();
+    faults.of = (operation) => (operation === 'heartbeat' ? 'refused' : undefined);
+    const charge = () => new Promise((resolve) => void clock.after(8000, () => resolve('receipt')));
+    const running = one.once('order/7', { ttlSeconds: 5 }, charge);
+    await clock.advance(9000);
+    expect(await running).toMatchObject({ outcome: 'ran', result: 'receipt' });
+    expect(events.filter(({ type }) => type === 'lost')).toMatchObject([{ reason: 'deadline' }]);
+    expect(await other.once('order/7', {}, () => 'never')).toMatchObject({ outcome: 'done', result: 'receipt' });
+  });
+
+  it('holdfast.once stores nothing of blocked work whose slot another caller has taken', async () => {
+    const { clock, service, one } = setting();
+    const { signal } = new AbortController();
+    const late = errorOf(
+      one.once('backup', { ttlSeconds: 10 }, async () => {
+        clock.block(11_000);
+        await service.transport('onceBegin', { key: 'backup', holder: 'other' }, signal);
+        return 'late';
+      }),
+    );
+    expect(await late).toMatchObject({ code: 'LeaseLost', reason: 'taken' });
   });
 
   it('holdfast.once aborts the signal and stores nothing if the run is lost, and does not overwrite the result of the successor', async () => {

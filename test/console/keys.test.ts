@@ -183,6 +183,7 @@ describe.runIf(executablePath)('the page', () => {
     expect(await faults(page, 'bound')).toEqual([]);
     await detail.getByRole('button', { name: /^Break lease/ }).click();
     await page.getByText('the holder may work on as long as its execution runs').waitFor();
+    await page.getByText(/^aws stepfunctions stop-execution --region \S+ --execution-arn arn:aws:states:/).waitFor();
     await page.keyboard.press('Escape');
     await page.evaluate("location.hash = '#/leases/bound/pool'");
     await page.getByRole('region', { name: 'bound/pool' }).getByText('until its execution ends').waitFor();

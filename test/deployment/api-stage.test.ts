@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ofType, released, withParameters } from '../support/stack/template.ts';
+import { functions, ofType, released, roles, withParameters } from '../support/stack/template.ts';
 
 const stageWith = (parameters: Record<string, string> = {}) => {
   const [[, stage] = []] = ofType('AWS::ApiGatewayV2::Stage', withParameters(parameters));
@@ -19,11 +19,16 @@ describe('the stage of the API', () => {
     for (const variable of Object.values(format)) expect(variable).toMatch(/^\$context\.[a-zA-Z.]+$/);
   });
 
-  it('the stage of the API throttles the lists that scan a table, more than other routes, and the read of one alias not', () => {
-    const lists = ['leases', 'commits/in-flight', 'expired'];
-    const throttled = lists.flatMap((list) => [`GET /v1/${list}`, `GET /v1/ns/{ns}/${list}`]);
+  it('the stage of the API throttles each route whose function scans, and the rows of a report', () => {
+    const scans = roles().filter(({ statements }) => statements.some(({ Action }) => Action.includes('dynamodb:Scan')));
+    const names = [...scans.map(({ name }) => name), 'readExpired'];
+    const throttled = functions
+      .filter(({ name }) => names.includes(name))
+      .flatMap(({ routes }) => routes.map(({ method, path }) => `${method} ${path}`))
+      .filter((route) => route.startsWith('GET '));
+    expect(throttled).toContain('GET /v1/ns/{ns}/once');
     const { Properties, DependsOn } = stageWith();
-    expect(Object.keys(Properties.RouteSettings)).toEqual(throttled);
+    expect(Object.keys(Properties.RouteSettings).toSorted()).toEqual(throttled.toSorted());
     for (const settings of Object.values(Properties.RouteSettings))
       expect(settings).toEqual({ ThrottlingRateLimit: 200, ThrottlingBurstLimit: 200 }); // numbers: text may be refused
     expect(Properties.DefaultRouteSettings).toMatchObject({ ThrottlingRateLimit: '2000' });

@@ -2,22 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy, type Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
+import { artifact, consenting, ORDER } from '../support/stack/deployment.ts';
 import { released, withParameters } from '../support/stack/template.ts';
 
 const NAME = 'holdfast-prod';
-const ORDER: Order = {
-  stage: 'prod',
-  given: {},
-  reset: [],
-  tags: [],
-  untag: [],
-  allowedChanges: [],
-  forgetPools: false,
-  mayCreate: true,
-  isPlan: false,
-};
-const artifact = { template: released, templateText: JSON.stringify(released), zips: new Map<string, Buffer>() };
-
 let double: CloudFormationDouble;
 /** What the operator read. */
 let said: string[];
@@ -27,52 +15,11 @@ beforeEach(async () => {
 });
 afterEach(() => double.stop());
 
-const observer = (other: Partial<Observer> = {}): Observer => ({
-  say: (line) => void said.push(line),
-  onChanges: (changes, isNew) => void said.push(`${changes.length > 0 ? 'changes' : 'none'}, ${isNew ? 'new' : 'old'}`),
-  onEvent: () => {},
-  confirm: async () => true,
-  ...other,
-});
-
 const run = (order: Partial<Order> = {}, other: Partial<Observer> = {}) =>
-  deploy(double.aws, { artifact, order: { ...ORDER, ...order } }, observer(other));
+  deploy(double.aws, { artifact, order: { ...ORDER, ...order } }, { ...consenting(said), ...other });
 
 const stack = () => double.stacks.get(NAME);
 const protection = () => stack()?.parameters.deletionProtection;
-
-describe('the bucket for the code', () => {
-  it.each(['BucketAlreadyOwnedByYou', 'OperationAborted'])(
-    'the bucket for the code may be made by another deployment at the same time (%s)',
-    async (answer) => {
-      double.race.answer = answer;
-      await run();
-      expect(stack()?.status).toMatch(/_COMPLETE$/);
-    },
-  );
-
-  it('the bucket for the code that another account owns receives no code, although S3 would take the code', async () => {
-    double.owner.account = '999988887777';
-    await expect(run()).rejects.toThrow('cannot be used for the code: access denied');
-    expect(double.writes).toEqual([]);
-  });
-
-  it('the bucket for the code keeps former versions of what is in it, because a rollback needs the zips of the former release', async () => {
-    double.codeBucket.exists = false;
-    await run();
-    const bucket = '/holdfast-code-111122223333-eu-west-1';
-    expect(double.writes.slice(0, 4).map((write) => write.replace('/?', '?').replace(/[/=]$/, ''))).toEqual([
-      `PUT ${bucket}`,
-      ...['publicAccessBlock', 'versioning', 'policy'].map((part) => `PUT ${bucket}?${part}`),
-    ]);
-  });
-
-  it('a bucket of another account is no bucket for the code', async () => {
-    double.race.answer = 'BucketAlreadyExists';
-    await expect(run()).rejects.toThrow('another deployment makes it');
-    expect(stack()).toBeUndefined();
-  });
-});
 
 describe('the protection of the tables', () => {
   it('the protection of the tables is on after a first deployment, which creates them without it', async () => {
@@ -194,6 +141,16 @@ describe('a parameter', () => {
     expect(stack()?.parameters.allowChange).toBe('pointerAttributes=id');
   });
 
+  it('a parameter that limits rights changes if the deployment names it, with the consent of the guard', async () => {
+    await run({ given: { executionStateMachines: 'jobs-*', breakScope: 'mine' } });
+    expect(stack()?.parameters.allowChange).toBe('');
+    await run({ given: { executionStateMachines: '*' }, reset: ['breakScope'] });
+    expect(stack()?.parameters).toMatchObject({
+      ...{ executionStateMachines: '*', breakScope: 'holdfast/leases.break' },
+      allowChange: 'breakScope=holdfast/leases.break executionStateMachines=*',
+    });
+  });
+
   it('a parameter that the release does not have is refused if the stack guards it, and is named if not', async () => {
     await run();
     const later = structuredClone(released);
@@ -303,6 +260,8 @@ describe('the changes of CloudFormation', () => {
 
   it.each([
     ['UPDATE_ROLLBACK_FAILED', 'aws cloudformation continue-update-rollback --stack-name holdfast-prod'],
+    ['UPDATE_ROLLBACK_FAILED', 'If the resource ChangeGuard fails again, add --resources-to-skip ChangeGuard'],
+    ['DELETE_FAILED', 'If the resource ChangeGuard fails again, add --retain-resources ChangeGuard'],
     ['DELETE_FAILED', 'aws cloudformation delete-stack --stack-name holdfast-prod --region eu-west-1'],
     ['UPDATE_FAILED', 'aws cloudformation rollback-stack --stack-name holdfast-prod'],
     ['UPDATE_IN_PROGRESS', 'deploy when the operation is complete'],
@@ -353,7 +312,7 @@ describe('the stack', () => {
       deploy(
         { ...double.aws, region: 'ap-southeast-1' },
         { artifact, order: { ...ORDER, stage: 'fifteen-letters' } },
-        observer(),
+        consenting(said),
       ),
     ).rejects.toThrow('the stage must have at most 14 characters in ap-southeast-1, not 15');
     const stage = 'a-stage-of-19-lette';
@@ -362,18 +321,34 @@ describe('the stack', () => {
   });
 });
 
-it('a stack whose parameters are those of another tool is refused, because what it keeps is not known', async () => {
-  await run();
-  const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
-  double.stacks.set(NAME, { ...deployed, parameters: { BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' } });
-  await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
-});
+describe('a stack of somebody else', () => {
+  const withStack = async (other: object) => {
+    await run();
+    const deployed = stack() as NonNullable<ReturnType<typeof stack>>;
+    double.stacks.set(NAME, { ...deployed, ...other });
+    double.actions.length = 0;
+    double.writes.length = 0;
+  };
+  const payroll = { ...released, Resources: { Db: { Type: 'AWS::DynamoDB::Table' } } };
 
-it('the code is in a bucket of its own if a service role bounds the deployer', async () => {
-  await run({ roleArn: 'arn:aws:iam::111122223333:role/deployer' });
-  expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
-  await run({ given: { memoryMb: '256' } });
-  expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
+  it.each([[{}], [{ stage: 'prod' }], [{ env: 'prod' }]])(
+    'a stack without the functions of Holdfast is refused, whatever its parameters are: %j',
+    async (parameters) => {
+      await withStack({ template: payroll, parameters });
+      await expect(run()).rejects.toThrow(`the stack ${NAME} is not one of Holdfast`);
+      await expect(run({ isPlan: true })).rejects.toThrow('Choose another stage');
+      expect(new Set(double.actions)).toEqual(new Set(['DescribeStacks', 'GetTemplate']));
+      expect(double.writes).toEqual([]);
+    },
+  );
+
+  it.each([[{}], [{ BootstrapVersion: '/cdk-bootstrap/hnb659fds/version' }]])(
+    'a stack of Holdfast by another tool is refused, because what it keeps is not known: %j',
+    async (parameters) => {
+      await withStack({ parameters });
+      await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
+    },
+  );
 });
 
 it('a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise', async () => {

@@ -1,12 +1,14 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { drain, resume } from '../../deployment/drain.ts';
+import { acquire } from '../../shared/locks/acquire.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
-import { newTable, testClient } from '../support/emulators/aws.ts';
+import { call, testClient } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { released } from '../support/stack/template.ts';
 import { ManualClock } from '../support/time/clock.ts';
-import { leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 
 const NAME = 'holdfast-prod';
 
@@ -14,18 +16,18 @@ let double: CloudFormationDouble;
 let clock: ManualClock;
 /** What the operator read. */
 let said: string[];
-let world: Awaited<ReturnType<typeof leaseWorld>>;
+let world: Awaited<ReturnType<typeof queueWorld>>;
 
 beforeEach(async () => {
   double = await startCloudFormation(released);
-  world = await leaseWorld();
+  world = await queueWorld();
   world.clock.set(systemClock.now());
   [clock, said] = [new ManualClock(), []];
-  const outputs = { LeasesTableName: world.table, WaitersTableName: await newTable('waiters') };
+  const outputs = { LeasesTableName: world.table, WaitersTableName: world.dependencies.waitersTable };
   const parameters = { stage: 'prod', acquireConcurrency: '50', clockSkewMs: '500', drained: 'false' };
   double.stacks.set(NAME, { id: idOf(NAME, 0), status: 'UPDATE_COMPLETE', parameters, tags: { team: 'a' }, outputs });
 });
-afterEach(() => double.stop());
+afterEach(() => Promise.all([double.stop(), world.steps.stop()]));
 
 const observer = (confirms = true) => ({
   say: (line: string) => void said.push(line),
@@ -119,6 +121,72 @@ describe('a drain', () => {
     await expect(drained()).rejects.toThrow(
       'there is no stack holdfast-prod in account 111122223333, region eu-west-1',
     );
+  });
+});
+
+describe('a drain with bound holders', () => {
+  const executionOf = (key: string) => `arn:aws:states:us-east-1:000000000000:execution:machine:${key}`;
+  /** A task acquires the key, and holds the key until its execution ends. */
+  const hold = async (key: string, more: object = {}) => {
+    const { token: taskToken } = world.steps.newTask();
+    world.steps.executions.set(executionOf(key), 'RUNNING');
+    const asked = { key, holder: 'wf', taskToken, execution: executionOf(key), bound: true, ...more };
+    await acquire(world.dependencies)(acquireInput().parse(asked), call());
+  };
+  const end = (key: string) => {
+    world.clock.advance(10_000);
+    world.steps.executions.set(executionOf(key), 'ABORTED');
+    return world.executionEnded(executionOf(key), false, { status: 'ABORTED', stopDate: world.clock.now() });
+  };
+  const left = (bound: number, behind = 0) =>
+    `holdfast-prod is not drained: ${bound} leases or permits are bound to executions, and ${behind} calls or tasks wait behind them. Acquire stays stopped`;
+
+  it('a drain ends if only bound leases and permits are left, and names their executions', async () => {
+    await hold('nightly');
+    await hold('render', { limit: 2 });
+    const begun = clock.now();
+    await expect(drained(600_000)).rejects.toThrow(left(2));
+    expect(clock.now() - begun).toBe(30_000);
+    expect(stack()?.parameters.drained).toBe('true');
+    for (const key of ['nightly', 'render'])
+      expect(said).toContainEqual(
+        expect.stringMatching(
+          new RegExp(
+            `^${key} is held by wf since \\S+Z until an execution ends. To stop it: aws stepfunctions stop-execution --region us-east-1 --execution-arn ${executionOf(key)}$`,
+          ),
+        ),
+      );
+  });
+
+  it('a drain waits for other holders beside a bound holder, and names the bound holder once', async () => {
+    await hold('nightly');
+    const lease = await world.acquire({ key: 'hourly', ttlSeconds: 3600 });
+    const begun = clock.now();
+    clock.at(begun + 61_000, () => world.release(lease));
+    await expect(drained(600_000)).rejects.toThrow(left(1));
+    expect(clock.now() - begun).toBe(70_000);
+    expect(said).toContain('Waiting: 1 leases or permits are held (hourly), 0 calls or tasks wait');
+    expect(said.filter((line) => line.startsWith('nightly is held by wf'))).toHaveLength(1);
+  });
+
+  it('a drain does not wait for tasks in line behind a bound holder', async () => {
+    await hold('nightly');
+    await world.park({ key: 'nightly' });
+    await expect(drained(600_000)).rejects.toThrow(left(1, 1));
+  });
+
+  it('a drain succeeds when the executions of the bound holders have been stopped', async () => {
+    await hold('nightly');
+    await expect(drained(600_000)).rejects.toThrow(left(1));
+    await end('nightly');
+    expect(await drained()).toBe(true);
+  });
+
+  it('a drain names twenty bound holders, and counts the others', async () => {
+    for (let nth = 0; nth < 22; nth++) await hold(`job-${nth}`);
+    await expect(drained()).rejects.toThrow(left(22));
+    expect(said.filter((line) => line.includes('until an execution ends'))).toHaveLength(20);
+    expect(said).toContain('and 2 more');
   });
 });
 

@@ -18,6 +18,8 @@ const propertiesOf = (parameters: Record<string, string> = {}) => {
 describe('the guard', () => {
   /** What the double of CloudFormation says about the stack; undefined: access is denied. */
   let status: string | undefined;
+  /** The output with the guarded parameters. */
+  let accepted: string | undefined;
   /** What CloudFormation received. */
   let responses: { Status: string; Reason?: string; PhysicalResourceId: string; contentType: string | undefined }[];
   let double: Awaited<ReturnType<typeof listen>>;
@@ -31,7 +33,9 @@ describe('the guard', () => {
         return;
       }
       expect(new URLSearchParams(body).get('StackName')).toBe(STACK);
-      const described = `<Stacks><member><StackStatus>${status}</StackStatus></member></Stacks>`;
+      const output = `<OutputKey>GuardedParameters</OutputKey><OutputValue>${accepted}</OutputValue>`;
+      const outputs = accepted === undefined ? '' : `<Outputs><member>${output}</member></Outputs>`;
+      const described = `<Stacks><member><StackStatus>${status}</StackStatus>${outputs}</member></Stacks>`;
       const denied =
         '<ErrorResponse><Error><Code>AccessDenied</Code><Message>not you</Message></Error></ErrorResponse>';
       response.writeHead(status ? 200 : 403, { 'content-type': 'text/xml' });
@@ -53,7 +57,9 @@ describe('the guard', () => {
     delete process.env.AWS_ENDPOINT_URL;
   });
   beforeEach(() => {
+    logged.mockClear();
     status = 'UPDATE_IN_PROGRESS';
+    accepted = undefined;
     responses = [];
   });
 
@@ -88,7 +94,48 @@ describe('the guard', () => {
     }
   });
 
-  it('the guard lets every other parameter change without a question to CloudFormation', async () => {
+  /** Each limit, with a value that an operator sets, and what an update without the parameter has. */
+  const LIMITS = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name]?.limit);
+  const setTo = (name: string) => (name === 'namespaces' ? 'team-a,team-b' : 'jobs-x');
+
+  it.each(LIMITS)('the guard refuses an update that loses %s, unless allowChange says so', async (name) => {
+    const former = String(PARAMETERS[name]?.default);
+    expect(await update({}, { [name]: setTo(name) })).toMatchObject({ Status: 'SUCCESS' });
+    const lost = await update({ [name]: setTo(name) }, {});
+    expect(lost?.Reason).toContain(`${name} would change from '${setTo(name)}' to '${former}'.`);
+    expect(lost?.Reason).toContain(`set the parameter allowChange to '${name}=${former}'`);
+    const allowed = await update({ [name]: setTo(name) }, { allowChange: `${name}=${former}` });
+    expect(allowed).toMatchObject({ Status: 'SUCCESS' });
+  });
+
+  it('the limits are those of authority, and no guarded parameter is one', () => {
+    expect(LIMITS.filter((name) => !name.endsWith('Scope'))).toEqual([
+      'namespaces',
+      'exclusiveTargets',
+      'namespaceExecutions',
+      'executionStateMachines',
+      'durableFunctions',
+      'permissionsBoundaryArn',
+    ]);
+    expect(Object.keys(propertiesOf().limits)).toEqual(LIMITS);
+    for (const name of LIMITS) expect(propertiesOf().values, name).not.toHaveProperty(name);
+  });
+
+  it.each([
+    ['namespaces', 'team-a,team-b', 'team-a,team-b,team-c', true],
+    ['namespaces', 'team-a,team-b', ',team-b', false],
+    ['exclusiveTargets', 'nightly-*', 'nightly-*,etl-?', true],
+    ['exclusiveTargets', 'nightly-*', '*', false],
+    ['namespaceExecutions', 'own', 'any', false],
+    ['executionStateMachines', '*', 'jobs-*', true],
+    ['breakScope', 'holdfast/leases.break', 'mine', true],
+    ['breakScope', 'mine', 'holdfast/leases', false],
+  ])('the guard lets a limit be set and a list grow: %s from %s to %s', async (name, from, to, isFree) => {
+    const answer = await update({ [name]: from }, { [name]: to });
+    expect(answer?.Status).toBe(isFree ? 'SUCCESS' : 'FAILED');
+  });
+
+  it('the guard lets every other parameter change, even if CloudFormation does not describe the stack', async () => {
     status = undefined;
     expect(await update({ memoryMb: '256', drained: 'false' }, { memoryMb: '512', drained: 'true' })).toMatchObject({
       Status: 'SUCCESS',
@@ -96,10 +143,81 @@ describe('the guard', () => {
   });
 
   it('the guard lets a parameter change to the value that allowChange names, and to no other', async () => {
-    const allowChange = 'auth=jwt leasesTable=restored';
+    const allowChange = 'leasesTable=restored';
     expect(await update({}, { allowChange, leasesTable: 'restored' })).toMatchObject({ Status: 'SUCCESS' });
     const forgotten = await update({ allowChange, leasesTable: 'restored' }, { allowChange });
     expect(forgotten?.Reason).toContain("leasesTable would change from 'restored' to 'holdfast-dev-leases'");
+  });
+
+  it('the guard refuses an allowChange that allows another change too', async () => {
+    const both = { allowChange: 'leasesTable=a leasesTable=b' };
+    for (const [from, to] of [
+      ['a', 'b'],
+      ['b', 'a'],
+    ]) {
+      const refused = await update({ ...both, leasesTable: String(from) }, { ...both, leasesTable: String(to) });
+      expect(refused?.Reason).toBe(
+        `allowChange has leasesTable=${from}, which is no value of this update. Nothing was changed. Take it out.`,
+      );
+    }
+    // What was allowed before, and is still so, may stay in a configuration.
+    const before = { allowChange: 'leasesTable=a', leasesTable: 'a' };
+    const after = { allowChange: 'leasesTable=a pointerAttributes=id', leasesTable: 'a', pointerAttributes: 'id' };
+    expect(await update(before, after)).toMatchObject({ Status: 'SUCCESS' });
+  });
+
+  it('the guard refuses a repeat of a refused update, whose old properties are those that were refused', async () => {
+    const { values, limits } = propertiesOf({ leasesTable: 'my-leases' });
+    accepted = Object.entries({ ...values, ...limits })
+      .map((pair) => pair.join('='))
+      .join(' ');
+    const repeated = await update({}, {});
+    expect(repeated?.Reason).toContain("leasesTable would change from 'my-leases' to 'holdfast-dev-leases'.");
+    expect(await update({}, { leasesTable: 'my-leases', allowChange: 'leasesTable=my-leases' })).toMatchObject({
+      Status: 'SUCCESS',
+    });
+  });
+
+  it('the output with the guarded parameters has each of them as allowChange writes it', () => {
+    const given = { leasesTable: 'my-leases', executionStateMachines: 'jobs-*' };
+    const { Value } = withParameters(given).Outputs.GuardedParameters ?? {};
+    const { values, limits } = propertiesOf(given);
+    const texts = Object(Value)['Fn::Join'][1].map((one: object) => Object(one)['Fn::Join']?.[1].join('=') ?? one);
+    expect(texts).toContain('leasesTable=my-leases');
+    expect(texts).toContain('executionStateMachines=jobs-*');
+    expect(texts).toHaveLength(Object.keys({ ...values, ...limits }).length);
+  });
+
+  it('the guard answers at once if it does not know the former values', async () => {
+    for (const OldResourceProperties of [{}, undefined] as never[]) {
+      await handler(request({ OldResourceProperties }));
+      expect(responses.at(-1)?.Reason).toBe('The former or the new values are not known. Nothing was changed.');
+    }
+  });
+
+  it.each([
+    'https://evil.example/x',
+    'http://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com/x',
+    'https://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com.evil.example/x',
+    'http://127.0.0.1:9001/2018-06-01/runtime/init/error',
+  ])('the guard writes to no address that is not of CloudFormation: %s', async (ResponseURL) => {
+    await expect(handler(request({ ResponseURL }))).rejects.toThrow('the response would not go to CloudFormation');
+    expect(logged).not.toHaveBeenCalled();
+  });
+
+  it.each([
+    'https://cloudformation-custom-resource-response-useast1.s3.amazonaws.com/arn%3Aaws?X-Amz-Signature=1',
+    'https://cloudformation-custom-resource-response-euwest1.s3-eu-west-1.amazonaws.com/x',
+    'https://cloudformation-custom-resource-response-eucentral2.s3.eu-central-2.amazonaws.com/x',
+    'https://cloudformation-custom-resource-response-cnnorth1.s3.cn-north-1.amazonaws.com.cn/x',
+  ])('the guard writes to the buckets of CloudFormation: %s', async (ResponseURL) => {
+    const sent: unknown[] = [];
+    const double = vi.spyOn(globalThis, 'fetch').mockImplementation(async (url) => {
+      sent.push(url);
+      return new Response();
+    });
+    await handler(request({ ResponseURL, RequestType: 'Create' })).finally(() => double.mockRestore());
+    expect(sent).toEqual([ResponseURL]);
   });
 
   it('the guard never lets the stage change', async () => {
@@ -112,16 +230,15 @@ describe('the guard', () => {
     expect(await update({}, { leasesTable: 'holdfast-dev-leases' })).toMatchObject({ Status: 'SUCCESS' });
   });
 
-  it.each(['UPDATE_ROLLBACK_IN_PROGRESS', 'UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS'])(
-    'the guard lets CloudFormation revert an update (%s)',
-    async (state) => {
-      status = state;
-      // After a refused update, and after an allowed update that failed later.
-      expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
-      const allowed = { leasesTable: 'restored', allowChange: 'leasesTable=restored' };
-      expect(await update(allowed, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
-    },
-  );
+  it('the guard lets CloudFormation revert an update, and only while it does', async () => {
+    status = 'UPDATE_ROLLBACK_IN_PROGRESS';
+    // After a refused update, and after an allowed update that failed later.
+    expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
+    const allowed = { leasesTable: 'restored', allowChange: 'leasesTable=restored' };
+    expect(await update(allowed, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'SUCCESS' });
+    status = 'UPDATE_ROLLBACK_COMPLETE'; // as a stale answer about the update before
+    expect(await update({}, { leasesTable: 'my-leases' })).toMatchObject({ Status: 'FAILED' });
+  });
 
   it('the guard refuses a change if CloudFormation does not say what the stack does', async () => {
     status = undefined;
@@ -131,8 +248,9 @@ describe('the guard', () => {
   });
 
   it('the guard accepts a version with a further parameter, and a version without it while the parameter has its default', async () => {
-    const { values, defaults } = propertiesOf();
+    const { values, limits, defaults } = propertiesOf();
     const later = (value: string) => ({
+      limits,
       values: { ...values, poolsTable: value },
       defaults: { ...defaults, poolsTable: 'own' },
     });
@@ -141,9 +259,9 @@ describe('the guard', () => {
       await handler(request(properties));
       return responses.at(-1)?.Reason;
     };
-    expect(await between({ values, defaults }, later('own'))).toBeUndefined();
-    expect(await between(later('own'), { values, defaults })).toBeUndefined();
-    expect(await between(later('mine'), { values, defaults })).toContain(
+    expect(await between({ values, limits, defaults }, later('own'))).toBeUndefined();
+    expect(await between(later('own'), { values, limits, defaults })).toBeUndefined();
+    expect(await between(later('mine'), { values, limits, defaults })).toContain(
       "poolsTable would change from 'mine' to 'own'",
     );
   });

@@ -5,8 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { liftFences } from '../../deployment/lift-fences.ts';
 import { useOf } from '../../deployment/table-use.ts';
+import { acquire } from '../../shared/locks/acquire.ts';
+import { breakGrant } from '../../shared/locks/break.ts';
+import { acquireInput } from '../../shared/locks/inputs.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
+import { call } from '../support/emulators/aws.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
+import { queueWorld } from '../support/worlds/line.ts';
 import { poolWorld } from '../support/worlds/permits.ts';
 
 describe('the command that lifts fences', () => {
@@ -36,6 +41,29 @@ describe('the command that lifts fences', () => {
       );
     });
   }
+
+  it('the command that lifts fences prints how to break the bound leases that came back', async () => {
+    const { dependencies, table, clock, steps } = await queueWorld();
+    clock.set(systemClock.now() - 3_600_000);
+    const execution = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
+    const taskOf = (key: string, more: object = {}) =>
+      ask({ key, holder: 'wf', taskToken: steps.newTask().token, execution, bound: true, ...more });
+    const ask = (asked: object) => acquire(dependencies)(acquireInput().parse(asked), call());
+    await taskOf('nightly');
+    await taskOf('it is mine', { limit: 1 });
+    const { code, output } = await lift(table);
+    expect([code, output]).toEqual([0, expect.stringContaining('2 bound leases or permits came back with the table')]);
+    const commands = [...output.matchAll(/^holdfast break --now --fence (\d+) -- (.+)$/gm)];
+    expect(commands.map(([, , key]) => key)).toEqual(["'it is mine'", 'nightly']);
+    clock.set(systemClock.now());
+    for (const [, fence, key = ''] of commands) {
+      const broken = { key: key.replaceAll("'", ''), fence: Number(fence) };
+      expect(await breakGrant(dependencies)(broken, call())).toMatchObject({ ended: true });
+    }
+    expect(await ask({ key: 'nightly', holder: 'next' })).toMatchObject({ holder: 'next' });
+    expect(await ask({ key: 'it is mine', holder: 'next', limit: 1 })).toMatchObject({ holder: 'next' });
+    await steps.stop();
+  });
 
   /** A table whose one lease was released a while ago. */
   async function quietTable() {

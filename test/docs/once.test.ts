@@ -123,8 +123,11 @@ describe('docs/once.md', () => {
   it('docs/once.md runs each step of a durable function once, also if the function is interrupted after each step', async () => {
     const [code = ''] = blocks('In a durable function', 'ts');
     type Step = (name: string, run: () => Promise<unknown>) => Promise<unknown>;
-    type Handler = (event: object, ctx: { step: Step }) => Promise<unknown>;
+    type Context = { step: Step; executionContext: { durableExecutionArn: string } };
+    type Handler = (event: object, ctx: Context) => Promise<unknown>;
     const ran: string[] = [];
+    const name = 'function:orders:1/durable-execution/order/run';
+    const executionContext = { durableExecutionArn: `arn:aws:lambda:us-east-1:000000000000:${name}` };
     const charge = async (id: string) => `receipt of ${id}`;
     const withDurableExecution = (handler: Handler) => handler;
     const handler = (await program(code, { charge, withDurableExecution })) as Handler;
@@ -140,7 +143,7 @@ describe('docs/once.md', () => {
             resolve(undefined);
             return new Promise(() => {}); // this run of the function is over
           };
-          handler(event, { step }).then((value) => resolve({ value }), reject);
+          handler(event, { step, executionContext }).then((value) => resolve({ value }), reject);
         });
         if (ended) return ended.value;
       }

@@ -2,13 +2,27 @@ import { readFile } from 'node:fs/promises';
 import { transform } from 'esbuild';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
+import { REGION } from '../../infrastructure/pseudo-parameters.ts';
+import { durableFunctions } from '../../shared/aws/durable-functions.ts';
+import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
 import { systemClock } from '../../shared/surroundings/clock.ts';
 import { durableFunctionsOver, startDouble, type Work } from '../support/emulators/durable-functions.ts';
+import { lambdaContext } from '../support/stack/adapters.ts';
 import { startApi } from '../support/stack/api.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
-const functions = await durableFunctionsOver(startDouble, () => {});
-const world = await onceWorld({ clock: systemClock });
+const CREDENTIALS = { accessKeyId: 'local', secretAccessKey: 'local' };
+
+const functions = await durableFunctionsOver(startDouble, ({ execution, status, endedAt }) =>
+  world.handlers.executionEnded({ execution, status, stopDate: endedAt }, lambdaContext()),
+);
+const world: Awaited<ReturnType<typeof onceWorld>> = await onceWorld({
+  clock: systemClock,
+  durableFunctions: async () =>
+    durableFunctions({ endpoint: functions.endpoint, region: REGION, credentials: CREDENTIALS }),
+  executions: { ...ANY_EXECUTION, durableFunctions: '*' },
+  clockSkewMs: 0,
+});
 const api = await startApi(world.handlers);
 const holdfast = new Holdfast({ endpoint: api.url, holder: 'durable' });
 afterAll(() => Promise.all([functions.stop(), api.stop()]));
@@ -43,5 +57,22 @@ describe('The durable function of docs/once.md, run by the SDK over the local st
     expect(await holdfast.readOnce({ key: 'order/b' })).toMatchObject({ state: 'released', done: null });
     const work = await workOf(async () => 'paid');
     expect(await outcomeOf(await functions.start(work, { id: 'b' }))).toEqual(['SUCCEEDED', 'paid']);
+  });
+
+  it('the durable example of once frees the slot if the execution is stopped while it charges', async () => {
+    let isCharging = false;
+    const stuck = await workOf(() => {
+      isCharging = true;
+      return new Promise(() => {});
+    });
+    const stopped = await functions.start(stuck, { id: 'c' });
+    await expect.poll(() => isCharging, { timeout: 20_000, interval: 20 }).toBe(true);
+    expect(await holdfast.readOnce({ key: 'order/c' })).toMatchObject({ state: 'held', execution: stopped });
+    await functions.kill(stopped);
+    await expect
+      .poll(async () => ((await holdfast.readOnce({ key: 'order/c' })) as { state: string }).state, { timeout: 20_000 })
+      .toBe('released');
+    const work = await workOf(async () => 'paid');
+    expect(await outcomeOf(await functions.start(work, { id: 'c' }))).toEqual(['SUCCEEDED', 'paid']);
   });
 });

@@ -2,51 +2,26 @@ import type { DurableContext } from '@aws/durable-execution-sdk-js';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { withLease, withLeases } from '../../client/src/durable.ts';
 import { Holdfast, isHoldfastError } from '../../client/src/index.ts';
-import { REGION } from '../../infrastructure/pseudo-parameters.ts';
-import { durableFunctions } from '../../shared/aws/durable-functions.ts';
-import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
-import { systemClock } from '../../shared/surroundings/clock.ts';
-import { durableFunctionsOver, type StartBackend, type Work } from '../support/emulators/durable-functions.ts';
+import type { StartBackend, Work } from '../support/emulators/durable-functions.ts';
 import { lambdaContext } from '../support/stack/adapters.ts';
-import { startApi } from '../support/stack/api.ts';
-import { leaseWorld } from '../support/worlds/leases.ts';
-
-const CREDENTIALS = { accessKeyId: 'local', secretAccessKey: 'local' };
+import { durableWorld } from '../support/worlds/durable.ts';
 
 /** `withLease` in the handler of the real SDK, over a backend of durable functions and the service. */
 export function durableLeases(startBackend: StartBackend): void {
-  let functions: Awaited<ReturnType<typeof durableFunctionsOver>>;
-  let world: Awaited<ReturnType<typeof leaseWorld>>;
-  let api: Awaited<ReturnType<typeof startApi>>;
+  let durable: Awaited<ReturnType<typeof durableWorld>>;
+  let functions: typeof durable.functions;
   let holdfast: Holdfast;
   let keys = 0;
   const newKey = () => `durable/${++keys}`;
 
   beforeAll(async () => {
-    functions = await durableFunctionsOver(startBackend, ({ execution, status, endedAt }) =>
-      world.handlers.executionEnded({ execution, status, stopDate: endedAt }, lambdaContext()),
-    );
-    world = await leaseWorld({
-      clock: systemClock,
-      durableFunctions: async () =>
-        durableFunctions({ endpoint: functions.endpoint, region: REGION, credentials: CREDENTIALS }),
-      executions: { ...ANY_EXECUTION, durableFunctions: '*' },
-      clockSkewMs: 0,
-      quotas: { waitersPerKey: 2, waitersPerNamespace: 1000 },
-    });
-    api = await startApi(world.handlers);
-    holdfast = new Holdfast({ endpoint: api.url, holder: 'durable' });
+    durable = await durableWorld(startBackend, { waitersPerKey: 2, waitersPerNamespace: 1000 });
+    ({ functions, holdfast } = durable);
   }, 60_000);
-  afterAll(async () => {
-    await functions?.stop();
-    await api?.stop();
-  });
+  afterAll(() => durable?.stop());
 
-  const waiting = async (key: string) => (await holdfast.readLease(key)).waiting;
-  const stateOf = async (key: string) => {
-    const read = await holdfast.readLease(key);
-    return read.kind === 'lease' ? read.state : read.used;
-  };
+  const waiting = (key: string) => durable.waiting(key);
+  const stateOf = (key: string) => durable.stateOf(key);
   const resultOf = async (arn: string) => {
     const { Status, Result, Error: error } = await functions.end(arn);
     expect([Status, error]).toEqual(['SUCCEEDED', undefined]);
@@ -191,7 +166,7 @@ export function durableLeases(startBackend: StartBackend): void {
     await expect.poll(() => waiting(key)).toBe(2);
     let requests = 0;
     const counting = new Holdfast({
-      ...{ endpoint: api.url, holder: 'late' },
+      ...{ endpoint: durable.api.url, holder: 'late' },
       fetch: (...request) => {
         requests++;
         return fetch(...request);
@@ -233,7 +208,7 @@ export function durableLeases(startBackend: StartBackend): void {
     const arn = await functions.start(work);
     await expect.poll(() => waiting(key)).toBe(1);
     await new Promise((resolve) => setTimeout(resolve, 1100));
-    await world.handlers.repairQueues({ key }, lambdaContext());
+    await durable.world.handlers.repairQueues({ key }, lambdaContext());
     expect(await resultOf(arn)).toMatchObject({ code: 'LeaseHeld', key, holder: 'durable', name: 'HoldfastError' });
     await first.release();
   });

@@ -2,6 +2,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
 import { boundHolders } from '../../shared/locks/bound-holders.ts';
 import { call, newBucket } from '../support/emulators/aws.ts';
+import type { EndStatus } from '../support/emulators/step-functions.ts';
 import { post } from '../support/stack/adapters.ts';
 import { expiryWorld, newPlaces } from '../support/worlds/expiry.ts';
 import { failure } from '../support/worlds/leases.ts';
@@ -24,18 +25,16 @@ async function reportsOver({ dependencies, clock, steps }: Awaited<ReturnType<ty
 
 /** Bound grants of executions that run. */
 function bound(world: Awaited<ReturnType<typeof queueWorld>>, limit: { limit?: number }) {
-  const { acquire, steps, clock } = world;
+  const { park, grantOf, steps, clock } = world;
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
   const hold = async (key: string, more: object = {}) => {
     const execution = steps.newExecution('RUNNING');
-    const grant = await acquire({ key, holder: 'wf', requestId: execution, execution, bound: true, ...limit, ...more });
+    const request = { key, holder: 'wf', requestId: execution, execution, bound: true, ...limit, ...more };
+    const grant = grantOf((await park(request)).task);
     clock.advance(1000);
-    return { execution, grant };
+    return { execution, request, grant };
   };
-  const end = (execution: string, status = 'SUCCEEDED') => {
-    steps.executions.set(execution, status);
-    steps.stopped.set(execution, clock.now());
-  };
+  const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
   return { asked, hold, end };
 }
 
@@ -96,28 +95,47 @@ describe.each([
     expect(await failure(acquire({ holder: 'next', ...other('denied') }))).toMatchObject({ code: 'LeaseHeld' });
   });
 
-  it('a bound grant is spared if its execution was redriven or the request repeated since the report, or if it has a line', async () => {
+  it('a bound grant that may have reached no task is reported as holderUnknown while its execution runs', async () => {
+    const { steps, clock, expiry, acquire, release, park, repairKey, other } = await made();
+    const first = await acquire({ holder: 'first', ...other('unheard') });
+    const execution = steps.newExecution('RUNNING');
+    const { task } = await park({ holder: 'wf', execution, bound: true, parkSeconds: 600, ...other('unheard') });
+    steps.faults.SendTaskSuccess = ['refused'];
+    await release(first);
+    expect((await expiry.report()).expired).toMatchObject({ holderUnknown: { count: 0 } });
+    task.state = 'timedOut';
+    clock.advance(60_000);
+    await repairKey('unheard');
+    expect((await expiry.report()).expired).toMatchObject({ holderUnknown: { count: 1 } });
+    const reason = `wf may never have been notified of the grant, and its execution runs: ${execution}`;
+    expect(await expiry.rows()).toMatchObject([{ kind: 'holderUnknown', holder: 'wf', reason }]);
+  });
+
+  it('a bound grant is spared if the request was repeated since the report, or if it has a line', async () => {
     const { hold, end, steps, clock, expiry, cleanNow, park, acquire, other } = await made();
-    const redriven = await hold('redriven');
     const repeated = await hold('repeated');
     const wanted = await hold('wanted');
-    for (const { execution } of [redriven, repeated, wanted]) end(execution, 'FAILED');
+    for (const { execution } of [repeated, wanted]) end(execution, 'FAILED');
     clock.advance(2 * HOUR);
-    expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 3 } });
-    for (const { execution } of [redriven, repeated]) {
-      steps.redriven.add(execution);
-      steps.executions.set(execution, 'RUNNING');
-      steps.stopped.delete(execution);
-    }
-    const { execution } = repeated;
-    await acquire({ holder: 'wf', requestId: execution, execution, bound: true, ...other('repeated') });
+    expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 2 } });
+    steps.redrive(repeated.execution);
+    await park(repeated.request);
     await park({ holder: 'b', parkSeconds: 600, ...other('wanted') });
-    clock.advance(1000);
+    clock.advance(2000);
+    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { count: 2, by: { changed: 2 } } });
+    for (const key of ['repeated', 'wanted'])
+      expect(await failure(acquire({ holder: 'next', ...other(key) }))).toMatchObject({ code: 'LeaseHeld' });
+  });
+
+  it('a bound grant from before a redrive is reported and freed, although its execution runs', async () => {
+    const { hold, end, steps, clock, expiry, cleanNow } = await made();
+    const { execution } = await hold('redriven');
     end(execution, 'FAILED');
     clock.advance(1000);
-    expect(await cleanNow()).toMatchObject({ deleted: { count: 0 }, spared: { count: 3, by: { changed: 3 } } });
-    for (const key of ['redriven', 'repeated', 'wanted'])
-      expect(await failure(acquire({ holder: 'next', ...other(key) }))).toMatchObject({ code: 'LeaseHeld' });
+    steps.redrive(execution);
+    clock.advance(2 * HOUR);
+    expect((await expiry.report()).expired).toMatchObject({ holderEnded: { count: 1 } });
+    expect(await cleanNow()).toMatchObject({ deleted: { by: { holderEnded: 1 } } });
   });
 
   it('a bound grant with a grace goes on for the grace, and ends after that as an abandoned one', async () => {
@@ -148,11 +166,10 @@ describe.each([
 describe('the permits of one execution in a pool', () => {
   it('the permits of one execution in a pool cost one question, and each is freed on its own', async () => {
     const world = await poolLineWorld();
-    const { steps, clock, acquire } = world;
+    const { steps, clock, park } = world;
     const { expiry, cleanNow } = await reportsOver(world as unknown as Awaited<ReturnType<typeof queueWorld>>);
     const execution = steps.newExecution('RUNNING');
-    for (const requestId of ['1', '2', '3'])
-      await acquire({ key: 'pool', limit: 3, requestId, execution, bound: true });
+    for (const requestId of ['1', '2', '3']) await park({ key: 'pool', limit: 3, requestId, execution, bound: true });
     clock.advance(1000);
     steps.executions.set(execution, 'SUCCEEDED');
     steps.stopped.set(execution, clock.now());
@@ -174,7 +191,7 @@ describe('the handlers of report and clean-up', () => {
     const first = await acquire({ key: 'parked', limit: 1 });
     await park({ key: 'parked', limit: 1, execution: parked, bound: true, parkSeconds: 60 });
     await release(first);
-    await acquire({ key: 'working', limit: 1, execution: ended, target, bound: true });
+    await park({ key: 'working', limit: 1, execution: ended, target, bound: true });
     clock.advance(1000);
     for (const execution of [parked, ended] as string[]) {
       steps.executions.set(execution, 'SUCCEEDED');
@@ -194,7 +211,8 @@ describe('a thousand idle bound leases', () => {
   it('a thousand idle bound leases cost no question in an hour, and one each at a report, at most five a second', {
     timeout: 120_000,
   }, async () => {
-    const { hold, asked, clock, expiry, repair } = await leases();
+    const { park, steps, asked, clock, expiry, repair } = await leases();
+    const hold = (key: string) => park({ key, execution: steps.newExecution('RUNNING'), bound: true });
     for (let batch = 0; batch < 20; batch++)
       await Promise.all(Array.from({ length: 50 }, (_, at) => hold(`idle-${batch}-${at}`)));
     for (let minute = 0; minute < 60; minute++) {

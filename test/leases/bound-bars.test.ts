@@ -6,12 +6,12 @@ import { queueWorld } from '../support/worlds/line.ts';
 // What bound leases cost. The rules are in test/line/bound.ts.
 
 const timeline = new Timeline();
-const { acquire, executionEnded, steps, repairWith, requests, release } = await queueWorld({ clock: timeline });
+const { acquire, park, executionEnded, steps, repairWith, requests, release } = await queueWorld({ clock: timeline });
 afterAll(() => steps.stop());
 const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
 it('1,000 bound leases that no caller wants cost no question in an hour of the schedule', async () => {
-  const hold = (n: number) => acquire({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
+  const hold = (n: number) => park({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
   for (let first = 0; first < 1000; first += 50)
     await Promise.all(Array.from({ length: 50 }, (_, n) => hold(first + n)));
   for (let minute = 0; minute < 60; minute++) {
@@ -30,11 +30,10 @@ it('an acquire and a release of a plain lease send one write each', async () => 
 
 it('the event of the end frees a bound lease in less than two seconds', async () => {
   const execution = steps.newExecution('RUNNING');
-  await acquire({ key: 'event', execution, bound: true });
+  await park({ key: 'event', execution, bound: true });
   timeline.advance(1000);
-  steps.executions.set(execution, 'SUCCEEDED');
-  const stopDate = timeline.now();
-  expect(await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate })).toMatchObject({ freed: 1 });
+  const event = steps.end(execution, 'SUCCEEDED');
+  expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1 });
   expect(await acquire({ key: 'event', holder: 'next' })).toMatchObject({ holder: 'next' });
-  expect(timeline.now() - stopDate).toBeLessThan(2000);
+  expect(timeline.now() - event.stopDate).toBeLessThan(2000);
 });

@@ -22,6 +22,16 @@ describe('request units', () => {
     expect(await unitsOf(() => breakLease({ key: 'other', fence }))).toEqual([1]);
   });
 
+  it('a repeat of an acquire changes nothing, and costs a write unit if the lease names an execution', async () => {
+    const plain = { key: 'repeated', requestId: 'r' };
+    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
+    await acquire(plain);
+    expect(await unitsOf(() => acquire(plain))).toEqual([]);
+    const named = { key: 'of an execution', requestId: 'r', execution };
+    await acquire(named);
+    expect(await unitsOf(() => acquire(named))).toEqual([1]);
+  });
+
   it('the largest possible record costs at most seven write units', async () => {
     const largest = {
       key: 'k'.repeat(1024),

@@ -191,20 +191,6 @@ describe('a call in line for the request of a task', () => {
     expect(refused).toMatchObject({ code: 'LeaseHeld', context: { holder: 'next', fence: next[0]?.fence } });
   });
 
-  it('a grant that a call was answered with after its task is remembered beyond the end of the execution', async () => {
-    const execution = steps.newExecution();
-    const { key, held } = await withTask({ execution, ttlSeconds: 5 });
-    const asked = { ...ofB(key), execution, ttlSeconds: 5 };
-    const [, grant] = await timeline.play(
-      () => later(300, () => release(held)),
-      () => later(10, () => acquire({ ...asked, waitSeconds: 5 })),
-    );
-    expect(grant).toMatchObject({ repeated: true });
-    timeline.advance(5000);
-    expect(await world.executionEnded(execution)).toMatchObject({ freed: 1 });
-    expect(await failure(acquire(asked))).toMatchObject(lost('released'));
-  });
-
   it('a repeated request is answered with its lease while that lease is extended, unless the lease is extended at each of twenty tries', async () => {
     const asked = ofB(newKey());
     const { leaseId, fence } = grantOf((await park(asked)).task);

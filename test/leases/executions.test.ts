@@ -92,21 +92,6 @@ describe('the lease of an execution that ends', () => {
 });
 
 describe('a redriven execution that asks again', () => {
-  it('a redriven execution receives LeaseLost for a call that claimed the lease by a function of version 0.2.0, although its row is there', async () => {
-    const asked = { key: 'claimed', requestId: 'r', execution: steps.newExecution(), waitSeconds: 20 };
-    const first = await acquire({ key: asked.key });
-    clock.at(clock.now() + 300, () => release(first));
-    requests.faultsOf.DeleteItem = ['neverSent', 'neverSent', 'neverSent'];
-    await failure(acquire(asked));
-    const { answered_at, ...record } = (await rawItem(asked.key)) ?? {};
-    expect([answered_at, record.claim_ttl_ms]).toEqual([expect.anything(), undefined]);
-    await putRaw(record); // 0.2.0 did not write answered_at
-    expect(await executionEnded(asked.execution)).toMatchObject({ freed: 1 });
-    steps.redriven.add(asked.execution);
-    steps.executions.set(asked.execution, 'RUNNING');
-    expect(await failure(acquire(asked))).toMatchObject({ code: 'LeaseLost', context: { reason: 'released' } });
-  });
-
   it('a redriven execution is granted the lease if its task may not have been notified, and the schedule found the end', async () => {
     const execution = steps.newExecution('RUNNING');
     const asked = { key: 'lost, unnotified', requestId: 'r', execution, ttlSeconds: 3600 };

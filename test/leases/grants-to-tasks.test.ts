@@ -48,7 +48,7 @@ describe('a SendTaskSuccess that lands and whose reply is lost', () => {
     expect(await read({ key: 'lost' })).toMatchObject({ holder: 'tester', fence, waiting: 1 });
     expect(await heartbeat(grantOf(told))).toMatchObject({ fence });
 
-    await executionEnded(execution, false, { status: 'SUCCEEDED' });
+    await executionEnded(execution, false, { status: 'SUCCEEDED', stopDate: clock.now() });
     expect(next.state).toBe('succeeded');
   });
 

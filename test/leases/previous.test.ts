@@ -27,8 +27,11 @@ describe('the holder before', () => {
     ['whose lease another client extended, in whole seconds', held, told('expired', '2020-09-13T12:26:41.000Z')],
     ['that gave it back', ended, told('released')],
     ['whose lease was broken', { ...ended, broken_at: n(1) }, told('broken')],
-    ['whose execution ended', { ...ended, ended_by: s('executionEnded') }, told('executionEnded')],
-    ['whose lease was broken after all', { ...ended, broken_at: n(1), ended_by: s('executionEnded') }, told('broken')],
+    [
+      'whose execution ended',
+      { fence: n(5), released_at: n(SECOND * 1000), ...kept, prev_ended: s('executionEnded') },
+      { holder: 'kept', fence: 3, ended: 'executionEnded', at: AT },
+    ],
     [
       'that gave it back at the last instant of all',
       { ...named, released_at: n(LAST) },

@@ -117,7 +117,7 @@ it('a renewal that stood still does not extend the grant of the next holder', as
   await release(grantOf(task));
   clock.advance(60_000);
   const item = await rawItem(key);
-  expect(await renew(world.dependencies, seen as Leased, call())).toMatchObject({ won: false });
+  expect(await renew(world.dependencies, { record: seen as Leased }, call())).toMatchObject({ won: false });
   expect(await rawItem(key)).toEqual(item);
 });
 

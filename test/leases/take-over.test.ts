@@ -148,7 +148,7 @@ describe('a call in line that takes an expired lease over', () => {
 
   it('a call whose waiter is gone leaves at once', async () => {
     const key = newKey();
-    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+    const execution = world.steps.newExecution();
     await held(key);
     const [refused] = await timeline.play(
       () => refusedAfter(key, { execution }),

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { acquireInput } from '../../shared/locks/inputs.ts';
+import type { EndStatus } from '../support/emulators/step-functions.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -11,30 +13,22 @@ const none = { tickets: 0, freed: 0, graced: 0, kept: 0 };
 /** A grant that lasts as long as its execution. */
 export async function boundGrants(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, park, cancel, grantOf, executionEnded, see, repair } = world;
-  const { precededBy, requests, rows, steps, newKey, timeline } = world;
+  const { acquire, heartbeat, release, breakGrant, park, cancel, grantOf, executionEnded, see } = world;
+  const { precededBy, requests, steps, newKey, timeline } = world;
   const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
   /** A bound lock of an execution that runs. */
   async function hold(more: object = {}) {
     const execution = steps.newExecution('RUNNING');
     const request = { key: newKey(), holder: 'wf', requestId: 'r', execution, bound: true, ...more };
-    const grant = await acquire(request);
+    const grant = await ask(request);
     timeline.advance(1000);
     return { execution, request, grant, key: request.key };
   }
-  /** The execution ends now. @returns the event of that end */
-  const end = (execution: string, status: 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'TIMED_OUT' = 'SUCCEEDED') => {
-    const stopDate = timeline.now();
-    steps.executions.set(execution, status);
-    steps.stopped.set(execution, stopDate);
-    return { status, stopDate };
-  };
-  const redrive = (execution: string) => {
-    steps.redriven.add(execution);
-    steps.executions.set(execution, 'RUNNING');
-    steps.stopped.delete(execution);
-  };
+  /** What a task is answered with at once. */
+  const ask = async (request: object) => grantOf((await park(request)).task);
+  const end = (execution: string, status: EndStatus = 'SUCCEEDED') => steps.end(execution, status);
+  const redrive = (execution: string) => steps.redrive(execution);
   const other = (key: string, more: object = {}) => acquire({ key, holder: 'other', ...more });
   const held = (key: string, more: object = {}) => failure(other(key, more));
 
@@ -47,11 +41,15 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect(await see(key)).toMatchObject({ holder: 'wf' });
     });
 
-    it('a heartbeat of a bound grant changes nothing, and says whether the grant is still held', async () => {
+    it('a call of a process is not granted a bound lease or permit, and the refusal names bound', () => {
+      const asked = { key: newKey(), holder: 'wf', execution: steps.newExecution('RUNNING'), bound: true };
+      expect(() => acquireInput().parse(asked)).toThrow('needs a taskToken or a callbackId');
+    });
+
+    it('a heartbeat shortens no bound grant, and says whether the grant is still held', async () => {
       const { key, grant } = await hold();
-      requests.sent.length = 0;
       expect(await heartbeat({ ...grant, ttlSeconds: 60 })).toMatchObject({ expiresAt: grant.expiresAt, bound: true });
-      expect(requests.sent).toEqual(['GetItem']);
+      expect(await heartbeat(grant)).toMatchObject({ remainingMs: 400 * 86_400_000, bound: true });
       await breakGrant(grant);
       expect(await failure(heartbeat(grant))).toMatchObject({ code: 'LeaseLost', context: { reason: 'broken' } });
       expect(await other(key)).toMatchObject({ holder: 'other' });
@@ -68,15 +66,11 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect(await other(key)).not.toHaveProperty('bound');
     });
 
-    it('a call in line claims a bound grant, and its successor without bound has its own ttl', async () => {
+    it('the successor of a bound grant has its own ttl', async () => {
       const { key, grant } = await hold();
-      const execution = steps.newExecution('RUNNING');
-      const waits = () => acquire({ key, holder: 'caller', waitSeconds: 10, execution, bound: true });
-      const [claimed] = await timeline.play(waits, () => timeline.later(1000, () => release(grant)));
-      expect(claimed).toMatchObject({ bound: true, holder: 'caller' });
       timeline.advance(3600_000);
       const { task } = await park({ key, ttlSeconds: 60 });
-      await release(claimed as typeof grant);
+      await release(grant);
       expect(grantOf(task)).toMatchObject({ remainingMs: 60_000 });
       expect(grantOf(task)).not.toHaveProperty('bound');
     });
@@ -86,7 +80,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       const event = end(execution, 'FAILED');
       redrive(execution);
       timeline.advance(1000);
-      expect(await acquire(request)).toMatchObject({ repeated: true, bound: true });
+      expect(await ask(request)).toMatchObject({ repeated: true, bound: true });
       expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
       expect(await see(key)).toMatchObject({ holder: 'wf' });
     });
@@ -102,11 +96,10 @@ export async function boundGrants(lineWorld: LineWorld) {
       'has a bound grant of another execution or with a ttl: send bound and that execution',
     );
 
-    it('a request with a ttl is not answered as bound, whether a call or a task asks again', async () => {
+    it('a request with a ttl is not answered as bound', async () => {
       const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
       const grant = await acquire({ key, holder: 'wf', requestId: 'r', ttlSeconds: 20 });
       const again = { key, holder: 'wf', requestId: 'r', bound: true, execution };
-      expect(await failure(acquire(again))).toMatchObject(unbound);
       expect(await failure(park(again))).toMatchObject(unbound);
       expect(await see(key)).toMatchObject({
         holder: 'wf',
@@ -121,25 +114,25 @@ export async function boundGrants(lineWorld: LineWorld) {
       const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
       const request = { key, holder: 'wf', requestId: 'r', execution };
       await acquire({ ...request, ttlSeconds: 20 });
-      expect(await failure(acquire({ ...request, bound: true }))).toMatchObject(unbound);
+      expect(await failure(park({ ...request, bound: true }))).toMatchObject(unbound);
     });
 
     it('a bound request is answered neither to another execution, nor to a call or a task with a ttl', async () => {
       const { request, key, execution } = await hold();
       const { bound: _, ...plain } = request;
       for (const again of [{ ...request, execution: steps.newExecution('RUNNING') }, plain]) {
-        expect(await failure(acquire(again))).toMatchObject(otherwiseBound);
         expect(await failure(park(again))).toMatchObject(otherwiseBound);
       }
+      expect(await failure(acquire(plain))).toMatchObject(otherwiseBound);
       expect(await see(key)).toMatchObject({ holder: 'wf', execution, waiting: 0 });
-      expect(await acquire(request)).toMatchObject({ repeated: true, bound: true });
+      expect(await ask(request)).toMatchObject({ repeated: true, bound: true });
     });
 
     it('a bound request receives a new grant after the end of the ttl of its earlier grant', async () => {
       const [key, execution] = [newKey(), steps.newExecution('RUNNING')];
       const grant = await acquire({ key, holder: 'wf', requestId: 'r', ttlSeconds: 20 });
       timeline.advance(20_000 + MARGIN_MS + 1);
-      const again = await acquire({ key, holder: 'wf', requestId: 'r', bound: true, execution });
+      const again = await ask({ key, holder: 'wf', requestId: 'r', bound: true, execution });
       expect(again).toMatchObject({ bound: true, repeated: false });
       expect(again.leaseId).not.toBe(grant.leaseId);
     });
@@ -148,23 +141,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       const { request, execution } = await hold({ graceSeconds: 60 });
       await executionEnded(execution, false, end(execution, 'FAILED'));
       const again = { ...request, execution: steps.newExecution('RUNNING') };
-      expect(await failure(acquire(again))).toMatchObject(unbound);
       expect(await failure(park(again))).toMatchObject(unbound);
-    });
-
-    it('a call in line does not claim the grant of its request by other terms', async () => {
-      const { key, grant } = await hold();
-      const waits = (more: object) =>
-        acquire({ key, holder: 'caller', requestId: 'q', waitSeconds: 10, ...more }).then(
-          () => 'granted',
-          ({ code }) => code,
-        );
-      const [first, second] = await timeline.play(
-        () => waits({ ttlSeconds: 20 }),
-        () => waits({ execution: steps.newExecution('RUNNING'), bound: true }),
-        () => timeline.later(1000, () => release(grant)),
-      );
-      expect([first, second].sort()).toEqual(['InvalidRequest', 'granted']);
     });
   });
 
@@ -178,22 +155,35 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect(grantOf(task)).toMatchObject({ previous: { holder: 'wf', ended: 'executionEnded' } });
     });
 
-    it('the first pass leaves an end close to the last answer to the second pass', async () => {
+    it.each(['ended', 'running'])(
+      'the event frees the grant of an execution that ended 132 ms after its answer and is shown as %s',
+      async (shown) => {
+        const { key, execution, request } = await hold();
+        await ask(request);
+        timeline.advance(132);
+        const event = end(execution);
+        if (shown === 'running') steps.executions.set(execution, 'RUNNING');
+        expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none, freed: 1 });
+        expect(await see(key)).toMatchObject({ holder: undefined });
+      },
+    );
+
+    it('the event of an end asks once about a grant that was answered within the margin before the end', async () => {
       const { key, execution, request } = await hold();
-      await acquire(request);
-      const event = end(execution);
+      await ask(request);
+      timeline.advance(132);
+      const event = end(execution, 'FAILED');
+      redrive(execution);
+      steps.requests.length = 0;
       expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none });
-      timeline.advance(90_000);
-      expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none, freed: 1 });
-      expect(await see(key)).toMatchObject({ holder: undefined });
+      expect([asked(), await see(key)]).toMatchObject([1, { holder: 'wf' }]);
     });
 
     it('the second pass leaves the grant to a redriven execution, also while its status still shows the end', async () => {
       const { key, execution, request } = await hold();
       const event = end(execution, 'FAILED');
       timeline.advance(LAG_MS);
-      steps.redriven.add(execution);
-      await acquire(request);
+      await ask(request);
       expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
       redrive(execution);
       timeline.advance(90_000);
@@ -207,7 +197,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       requests.faultsOf.UpdateItem = [
         precededBy(async () => {
           redrive(execution);
-          await acquire(request);
+          await ask(request);
         }),
       ];
       expect(await executionEnded(execution, true, end(execution, 'FAILED'))).toMatchObject({ freed: 0 });
@@ -220,8 +210,7 @@ export async function boundGrants(lineWorld: LineWorld) {
       await held(key);
       expect(await see(key)).toMatchObject({ holder: 'wf' });
       timeline.advance(LAG_MS);
-      await held(key);
-      expect(await see(key)).toMatchObject({ holder: undefined });
+      expect(await other(key)).toMatchObject({ holder: 'other' });
       const denied = await hold();
       end(denied.execution);
       steps.foreign.add(denied.execution);
@@ -240,6 +229,14 @@ export async function boundGrants(lineWorld: LineWorld) {
       expect(await executionEnded(target, false, end(target))).toMatchObject({ freed: 1 });
     });
 
+    it('a target that began late keeps the grant for longer than 400 days', async () => {
+      const { key, execution } = await hold({ target: steps.newExecution('RUNNING') });
+      timeline.advance(300 * 86_400_000);
+      expect(await executionEnded(execution, false, end(execution))).toMatchObject({ kept: 1 });
+      timeline.advance(300 * 86_400_000);
+      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
+    });
+
     it('a target that may be about to start keeps the grant until the second pass', async () => {
       const { key, execution } = await hold({ target: NEVER_STARTED });
       const event = end(execution, 'ABORTED');
@@ -250,140 +247,35 @@ export async function boundGrants(lineWorld: LineWorld) {
     });
   });
 
-  describe('a look at the execution of a bound grant', () => {
-    it('a refused caller frees the grant of an ended execution for the next caller, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      end(execution);
-      expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-      expect(await other(key)).toMatchObject({ holder: 'other' });
-    });
-
-    it('a refused caller asks about an execution that runs once in thirty seconds', async () => {
-      const { key } = await hold();
-      steps.requests.length = 0;
-      for (let tries = 0; tries < 10; tries++) await held(key);
-      expect(asked()).toBe(1);
-      timeline.advance(LOOK_MS + 1);
-      await held(key);
-      expect(asked()).toBe(2);
-    });
-
-    it('a call in line receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 5000);
-      const [granted] = await timeline.play(
-        () => other(key, { waitSeconds: 20 }),
-        () => timeline.later(1000, async () => end(execution)),
-      );
-      expect(granted).toMatchObject({ holder: 'other', previous: { ended: 'executionEnded' } });
-    });
-
-    it('a racing call receives the lock of an execution that ends while the call waits, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      await held(key);
-      timeline.advance(LOOK_MS - 5000);
-      const [granted] = await timeline.play(
-        () => other(key, { waitSeconds: 20, fair: false }),
-        () => timeline.later(1000, async () => end(execution)),
-      );
-      expect(granted).toMatchObject({ holder: 'other' });
-    });
-
-    it('the schedule frees the grant for a parked task within 75 seconds, if the event is lost', async () => {
-      const { key, execution } = await hold();
-      const { task } = await park({ key });
-      await repair(key); // a run of the schedule just before the end
-      end(execution);
-      const endedAt = timeline.now();
-      timeline.advance(60_000);
-      await repair(key);
-      expect(grantOf(task)).toMatchObject({ previous: { ended: 'executionEnded' } });
-      expect(timeline.now() - endedAt).toBeLessThan(75_000);
-    });
-
-    it('the schedule frees the grant of a task that was not notified by its deadline, and removes its ticket', async () => {
-      const { key, grant } = await hold();
-      const execution = steps.newExecution('RUNNING');
-      await park({ key, holder: 'late', requestId: 'late', execution, bound: true, parkSeconds: 600 });
-      steps.faults.SendTaskSuccess = Array(10).fill('refused');
-      await release(grant);
-      end(execution);
-      timeline.advance(800_000);
-      await repair(key);
-      expect(await see(key)).toMatchObject({ holder: undefined });
-      await repair(key);
-      expect(await rows(key)).toEqual([]);
-    });
-
-    it.each([['throttled'], ['refused']] as const)(
-      'a look at which Step Functions is %s leaves the grant',
-      async (fault) => {
-        const { key, execution } = await hold();
-        end(execution);
-        steps.faults.DescribeExecution = [fault, fault, fault];
-        expect(await held(key)).toMatchObject({ code: 'LeaseHeld' });
-        expect(await see(key)).toMatchObject({ holder: 'wf' });
-        timeline.advance(LOOK_MS + 1);
-        await held(key);
-        expect(await see(key)).toMatchObject({ holder: undefined });
-      },
-    );
-
-    it('a look leaves a grant whose execution is answered again before the write', async () => {
-      const { key, execution, request } = await hold();
-      end(execution, 'FAILED');
-      const again = precededBy(async () => {
-        redrive(execution);
-        await acquire(request);
-      });
-      const before = key.startsWith('a lease') ? ['none' as const] : ['none' as const, 'none' as const];
-      requests.faultsOf.UpdateItem = [...before, again];
-      await held(key);
-      expect(requests.faultsOf.UpdateItem).toEqual([]);
-      expect(await see(key)).toMatchObject({ holder: 'wf' });
-    });
-  });
-
   describe('a bound grant with graceSeconds', () => {
     it.each(['FAILED', 'TIMED_OUT', 'ABORTED'] as const)(
-      'a bound grant goes on for its grace after %s, and neither a heartbeat nor the second pass changes its end',
+      'a bound grant goes on for its grace after %s as an ordinary grant, which heartbeats extend',
       async (status) => {
         const { key, execution, request, grant } = await hold({ graceSeconds: 60 });
         const event = end(execution, status);
         expect(await executionEnded(execution, false, event)).toEqual({ execution, ...none, graced: 1 });
         timeline.advance(30_000);
         const { leaseId } = grant;
-        expect(await heartbeat(grant)).toMatchObject({ leaseId, remainingMs: 30_000 });
-        expect(await acquire({ ...request, bound: false })).toMatchObject({ leaseId, repeated: true });
+        expect(await acquire({ ...request, bound: false })).toMatchObject({ leaseId, remainingMs: 30_000 });
         expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
         expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: true, remainingMs: 30_000 });
-        timeline.advance(30_000 + MARGIN_MS + 1);
+        expect(await heartbeat(grant)).toMatchObject({ leaseId, remainingMs: 60_000 });
+        timeline.advance(60_000 + MARGIN_MS + 1);
         expect(await other(key)).toMatchObject({ previous: { ended: 'expired' } });
       },
     );
 
-    it('a redriven execution that asks again in the grace is bound again', async () => {
+    it('a redriven task that asks again in the grace is bound again, and ends with its execution', async () => {
       const { key, execution, request } = await hold({ graceSeconds: 60 });
       const event = end(execution, 'FAILED');
       await executionEnded(execution, false, event);
       redrive(execution);
       timeline.advance(30_000);
-      expect(await acquire(request)).toMatchObject({ repeated: true, bound: true });
+      expect(await ask(request)).toMatchObject({ bound: true });
       expect(await executionEnded(execution, true, event)).toEqual({ execution, ...none });
       timeline.advance(3600_000);
       expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: false });
       expect(await executionEnded(execution, false, end(execution))).toMatchObject({ freed: 1 });
-    });
-
-    it('a redriven task that asks again in the grace is bound again', async () => {
-      const { key, execution, request } = await hold({ graceSeconds: 60 });
-      await executionEnded(execution, false, end(execution, 'FAILED'));
-      redrive(execution);
-      const { task } = await park(request);
-      expect(grantOf(task)).toMatchObject({ bound: true });
-      timeline.advance(3600_000);
-      expect(await see(key)).toMatchObject({ holder: 'wf', execution, inGrace: false });
     });
   });
 

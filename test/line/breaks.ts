@@ -11,8 +11,8 @@ const brokenTask = { error: 'LeaseLost', cause: { reason: 'broken' } };
 /** An operator breaks a grant: at once, or with `wait` when its holder releases the grant or its ttl ends. */
 export async function breaks(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, heartbeat, release, breakGrant, grantOf, see, rows, repair, lookAgain } = world;
-  const { parkNext: park, exitInLine, precededBy, messages, requests, steps, newKey, timeline } = world;
+  const { acquire, heartbeat, release, breakGrant, cancel, grantOf, see, rows, repair, lookAgain } = world;
+  const { parkNext: park, exitInLine, precededBy, messages, withdraw, requests, steps, newKey, timeline } = world;
   beforeEach(() => {
     timeline.advance(1000);
   });
@@ -63,6 +63,48 @@ export async function breaks(lineWorld: LineWorld) {
       expect(grantOf(two.task)).toMatchObject({ holder: 'two' });
       expect(await failure(beat(first))).toMatchObject(broken);
       expect(await release(first)).toEqual({ key, released: false, reason: 'broken' });
+    });
+  });
+
+  describe('a break and a release of the same grant', () => {
+    /** A grant whose only waiter has left the line. A lease still has its mark. */
+    async function marked() {
+      const grant = await worker();
+      const { key } = grant;
+      await park({ key, holder: 'leaves' });
+      for (const { ticket } of await rows(key)) await cancel(key, ticket?.S ?? '');
+      expect(await rows(key)).toEqual([]);
+      return grant;
+    }
+    /** The write that ends the grant comes second. */
+    const afterOther = (other: () => Promise<unknown>) => {
+      requests.faultsOf.UpdateItem = [...world.repairsByUpdate, precededBy(other)];
+    };
+
+    it('a break is answered NotFound if the holder released the grant first', async () => {
+      const grant = await marked();
+      afterOther(async () => expect(await release(grant)).toEqual({ key: grant.key, released: true }));
+      expect(await failure(breakGrant(grant))).toMatchObject({ code: 'NotFound' });
+    });
+
+    it('a release is answered that the grant was broken if the break came first', async () => {
+      const grant = await marked();
+      afterOther(async () => expect(await breakGrant(grant)).toMatchObject({ broken: true, ended: true }));
+      expect(await release(grant)).toEqual({ key: grant.key, released: false, reason: 'broken' });
+    });
+
+    it.each(['break', 'release'])('a %s whose answer is lost is answered that it ended the grant', async (how) => {
+      const grant = await marked();
+      const end = how === 'break' ? () => breakGrant(grant) : () => release(grant);
+      requests.faultsOf.UpdateItem = [...world.repairsByUpdate, 'lostReply'];
+      expect(await end()).toMatchObject(how === 'break' ? { broken: true, ended: true } : { released: true });
+    });
+
+    it('a withdrawal is not answered that it withdrew a grant that was broken first', async () => {
+      const grant = await marked();
+      const { key, holder } = grant;
+      afterOther(() => breakGrant(grant));
+      expect(await withdraw({ key, holder, requestId: 'r' })).toMatchObject({ cancelled: false });
     });
   });
 

@@ -322,9 +322,10 @@ export async function callbacksOfDurableFunctions(lineWorld: LineWorld) {
       const lagging = callbacks.executions.get(execution);
       callbacks.end(execution, 'FAILED');
       Object.assign(lagging ?? {}, { shown: 'RUNNING' });
-      expect(await executionEnded(execution, true, { status: 'FAILED' })).toMatchObject({ freed: 0 });
+      const event = { status: 'FAILED', stopDate: timeline.now() } as const;
+      expect(await executionEnded(execution, true, event)).toMatchObject({ freed: 0 });
       expect((await see(key)).fence).toBe(grantOf(callback).fence);
-      expect(await executionEnded(execution, false, { status: 'FAILED' })).toMatchObject({ freed: 1 });
+      expect(await executionEnded(execution, false, event)).toMatchObject({ freed: 1 });
     });
 
     it('the lease of a stopped durable execution lasts for the grace of the code that still runs', async () => {

@@ -155,6 +155,9 @@ export async function callers(lineWorld: LineWorld) {
         ],
       });
       expect(JSON.stringify(listed)).not.toContain('secret');
+      // The caller may come back for five seconds.
+      expect(await see(key)).toMatchObject({ waiting: 2 });
+      timeline.advance(5000);
       expect(await see(key)).toMatchObject({ waiting: 1, waiters: [{ holder: 'c' }] });
       await release(first);
     });
@@ -381,7 +384,7 @@ export async function callers(lineWorld: LineWorld) {
 
     it('a call has no position after the end of its execution, and may ask again', async () => {
       const key = newKey();
-      const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:line';
+      const execution = world.steps.newExecution();
       const first = await acquire({ key, holder: 'first' });
       const [grant] = await timeline.play(
         async () => {

@@ -98,6 +98,7 @@ export async function expiredRows(lineWorld: LineWorld) {
       const waits = () => failure(acquire({ key, holder: 'leaves', waitSeconds: 1 }));
       const [left] = await timeline.play(waits);
       expect(left).toMatchObject({ code: 'LeaseHeld', context: { waiting: 0, place: 1 } });
+      timeline.advance(5000);
       await repairAll();
       expect(await see(key)).toMatchObject({ waiting: 1 });
     });

@@ -78,7 +78,7 @@ export async function lostEnds(lineWorld: LineWorld) {
       timeline.advance(SETTLED_MS - 1);
       await repairAll();
       expect(task.state).toBe('waiting');
-      timeline.advance(1);
+      timeline.advance(MINUTE_MS);
       await repairAll();
       expect(task.state).toBe('succeeded');
     });
@@ -127,15 +127,23 @@ export async function lostEnds(lineWorld: LineWorld) {
       expect(asked()).toBe(1);
     });
 
-    it.each([
-      ['does not exist, and may be about to start', (arn: string) => steps.executions.delete(arn)],
-      ['belongs to another account', (arn: string) => steps.foreign.add(arn)],
-    ])('the lock stays with an execution that %s', async (_, happens) => {
+    it('the lock stays with an execution that belongs to another account', async () => {
       const { execution, task } = await held('FAILED');
-      happens(execution);
+      steps.foreign.add(execution);
       timeline.advance(2 * MINUTE_MS);
       await repairAll();
       expect(task.state).toBe('waiting');
+    });
+
+    it('the lock stays for a minute with an execution that does not exist, because it may be about to start', async () => {
+      const { execution, task } = await held('FAILED');
+      steps.executions.delete(execution);
+      timeline.advance(MINUTE_MS - 1);
+      await repairAll();
+      expect(task.state).toBe('waiting');
+      timeline.advance(MINUTE_MS);
+      await repairAll();
+      expect(task.state).toBe('succeeded');
     });
 
     it('a run asks no more once Step Functions throttles it, and does not fail', async () => {
@@ -148,16 +156,36 @@ export async function lostEnds(lineWorld: LineWorld) {
       expect(asked()).toBeLessThanOrEqual(24);
     });
 
-    it('a run asks at most a hundred times, whatever executions hold the keys', async () => {
+    it('a run asks no questions about keys about which a call has asked in the last thirty seconds', async () => {
+      const execution = steps.newExecution('RUNNING');
+      const key = newKey();
+      await park({ key, holder: 'wf', execution, bound: true });
+      waiting.push({ key, ticket: (await park({ key })).ticket });
+      await failure(acquire({ key, holder: 'other' }));
+      steps.described.length = 0;
+      expect(await repairAll()).toMatchObject({ complete: true });
+      expect(steps.described).toEqual([]);
+      timeline.advance(MINUTE_MS);
+      await repairAll();
+      expect(steps.described).toEqual([execution]);
+    });
+
+    it('a run that cannot ask about all keys says so, and the next run begins with the others', async () => {
       const deadline = { N: String(timeline.now() + 3_600_000) };
-      const keys = Array.from({ length: 102 }, newKey);
-      const runs = { execution: steps.newExecution('RUNNING'), ttlSeconds: 3600 };
-      await Promise.all(keys.map((key) => acquire({ key, ...runs })));
-      await putTickets(keys.map((key) => callerRow(key, 'c', { deadline, keep_until: deadline })));
+      const locks = Array.from({ length: 203 }, () => ({ key: newKey(), execution: steps.newExecution('RUNNING') }));
+      await Promise.all(locks.map((lock) => acquire({ ...lock, ttlSeconds: 3600 })));
+      await putTickets(locks.map(({ key }) => callerRow(key, 'c', { deadline, keep_until: deadline })));
       await repairAll(); // marks them
       timeline.advance(2 * MINUTE_MS);
+      steps.described.length = 0;
+      expect(await repairAll()).toMatchObject({ complete: false });
+      expect(steps.described).toHaveLength(200);
+      const others = locks.map(({ execution }) => execution).filter((one) => !steps.described.includes(one));
+      timeline.advance(MINUTE_MS);
+      steps.described.length = 0;
       await repairAll();
-      expect(asked()).toBe(100);
+      // A run works on eight keys at once.
+      expect(steps.described.slice(0, 8)).toEqual(expect.arrayContaining(others));
     });
   });
 }

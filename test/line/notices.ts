@@ -97,4 +97,76 @@ export async function lateNotices(lineWorld: LineWorld) {
       expect(steps.requests).toEqual([]);
     });
   });
+
+  describe('a bound grant whose task is gone when the schedule notifies it', () => {
+    const minute = async (key: string) => {
+      timeline.advance(60_000);
+      return repair(key);
+    };
+    /** A grant of which no message was answered. Its task times out before the schedule comes, and its execution goes on. */
+    async function unheard() {
+      const key = newKey();
+      const first = await acquire({ key, ttlSeconds });
+      const execution = steps.newExecution('RUNNING');
+      const ofExecution = { key, holder: 'wf', execution, bound: true, parkSeconds: 3600 };
+      const { task } = await park({ ...ofExecution, requestId: 'one' });
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      task.state = 'timedOut';
+      return { key, execution, ofExecution, fence: Number((await see(key)).fence) };
+    }
+
+    it('the next bound task of the same execution receives the lock under a new fence', async () => {
+      const { key, ofExecution, fence } = await unheard();
+      await minute(key);
+      const { task: other } = await park({ key, holder: 'other', parkSeconds: 3600 });
+      const { task } = await park({ ...ofExecution, requestId: 'two' });
+      expect(await minute(key)).toMatchObject({ granted: 1, told: 1 });
+      expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: false });
+      expect(grantOf(task).fence).toBeGreaterThan(fence);
+      expect(other.state).toBe('waiting');
+      await release(grantOf(task));
+      expect(other.state).toBe('succeeded');
+    });
+
+    it('a task of the same execution that is in line already receives the lock in the same run', async () => {
+      const { key, ofExecution } = await unheard();
+      const { task } = await park({ ...ofExecution, requestId: 'two' });
+      await minute(key);
+      expect(grantOf(task)).toMatchObject({ holder: 'wf' });
+      expect(await rows(key)).toEqual([]);
+    });
+
+    it('all other waiters wait for the end of the execution', async () => {
+      const { key, execution } = await unheard();
+      const another = steps.newExecution('RUNNING');
+      const { task: bound } = await park({ key, holder: 'b', execution: another, bound: true, parkSeconds: 3600 });
+      const { task: plain } = await park({ key, holder: 'c', execution, ttlSeconds, parkSeconds: 3600 });
+      for (let minutes = 0; minutes < 3; minutes++) await minute(key);
+      expect([bound.state, plain.state, await see(key)]).toMatchObject(['waiting', 'waiting', { holder: 'wf' }]);
+      steps.end(execution, 'SUCCEEDED');
+      await minute(key);
+      expect([bound.state, plain.state]).toEqual(['succeeded', 'waiting']);
+    });
+
+    it('a task of the request that was granted receives the lock, and the other tasks of its execution wait', async () => {
+      const { key, ofExecution } = await unheard();
+      await minute(key);
+      const { task } = await park({ ...ofExecution, requestId: 'one' });
+      expect(grantOf(task)).toMatchObject({ holder: 'wf', repeated: true });
+      const { task: other } = await park({ ...ofExecution, requestId: 'two' });
+      await minute(key);
+      expect(other.state).toBe('waiting');
+    });
+
+    it('a second task that is gone too leaves the lock to the third', async () => {
+      const { key, ofExecution } = await unheard();
+      const { task: second } = await park({ ...ofExecution, requestId: 'two' });
+      const { task: third } = await park({ ...ofExecution, requestId: 'three' });
+      second.state = 'timedOut';
+      await minute(key);
+      await minute(key);
+      expect(grantOf(third)).toMatchObject({ holder: 'wf' });
+    });
+  });
 }

@@ -150,7 +150,7 @@ export async function duplicateCalls(lineWorld: LineWorld) {
   });
 
   describe('a grant that a call in line has not claimed', () => {
-    const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:takes-over';
+    const execution = steps.newExecution();
     const unnamed = { holder: 'b', requestId: 'unclaimed', ttlSeconds: 3600 };
     const asked = { ...unnamed, execution };
     /** The call has exited. */

@@ -1,22 +1,24 @@
 import { askingAgain } from './asking-again.ts';
 import { boundGrants } from './bound.ts';
-import { racesOfBoundHolders } from './bound-races.ts';
+import { racesOfRedrives } from './bound-races.ts';
 import { breaks } from './breaks.ts';
 import { racesOfCallbacks } from './callback-races.ts';
 import { callbacksOfDurableFunctions } from './callbacks.ts';
 import { callers } from './callers.ts';
+import { counts } from './counts.ts';
 import { executions } from './executions.ts';
 import { expiredRows } from './expired-rows.ts';
 import { fullLines } from './full.ts';
 import { graces } from './grace.ts';
 import { handOffs } from './hand-offs.ts';
+import { looksAtHolders } from './holder-looks.ts';
 import { lateWrites } from './late.ts';
 import { looks } from './looks.ts';
 import { lostEnds } from './lost-ends.ts';
 import { lateNotices } from './notices.ts';
 import { overdueTasks } from './overdue.ts';
 import { parks } from './parks.ts';
-import { redrivesAfterAnswers } from './redrives.ts';
+import { redrivenExecutions } from './redrives.ts';
 import { duplicateCalls } from './requests.ts';
 import { rulesOfCalls } from './rules.ts';
 import { secondWaiters } from './second-waiters.ts';
@@ -28,11 +30,13 @@ import type { LineWorld } from './world.ts';
 const TOPICS = [
   askingAgain,
   boundGrants,
-  racesOfBoundHolders,
+  looksAtHolders,
+  racesOfRedrives,
   breaks,
   racesOfCallbacks,
   callbacksOfDurableFunctions,
   callers,
+  counts,
   executions,
   expiredRows,
   fullLines,
@@ -44,7 +48,7 @@ const TOPICS = [
   lateNotices,
   overdueTasks,
   parks,
-  redrivesAfterAnswers,
+  redrivenExecutions,
   duplicateCalls,
   rulesOfCalls,
   secondWaiters,

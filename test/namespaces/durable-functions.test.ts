@@ -10,11 +10,12 @@ const serving = (durableFunctions: string | undefined, ownAlone = false) =>
   leaseWorld({ executions: { ...ANY_EXECUTION, durableFunctions, ownAlone } });
 const asked = { key: 'k', holder: 'h' };
 const ARN = newExecutionArn('billing');
+const MACHINE = 'arn:aws:states:us-east-1:000000000000:execution:machine:run';
 
 describe('callbacks and executions of durable functions', () => {
   it('a callback is refused with the name of the parameter if the deployment serves no durable functions', async () => {
     const { handlers, rawItem } = await serving(undefined);
-    const { outcome, body } = await throughTask(handlers.acquire, { ...asked, callbackId: 'Ab3+/w==' });
+    const { outcome, body } = await throughTask(handlers.acquire, { ...asked, callbackId: 'Ab3+/w==', execution: ARN });
     expect(outcome).toBe('InvalidRequest');
     expect(body.issues).toEqual([
       { path: 'callbackId', message: 'needs the parameter durableFunctions of the deployment, which is empty' },
@@ -76,6 +77,8 @@ describe('callbacks and executions of durable functions', () => {
     [{ ...id, waitSeconds: 5 }, { waitSeconds: 'cannot be combined with callbackId' }],
     [{ ...id, fair: false }, { fair: 'cannot be combined with callbackId' }],
     [{ ...id, ticket: 't', requestId: 'r' }, { ticket: 'cannot be combined with callbackId' }],
+    [id, { execution: 'must be the durable execution of the callback' }],
+    [{ ...id, execution: MACHINE }, { execution: 'must be the durable execution of the callback' }],
     [{ parkSeconds: 5 }, { parkSeconds: 'needs a taskToken or a callbackId' }],
   ])('a request that does not go together names the field: %j', async (fields, issues) => {
     const { handlers } = await serving('*');

@@ -153,14 +153,15 @@ describe('a function that belongs to no namespace', () => {
   );
 
   it('a function without a namespace takes the end of an execution that still shows as running only from an event that says how the execution ended', async () => {
-    const { handlers, steps, acquire, read } = await queueWorld();
+    const { handlers, steps, clock, acquire, read } = await queueWorld();
     const execution = steps.newExecution();
     steps.executions.set(execution, 'RUNNING');
     await acquire({ key: 'k', execution, ttlSeconds: 3600 });
     const ended = async (more: object) => (await throughTask(handlers.executionEnded, { execution, ...more })).body;
     expect(await ended({})).toMatchObject({ freed: 0 });
     expect(await read({ key: 'k' })).toMatchObject({ state: 'held' });
-    expect(await ended({ status: 'SUCCEEDED' })).toMatchObject({ freed: 1 });
+    const stopDate = new Date(clock.now()).toISOString();
+    expect(await ended({ status: 'SUCCEEDED', stopDate })).toMatchObject({ freed: 1 });
     await steps.stop();
   });
 });

@@ -25,6 +25,18 @@ describe('once, through both adapters', () => {
     expect(await get(readOnce, {})).toMatchObject({ status: 200, body: { keys: [{ key: 'http' }], nextCursor: null } });
   });
 
+  it('once names the slot of the call, to be sent again with per, in its refusal', async () => {
+    const asked = { key: 'waits', holder: 'h', per: '1d' };
+    await post(onceBegin, asked);
+    const { body } = await post(onceBegin, { ...asked, holder: 'other' });
+    expect(body).toMatchObject({ code: 'LeaseHeld', retryWith: { slot: '2026-01-01' } });
+    expect((await post(onceBegin, { ...asked, holder: 'other', ...(body.retryWith as object) })).body.code).toBe(
+      'LeaseHeld',
+    );
+    const { retryWith } = (await post(onceBegin, { key: 'waits', holder: 'third', slot: '1' })).body;
+    expect(retryWith, 'a slot that the caller has named').toBeUndefined();
+  });
+
   it('once answers a task with the result itself, and frees the slot by release or break', async () => {
     const { body } = await throughTask(onceBegin, { key: 'task', holder: 'h', per: '1d' });
     expect(body).toMatchObject({ outcome: 'run', slot: '2026-01-01' });
@@ -40,7 +52,9 @@ describe('once, through both adapters', () => {
   });
 
   it.each([
-    [{ slot: '1', per: '1d' }, 'per', 'cannot be combined with slot'],
+    [{ slot: '1', per: '1d' }, 'slot', 'must be the name of a period of per, as retryWith has it'],
+    [{ slot: '2026-01-02', per: '2d' }, 'slot', 'must be the name of a period of per, as retryWith has it'],
+    [{ slot: '2026-01-02T00:00:00Z', per: '1d' }, 'slot', 'must be the name of a period of per, as retryWith has it'],
     [{ per: '1w' }, 'per', 'must be a period such as 15m, 1h or 1d, of at most 366 days'],
     [{ per: '367d' }, 'per', 'must be a period such as 15m, 1h or 1d, of at most 366 days'],
     [{ per: '0h' }, 'per', 'must be a period such as 15m, 1h or 1d, of at most 366 days'],

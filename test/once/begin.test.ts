@@ -52,7 +52,7 @@ describe('a call that begins', () => {
   });
 
   it('a call that begins receives the run of its first try if only the period has changed before the repeat', async () => {
-    clock.set(Date.parse('2026-02-01T23:59:59.900Z'));
+    clock.set(Date.parse('2026-02-01T23:59:57.400Z'));
     const first = await run({ key: 'midnight', per: '1d', requestId: 'r' });
     clock.advance(200);
     expect(await begin({ key: 'midnight', per: '1d', requestId: 'r' })).toMatchObject({
@@ -193,14 +193,107 @@ describe('a slot that is done', () => {
 
 describe('the slot of a call', () => {
   it.each([
-    ['1d', '2026-03-04T23:59:59.999Z', '2026-03-04'],
+    ['1d', '2026-03-04T23:59:57.499Z', '2026-03-04'],
+    ['1d', '2026-03-04T23:59:57.500Z', '2026-03-05'],
     ['7d', '2026-03-04T12:00:00Z', '2026-02-26'],
     ['1h', '2026-03-04T05:06:07Z', '2026-03-04T05:00:00Z'],
     ['15m', '2026-03-04T05:46:07Z', '2026-03-04T05:45:00Z'],
-    ['10s', '2026-03-04T05:46:07.999Z', '2026-03-04T05:46:00Z'],
-  ])('the slot of a call is the period of %s that the clock of the service is in', async (per, now, slot) => {
+    ['10s', '2026-03-04T05:46:08.999Z', '2026-03-04T05:46:00Z'],
+    ['10s', '2026-03-04T05:46:09.000Z', '2026-03-04T05:46:10Z'],
+    ['1s', '2026-03-04T05:46:08.899Z', '2026-03-04T05:46:08Z'],
+    ['1s', '2026-03-04T05:46:08.900Z', '2026-03-04T05:46:09Z'],
+  ])('the slot of a call is the period of %s that at %s is, or is about to begin', async (per, now, slot) => {
     clock.set(Date.parse(now));
-    expect(await begin({ key: `per ${per}`, per, ttlSeconds: 2 })).toMatchObject({ outcome: 'run', slot });
+    expect(await begin({ key: `per ${per} ${now}`, per, ttlSeconds: 2 })).toMatchObject({ outcome: 'run', slot });
+  });
+
+  it.each([
+    ['1d', [80, -20, 80, -2400, 900, -1]],
+    ['15m', [80, -20, 80, -2400, 900, -1]],
+    ['10s', [80, -20, 80, -990, 900, -1]],
+    ['1s', [80, -20, 80, -99, 50, -1]],
+  ])('a schedule at the boundary of a period of %s runs in each, early or late', async (per, offsets) => {
+    const ms = { '1d': 86_400_000, '15m': 900_000, '10s': 10_000, '1s': 1000 }[per] ?? 0;
+    const from = Math.ceil(clock.now() / ms) * ms;
+    for (const [nth, offset] of offsets.entries()) {
+      const fire = from + (nth + 1) * ms;
+      clock.set(fire + offset);
+      const begun = await run({ key: `cron ${per}`, per, ttlSeconds: 2 });
+      expect(Date.parse(begun.slot)).toBe(fire);
+      await complete({ key: `cron ${per}`, leaseId: begun.leaseId });
+      clock.set(fire + Math.max(offset, 0) + 10);
+      expect(await begin({ key: `cron ${per}`, per, ttlSeconds: 2 }), `a second machine at ${offset}`).toMatchObject({
+        ...{ outcome: 'done', slot: begun.slot },
+      });
+    }
+  });
+
+  it('a call that waits over the end of a period works for the period in which it began', async () => {
+    clock.set(Date.parse('2026-03-06T23:55:00Z'));
+    const { leaseId } = await run({ key: 'over midnight', per: '1d', ttlSeconds: 1200 });
+    const asked = { key: 'over midnight', per: '1d', holder: 'other' };
+    const { code, context } = await failure(begin(asked));
+    expect([code, context.retryWith]).toEqual(['LeaseHeld', { slot: '2026-03-06' }]);
+    clock.set(Date.parse('2026-03-07T00:05:00Z'));
+    const again = { ...asked, ...(context.retryWith as object) };
+    expect((await failure(begin(again))).context.retryWith).toEqual({ slot: '2026-03-06' });
+    await complete({ key: 'over midnight', leaseId, result: 'of the 6th' });
+    expect(await begin(again)).toMatchObject({ outcome: 'done', slot: '2026-03-06', result: 'of the 6th' });
+    clock.set(Date.parse('2026-03-07T23:55:00Z'));
+    expect(await begin(asked)).toMatchObject({ outcome: 'run', slot: '2026-03-07' });
+  });
+
+  it('a call that goes on for an earlier period works for it if the first worker failed', async () => {
+    clock.set(Date.parse('2026-03-08T23:55:00Z'));
+    const { leaseId } = await run({ key: 'failed at midnight', per: '1d', ttlSeconds: 1200 });
+    const asked = { key: 'failed at midnight', per: '1d', holder: 'other' };
+    const { context } = await failure(begin(asked));
+    clock.set(Date.parse('2026-03-09T00:05:00Z'));
+    await release({ key: 'failed at midnight', leaseId });
+    const second = await run({ ...asked, ...(context.retryWith as object) });
+    expect(second.slot).toBe('2026-03-08');
+    await complete({ key: 'failed at midnight', leaseId: second.leaseId });
+    const { done: last } = await readKey('failed at midnight');
+    expect(last, 'two periods').toMatchObject({ slot: '2026-03-08', keptUntil: '2026-03-11T00:05:00.000Z' });
+    expect(await begin(asked)).toMatchObject({ outcome: 'run', slot: '2026-03-09' });
+  });
+
+  it.each([
+    ['lostReply', 'OutcomeUnknown', true],
+    ['neverSent', 'Unavailable', false],
+  ] as const)('a call whose request was %s is told its period by %s', async (first, error, repeated) => {
+    clock.set(Date.parse('2026-03-10T23:59:00Z'));
+    requests.faultsOf.UpdateItem = [first, 'neverSent', 'neverSent'];
+    const { code, context } = await failure(begin({ key: `in doubt ${first}`, per: '1d', ttlSeconds: 600 }));
+    expect([code, context.retryWith]).toMatchObject([error, { slot: '2026-03-10' }]);
+    clock.set(Date.parse('2026-03-11T00:00:30Z'));
+    const retry = context.retryWith as object;
+    const own = { outcome: 'run', slot: '2026-03-10', repeated };
+    expect(await begin({ key: `in doubt ${first}`, per: '1d', ttlSeconds: 600, ...retry })).toMatchObject(own);
+  });
+
+  it('a call with per fails with Conflict while a slot is done that sorts after all periods', async () => {
+    clock.set(Date.parse('2026-03-12T12:00:00Z'));
+    const trapped = await done('trap', { slot: 'zzz', keepSeconds: 60_000_000 });
+    const before = await rawRow('trap');
+    const { code, context, message } = await failure(begin({ key: 'trap', per: '1d' }));
+    expect([code, context]).toMatchObject(['Conflict', { key: 'trap', field: 'per', actual: { key: 'trap' } }]);
+    expect(message).toContain('"zzz"');
+    expect(await rawRow('trap')).toEqual(before);
+    await world.forget({ key: 'trap', fence: trapped.fence });
+    const { leaseId } = await run({ key: 'trap', per: '1d' });
+    await complete({ key: 'trap', leaseId });
+    clock.advance(-86_400_000);
+    expect((await failure(begin({ key: 'trap', per: '1d' }))).context.field, 'a day ahead').toBe('per');
+    clock.advance(86_400_000);
+  });
+
+  it('a call by a clock that is behind is superseded by the period that has begun for another', async () => {
+    clock.set(Date.parse('2026-03-13T23:59:57.500Z'));
+    const { leaseId } = await run({ key: 'behind', per: '1d' });
+    await complete({ key: 'behind', leaseId });
+    clock.advance(-SKEW_MS);
+    expect(await begin({ key: 'behind', per: '1d' })).toMatchObject({ outcome: 'superseded', slot: '2026-03-13' });
   });
 
   it('the slot of a call is the same for the whole key without slot and per, until keepSeconds are over', async () => {
@@ -214,10 +307,10 @@ describe('the slot of a call', () => {
   });
 
   it('the slot of a call by a clock that is behind is harmless if it is done, and runs once more if it is not', async () => {
-    clock.set(Date.parse('2026-03-05T00:00:00.100Z'));
+    clock.set(Date.parse('2026-03-04T23:59:57.600Z'));
     const today = await run({ key: 'edge', per: '1d' });
     await complete({ key: 'edge', leaseId: today.leaseId });
-    clock.set(Date.parse('2026-03-04T23:59:59.900Z'));
+    clock.set(Date.parse('2026-03-04T23:59:57.400Z'));
     expect(await begin({ key: 'edge', per: '1d' })).toMatchObject({ outcome: 'superseded' });
     expect(await begin({ key: 'edge too', per: '1d' })).toMatchObject({ outcome: 'run', slot: '2026-03-04' });
   });

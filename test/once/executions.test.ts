@@ -5,7 +5,7 @@ import { onceWorld } from '../support/worlds/once.ts';
 const line = await queueWorld();
 const { steps, executionEnded, clock } = line;
 afterAll(() => steps.stop());
-const { begin, complete, rawRow, readOnce } = await onceWorld({ table: line.table, clock });
+const { begin, complete, release, rawRow, readOnce } = await onceWorld({ table: line.table, clock });
 
 async function run(key: string, execution: string) {
   const begun = await begin({ key, slot: '1', execution });
@@ -23,6 +23,35 @@ it('the end of an execution frees its slot, and the next caller learns that the 
   clock.advance(1);
   expect(await begin({ key: 'aborted', slot: '1' })).toMatchObject({
     ...{ outcome: 'run', previous: { ended: 'executionEnded' } },
+  });
+});
+
+it('a slot stays with a redriven execution that asked again, while its status shows the former end', async () => {
+  const execution = steps.newExecution('RUNNING');
+  const request = { key: 'redriven', slot: '1', execution, requestId: 'r', ttlSeconds: 3600 };
+  const first = await begin(request);
+  clock.advance(10_000);
+  const event = steps.end(execution);
+  clock.advance(2000);
+  expect(await begin(request)).toMatchObject({ outcome: 'run', repeated: true, fence: first.fence, slot: '1' });
+  for (const again of [false, true]) expect(await executionEnded(execution, again, event)).toMatchObject({ freed: 0 });
+  expect(await readOnce({ key: 'redriven' })).toMatchObject({ state: 'held', execution });
+  clock.advance(1000);
+  expect(await executionEnded(execution, false, steps.end(execution))).toMatchObject({ freed: 1 });
+});
+
+it('a request whose execution has ended may begin its slot again, and learns of its former run', async () => {
+  const execution = steps.newExecution('RUNNING');
+  const request = { key: 'again', slot: '1', execution, requestId: 'r', holder: 'wf' };
+  const { fence } = await begin(request);
+  clock.advance(1000);
+  expect(await executionEnded(execution, false, steps.end(execution))).toMatchObject({ freed: 1 });
+  steps.redrive(execution);
+  const again = await begin(request);
+  expect(again).toMatchObject({ repeated: false, previous: { holder: 'wf', fence, ended: 'executionEnded' } });
+  await release({ key: 'again', leaseId: String((again as { leaseId?: string }).leaseId) });
+  expect(await begin({ key: 'again', slot: '1' })).toMatchObject({
+    previous: { fence: again.fence, ended: 'released' },
   });
 });
 

@@ -53,9 +53,10 @@ class Side {
       if (answer.outcome === 'run' && !answer.repeated) this.#grants.push(answer as never);
       return this.#seen(answer);
     } catch (error) {
-      const { code, reason, context } = error as { code?: string; reason?: string; context?: { reason?: string } };
+      const { code, context, ...fields } = error as { code?: string; context?: Answer };
       if (code === undefined) throw error;
-      return { code, reason: reason ?? context?.reason };
+      const { reason, field, retryWith } = { ...fields, ...context } as Answer;
+      return { code, reason, field, retryWith };
     }
   }
 
@@ -124,6 +125,16 @@ it.each<[string, Step[], Answer]>([
     'begins a slot that is later by its bytes',
     [begin({ slot: '\uff5e' }), grant('complete'), begin({ slot: '😀' })],
     { outcome: 'run' },
+  ],
+  [
+    'begins a period while a slot is done that sorts after all periods',
+    [begin({ slot: 'zzz' }), grant('complete'), begin({ per: '1d' })],
+    { code: 'Conflict', field: 'per' },
+  ],
+  [
+    'goes on for the period of an earlier call',
+    [begin({ per: '1d', slot: '2026-01-01' }), grant('complete'), begin({ per: '1d', slot: '2025-12-31' })],
+    { outcome: 'superseded', doneSlot: '2026-01-01' },
   ],
   [
     'forgets a slot while a run is expired',

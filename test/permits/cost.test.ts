@@ -42,6 +42,21 @@ it('each call on a permit costs one write, won or lost', async () => {
   expect(requests.sent).toEqual(Array(6).fill('UpdateItem'));
 });
 
+it('a repeat of an acquire costs a write, and a write more if the permit names an execution', async () => {
+  await form('repeated');
+  const execution = 'arn:aws:states:us-east-1:123456789012:execution:machine:run';
+  const repeats = [{ requestId: 'plain' }, { requestId: 'named', execution }];
+  const costs: number[] = [];
+  for (const asked of repeats) {
+    const again = () => acquire({ key: 'repeated', limit: 2, ...asked });
+    await again();
+    requests.sent.length = 0;
+    await again();
+    costs.push(requests.sent.length);
+  }
+  expect(costs).toEqual([1, 2]);
+});
+
 it('a take-over of an expired permit costs two writes, and a read comes before a break', async () => {
   await acquire({ key: 'two', limit: 1, ttlSeconds: 2 });
   clock.advance(2501);

@@ -45,6 +45,23 @@ describe('the next callback of a pool, if its permit does not fit', () => {
     expect(await rows('ended')).toEqual([]);
   });
 
+  it('a callback loses its ticket within two minutes after its function was deleted', async () => {
+    const { execution, behind } = await blocked('deleted');
+    callbacks.executions.delete(execution);
+    clock.advance(61_000);
+    await repair();
+    expect(grantOf(behind)).toMatchObject({ holder: 'behind' });
+    expect(await rows('deleted')).toEqual([]);
+  });
+
+  it('a callback keeps its ticket for a minute if AWS does not find its execution yet', async () => {
+    const { execution, behind } = await blocked('begins');
+    callbacks.executions.delete(execution);
+    clock.advance(59_000);
+    await repair();
+    expect([behind.state, await rows('begins')]).toMatchObject(['waiting', [{}, {}]]);
+  });
+
   it.each([undefined, 'throttled', 'refused'] as const)(
     'a callback whose execution runs keeps its ticket, also if the answer about the execution is %s',
     async (fault) => {

@@ -18,8 +18,8 @@ afterEach(() => states.stop());
  * Pauses and polls take no time to speak of.
  * @param limitSecondMs how long a second of a timeout takes: no task runs out of time unless a test is about that
  */
-async function fastWorld(limitSecondMs = 1000) {
-  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs }));
+async function fastWorld(limitSecondMs = 1000, secondMs = 5) {
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs, limitSecondMs }));
   states = world.states;
   return world;
 }
@@ -69,8 +69,8 @@ it('the commands of docs/step-functions.md run as they are written', async () =>
 
 describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
   /** Two executions on one key, the second of which finds the lease held. */
-  async function two(limitSecondMs?: number) {
-    const world = await fastWorld(limitSecondMs);
+  async function two(limitSecondMs?: number, secondMs?: number) {
+    const world = await fastWorld(limitSecondMs, secondMs);
     const machine = await states.create(name, await example(name, world.values));
     const start = (input: string) => states.start(machine, { key: 'jobs/nightly', input });
     const first = await start('first');
@@ -117,7 +117,7 @@ describe.each(['retry', 'parked'] as const)('the example %s', (name) => {
   });
 
   it('the example keeps the lease when the work runs out of time, because its function may still work', async () => {
-    const { first, running, state } = await two(1);
+    const { first, running, state } = await two(1, 1000);
     const history = async () => {
       const { events = [] } = await states.sfn.send(new GetExecutionHistoryCommand({ executionArn: first }));
       return events.map(({ type }) => type);

@@ -137,7 +137,7 @@ describe('Pass states in JSONata', () => {
     }
   });
 
-  it('Pass states are the only states that the local stack takes in JSONata', async () => {
+  it('states in JSONata other than Pass and Wait, and variables, are refused by the local stack', async () => {
     world = await statesWorld();
     const task = oneTask({ Resource: 'arn:aws:lambda:us-east-1:000000000000:function:x', QueryLanguage: 'JSONata' });
     const whole = { QueryLanguage: 'JSONata', ...pass({ End: true }) };
@@ -209,6 +209,18 @@ describe('task tokens', () => {
     expect(await outcome).toBe('States.Timeout');
     expect(() => tokens.look(token)).toThrow(expect.objectContaining({ name: 'TaskTimedOut' }));
     vi.useRealTimers();
+  });
+
+  it('task tokens in a Parallel state belong to the tasks of its branches', async () => {
+    const { park, token } = parking();
+    world = await statesWorld({ handlers: { park } });
+    const both = { Type: 'Parallel', Branches: [waitForToken(), waitForToken()], End: true };
+    const arn = await world.start(await world.create('both', { StartAt: 'Both', States: { Both: both } }));
+    for (const index of [0, 1]) {
+      const taskToken = await token(index);
+      await world.sfn.send(new SendTaskSuccessCommand({ taskToken, output: String(index) }));
+    }
+    expect(await world.ended(arn)).toMatchObject({ status: 'SUCCEEDED', output: expect.arrayContaining([0, 1]) });
   });
 
   it('task tokens are new at every retry, in a state that was entered once', async () => {

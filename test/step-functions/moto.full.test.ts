@@ -88,6 +88,26 @@ describe.skipIf(!hasMoto)('on Moto', () => {
     expect(await states.ended(good)).toMatchObject({ status: 'SUCCEEDED', output: { made: 1 } });
   });
 
+  it.each(['retry', 'parked'] as const)(
+    'the example %s on Moto does not end before its lease expires',
+    async (name) => {
+      const { states, values, lease } = world;
+      const text = JSON.stringify(await example(name, values));
+      const brief = text
+        .replace('"ttlSeconds":300', '"ttlSeconds":3')
+        .replace('"graceSeconds":60,', '')
+        .replace(' - 60}', '}');
+      const machine = await states.create(`${name}-expiry`, JSON.parse(brief));
+      const key = `${name}-expiry`;
+      const arn = await states.start(machine, { key, input: null });
+      const { fail } = await nextWork();
+      const { expiresAt } = await lease(key);
+      fail(Object.assign(new Error('why'), { name: 'Lambda.ServiceException' }));
+      expect(await states.ended(arn)).toMatchObject({ status: 'FAILED', error: 'Lambda.ServiceException' });
+      expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt ?? ''));
+    },
+  );
+
   it('the wrapper stops a target that would outlive the lease', async () => {
     const { states, state } = world;
     const arn = await run({ key: 'short', ttlSeconds: 2 });

@@ -9,8 +9,8 @@ let states: Awaited<ReturnType<typeof exclusionWorld>>['states'];
 afterEach(() => states.stop());
 
 /** Pauses and polls take no time to speak of. */
-async function ready(limitSecondMs = 1000) {
-  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs: 5, limitSecondMs }));
+async function ready(limitSecondMs = 1000, secondMs = 5) {
+  const world = await exclusionWorld((handlers) => statesWorld({ handlers, secondMs, limitSecondMs }));
   states = world.states;
   const machine = await states.create('once', await example('once', world.values));
   const start = (slot: string, key = 'report') => states.start(machine, { key, slot, input: 'hello' });
@@ -80,7 +80,7 @@ describe('the example once', () => {
   });
 
   it('the example once keeps the slot until the expiry if the work runs out of time, because its function may still work', async () => {
-    const { start, atWorkNo, visited, done } = await ready(1);
+    const { start, atWorkNo, visited, done } = await ready(1, 1000);
     const first = await start('a');
     await atWorkNo(0);
     await expect.poll(() => visited(first), { interval: 5 }).toContain('Wait for the expiry');

@@ -1,42 +1,14 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import {
-  CreateStackCommand,
-  DescribeStacksCommand,
-  waitUntilStackCreateComplete,
-} from '@aws-sdk/client-cloudformation';
+import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { CreateTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import {
-  AttachRolePolicyCommand,
-  AttachUserPolicyCommand,
-  CreateRoleCommand,
-  DeleteRolePermissionsBoundaryCommand,
-  GetPolicyVersionCommand,
-  GetRoleCommand,
-  IAMClient,
-  ListAttachedRolePoliciesCommand,
-  PutRolePermissionsBoundaryCommand,
-  PutRolePolicyCommand,
-  SimulateCustomPolicyCommand,
-  UpdateAssumeRolePolicyCommand,
-} from '@aws-sdk/client-iam';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { SimulateCustomPolicyCommand } from '@aws-sdk/client-iam';
+import { describe, expect, inject, it } from 'vitest';
 import type { CloudFormationTemplate } from '../../infrastructure/cloudformation.ts';
 import { evaluate } from '../../infrastructure/evaluate.ts';
 import manifest from '../../package.json' with { type: 'json' };
-import {
-  ACCOUNT,
-  allow,
-  cloudFormation,
-  deploy,
-  dynamodb,
-  environment,
-  iam,
-  makeBucket,
-  run,
-  serviceRole,
-  settings,
-  user,
-} from './support/aws.ts';
+import { ACCOUNT, allow, deploy, dynamodb, environment, iam, makeBucket, run, user } from './support/aws.ts';
 
 const template: CloudFormationTemplate = JSON.parse(
   await readFile(`release/holdfast-${manifest.version}/template.json`, 'utf8'),
@@ -285,145 +257,16 @@ describe('the policy', () => {
   });
 });
 
-interface Statement {
-  Sid: string;
-  Action: string | string[];
-  Resource: string | string[];
-}
-
-describe('the template bounded-deployer.json', () => {
-  const text = readFile('deployment/bounded-deployer.json', 'utf8');
-  let outputs: Record<string, string>;
-  beforeAll(async () => {
-    const StackName = 'deployer-holdfast';
-    const Capabilities = ['CAPABILITY_NAMED_IAM'] as ['CAPABILITY_NAMED_IAM'];
-    await cloudFormation.send(new CreateStackCommand({ StackName, TemplateBody: await text, Capabilities }));
-    const waited = { client: cloudFormation, maxWaitTime: 60, minDelay: 1, maxDelay: 1 };
-    await waitUntilStackCreateComplete(waited, { StackName });
-    const { Stacks: [stack] = [] } = await cloudFormation.send(new DescribeStacksCommand({ StackName }));
-    outputs = Object.fromEntries((stack?.Outputs ?? []).map((one) => [one.OutputKey, String(one.OutputValue)]));
-  });
-
-  const documentOf = async (PolicyArn = '') => {
-    const { PolicyVersion } = await iam.send(new GetPolicyVersionCommand({ PolicyArn, VersionId: 'v1' }));
-    return JSON.parse(decodeURIComponent(String(PolicyVersion?.Document))) as { Statement: Statement[] };
-  };
-  /** A user with managed policies of the template alone. */
-  const holder = async (name: string, ...policies: (string | undefined)[]) => {
-    const credentials = await user(name, []);
-    for (const PolicyArn of policies) await iam.send(new AttachUserPolicyCommand({ UserName: name, PolicyArn }));
-    return credentials;
-  };
-
-  it('the bounded template lets a deployer without rights in IAM deploy by the service role, and only with the boundary', async () => {
-    const deployer = await holder('bounded', outputs.DeployerPolicyArn);
-    const role = `--role-arn=${outputs.ServiceRoleArn}`;
-    const unbounded = await deploy('bounded', ['--yes', role], deployer);
-    expect(unbounded.output).toContain('is not authorized to perform: iam:CreateRole');
-    expect(unbounded.exitCode).toBe(1);
-    const boundary = `--param=permissionsBoundaryArn=${outputs.BoundaryArn}`;
-    const made = await deploy('bounded', ['--yes', role, boundary], deployer);
-    expect(made.exitCode, made.output).toBe(0);
-    const changed = await deploy('bounded', ['--yes', '--param=tracing=Active'], deployer);
-    expect(changed.exitCode, changed.output).toBe(0);
-    const freed = await deploy('bounded', ['--yes', '--reset=permissionsBoundaryArn'], deployer);
-    expect(freed.exitCode, freed.output).toBe(1);
-  });
-
-  it('the bounded template lets the deployer pass no other role', async () => {
-    const deployer = await holder('bounded-passes', outputs.DeployerPolicyArn);
-    const others = await serviceRole('others-administrator', 'cloudformation.amazonaws.com');
-    const refused = await deploy('bounded-passes', ['--yes', `--role-arn=${others}`], deployer);
-    expect(refused.output).toContain('is not authorized to perform: iam:PassRole');
-  });
-
-  it('the bounded template lets no holder of all its policies remove a boundary, rewrite a trust, or give rights to a role without the boundary', async () => {
-    const policies = [outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn];
-    const { accessKeyId, secretAccessKey } = await holder('bounded-rises', ...policies);
-    const theirs = new IAMClient({ ...settings, credentials: { accessKeyId, secretAccessKey } });
-    const everything = JSON.stringify({
-      Version: '2012-10-17',
-      Statement: [{ Effect: 'Allow', Action: '*', Resource: '*' }],
-    });
-    const trust = JSON.stringify({
-      Version: '2012-10-17',
-      Statement: [{ Effect: 'Allow', Principal: { AWS: `arn:aws:iam::${ACCOUNT}:root` }, Action: 'sts:AssumeRole' }],
-    });
-    const boundary = outputs.BoundaryArn;
-    const create = (RoleName: string, PermissionsBoundary?: string) =>
-      new CreateRoleCommand({ RoleName, AssumeRolePolicyDocument: trust, PermissionsBoundary });
-    await iam.send(create('holdfast-unbounded'));
-    const bounded = { RoleName: 'holdfast-rises' };
-    await theirs.send(create(bounded.RoleName, boundary));
-    await theirs.send(new PutRolePolicyCommand({ ...bounded, PolicyName: 'all', PolicyDocument: everything }));
-    const unbounded = { RoleName: 'holdfast-unbounded' };
-    const administrator = 'arn:aws:iam::aws:policy/AdministratorAccess';
-    for (const rise of [
-      () => theirs.send(create('holdfast-free')),
-      () => theirs.send(create('holdfast-free', administrator)),
-      () => theirs.send(create('others', boundary)),
-      () => theirs.send(new DeleteRolePermissionsBoundaryCommand(bounded)),
-      () => theirs.send(new PutRolePermissionsBoundaryCommand({ ...bounded, PermissionsBoundary: administrator })),
-      () => theirs.send(new UpdateAssumeRolePolicyCommand({ ...bounded, PolicyDocument: trust })),
-      () => theirs.send(new AttachRolePolicyCommand({ ...bounded, PolicyArn: administrator })),
-      () => theirs.send(new PutRolePolicyCommand({ ...unbounded, PolicyName: 'all', PolicyDocument: everything })),
-      () => theirs.send(new UpdateAssumeRolePolicyCommand({ ...unbounded, PolicyDocument: trust })),
-      () =>
-        theirs.send(
-          new PutRolePolicyCommand({
-            ...{ RoleName: 'deployer-holdfast-cloudformation', PolicyName: 'all', PolicyDocument: everything },
-          }),
-        ),
-    ])
-      await expect(rise(), String(rise)).rejects.toThrow(/not authorized to perform/);
-  });
-
-  it('the bounded template has the statements of deployer-policy.json, but for those on roles, and for another bucket with the code', async () => {
-    const ofRoles = ['Roles', 'RolesOfFunctions'];
-    const inBoundedBucket = (one: Statement): Statement =>
-      JSON.parse(JSON.stringify(one).replaceAll('holdfast-code-', 'holdfast-bounded-code-'));
-    const made = [outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn].map(documentOf);
-    const statements = (await Promise.all(made)).flatMap(({ Statement }) => Statement);
-    for (const statement of policy.Statement.filter(({ Sid }: Statement) => !ofRoles.includes(Sid)))
-      expect(statements).toContainEqual(inBoundedBucket(statement));
-    const own = ['Zips', 'LookAtStorage', 'ServiceRole', 'BoundedRoles', 'BoundaryStays', 'BoundaryIsFixed'];
-    const known = [...policy.Statement.map(({ Sid }: Statement) => Sid), ...own];
-    expect(statements.map(({ Sid }) => Sid).filter((Sid) => !known.includes(Sid))).toEqual([]);
-  });
-
-  it('the bounded template has a boundary that allows each action of a role of the release, and no action on identities', async () => {
-    const { Statement } = await documentOf(outputs.BoundaryArn);
-    const bounded = Statement.flatMap(({ Action }) => Action);
-    const { Resources } = template;
-    const needed = Object.values(Resources)
-      .filter(({ Type }) => Type === 'AWS::IAM::Role')
-      .flatMap(
-        ({ Properties }) =>
-          JSON.stringify(Properties).match(/"(?!sts:|aws:|kms:ViaService)[a-z0-9]+:[A-Z][A-Za-z]+"/g) ?? [],
-      )
-      .map((action) => action.replaceAll('"', ''));
-    expect(needed.length).toBeGreaterThan(100);
-    expect([...new Set(needed)].filter((action) => !bounded.includes(action))).toEqual([]);
-    expect(bounded.filter((action) => /^(iam|sts):|\*/.test(action))).toEqual([]);
-  });
-
-  it('the bounded template keeps within the sizes that IAM allows', async () => {
-    const documents = [outputs.BoundaryArn, outputs.DeployerPolicyArn, outputs.ResourcesPolicyArn].map(documentOf);
-    for (const document of [policy, ...(await Promise.all(documents))])
-      expect(JSON.stringify(document).replaceAll(/\s/g, '').length).toBeLessThan(6144);
-  });
-
-  it('the bounded template puts no right of its own within reach of those that it gives', async () => {
-    const { Role } = await iam.send(new GetRoleCommand({ RoleName: 'deployer-holdfast-cloudformation' }));
-    const attached = await iam.send(new ListAttachedRolePoliciesCommand({ RoleName: String(Role?.RoleName) }));
-    const names = [...Object.values(outputs), ...(attached.AttachedPolicies ?? []).map(({ PolicyArn }) => PolicyArn)];
-    for (const name of names) expect(name).toMatch(/:(policy|role)\/deployer-holdfast-/);
-  });
-});
-
 it('the policy names only resources of Holdfast, except those that AWS cannot name', () => {
   for (const { Sid, Resource } of policy.Statement)
     for (const resource of [Resource].flat())
       if (!['QueueOfAFunction', 'TagsOfTheQueueOfAFunction', 'AccessLogs', 'Api'].includes(Sid))
         expect(resource, Sid).toMatch(/holdfast-/);
+});
+
+it('the emulator of these tests answers on this machine alone', async () => {
+  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all.filter(({ internal }) => !internal));
+  for (const { address } of addresses.filter(({ family }) => family === 'IPv4'))
+    for (const port of [inject('port'), 8883])
+      await expect(once(connect({ host: address, port }), 'connect'), `${address} ${port}`).rejects.toThrow();
 });

@@ -91,12 +91,14 @@ describe('an update by another tool', () => {
   it('an update by another tool that forgets a table is refused before a function changes, and the lease keeps its one holder', async () => {
     const stage = 'guarded';
     const table = await leasesTable('my-leases-of-guarded');
-    const { ApiUrl = '' } = await deployed(stage, ['--param', `leasesTable=${table}`]);
+    const limit = { executionStateMachines: 'jobs-*' };
+    const named = ['--param', `leasesTable=${table}`, '--param', 'executionStateMachines=jobs-*'];
+    const { ApiUrl = '' } = await deployed(stage, named);
     const { codeBucket = '' } = await parametersOf(stage);
     const isHeldByA = await heldLease(ApiUrl);
     const before = await eventsOf(stage, 'AcquireLambdaFunction');
 
-    expect(await updateByOtherTool(stage, { codeBucket, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
+    expect(await updateByOtherTool(stage, { codeBucket, ...limit, memoryMb: '256' })).toBe('UPDATE_ROLLBACK_COMPLETE');
     const [reason] = await reasonsOf(stage, 'ChangeGuard');
     expect(reason).toContain(`leasesTable would change from '${table}' to 'holdfast-guarded-leases'`);
     expect(reason).toContain("set the parameter allowChange to 'leasesTable=holdfast-guarded-leases'");
@@ -105,8 +107,14 @@ describe('an update by another tool', () => {
     await isHeldByA();
 
     // The tool is mended, and goes on.
-    expect(await updateByOtherTool(stage, { codeBucket, leasesTable: table, memoryMb: '256' })).toBe('UPDATE_COMPLETE');
+    const mended = { codeBucket, leasesTable: table, memoryMb: '256' };
+    expect(await updateByOtherTool(stage, { ...mended, ...limit })).toBe('UPDATE_COMPLETE');
     await isHeldByA();
+
+    expect(await updateByOtherTool(stage, mended)).toBe('UPDATE_ROLLBACK_COMPLETE');
+    const [lost] = await reasonsOf(stage, 'ChangeGuard');
+    expect(lost).toContain("executionStateMachines would change from 'jobs-*' to '*'");
+    expect(await parametersOf(stage)).toMatchObject(limit);
   });
 
   it('an update by another tool changes a table that allowChange names, and is reverted if it fails later', async () => {

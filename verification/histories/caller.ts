@@ -217,7 +217,8 @@ export class Caller {
     const { simulation, service, clocks, facts } = this.world;
     const clock = clocks[Math.floor(this.#faults.random() * clocks.length)] as MachineClock;
     const natively = `${functionName}Natively`;
-    const name = facts.protocol === 'native' && natively in service.handlers ? natively : functionName;
+    const variant = entry.input.directly ? `${functionName}Directly` : functionName;
+    const name = facts.protocol === 'native' && natively in service.handlers ? natively : variant;
     const handler = service.handlers[name];
     if (!handler) throw new Error(`there is no function ${name}`);
     const timeoutMs = (service.timeoutSeconds[functionName] ?? 10) * 1000;

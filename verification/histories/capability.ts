@@ -1,7 +1,7 @@
-import type { Answer } from '../../test/support/stack/adapters.ts';
 import type { Caller, WorldFacts } from './caller.ts';
 import { BEGIN } from './clocks.ts';
 import type { Entry, Violation } from './history.ts';
+import { CLOCK_SKEW_MS } from './service.ts';
 
 /**
  * What a capability brings to the histories, in files of its own under capabilities/: what its callers do, and what must be
@@ -43,44 +43,18 @@ export const LOOKED_AFTER_MS = 120_000;
 /** No grant with a ttl lasts this long, and every bound grant lasts longer. */
 const LONGER_THAN_TTLS_MS = 300 * 86_400_000;
 
-interface Told {
-  expiresAt?: string | null;
-}
-
 export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
   Date.parse(expiresAt ?? '') - BEGIN > LONGER_THAN_TTLS_MS;
 
-/** True if a refusal names a bound holder: its execution may have ended, and the events be lost. By then, the ttl of every other holder is over. */
-function isRefusedByBound({ outcome, body = {} }: Pick<Entry, 'outcome' | 'body'>): boolean {
-  if (outcome !== 'LeaseHeld' && outcome !== 'WrongKind') return false;
-  const { holders = [body as Told] } = body as { holders?: Told[] };
-  return holders.some(({ expiresAt }) => isBoundExpiry(expiresAt));
-}
+/** All ends are certain so long after the last one: no status is older than a minute, and no ttl is longer. */
+export const CERTAIN_AFTER_MS = 62_000 + CLOCK_SKEW_MS;
 
-/** Asks for a key in the end. If bound holders keep the key, this call makes the service ask about their executions, and the same request comes once more. */
-export async function acquireInTheEnd(caller: Caller, request: Record<string, unknown>): Promise<Answer | undefined> {
-  const answer = await caller.call('acquire', request);
-  if (!answer || !isRefusedByBound(answer)) return answer;
-  await caller.sleep(LOOKED_AFTER_MS);
-  return caller.call('acquire', request);
-}
-
-/** What that caller must not meet. A dead bound holder is gone two minutes after the first request. */
-export function stuck(entries: readonly Entry[], promise: string): Violation[] {
-  const last = entries.filter(({ actor }) => actor === AFTERWARDS);
-  const isAskedAgain = ({ input, calledAt }: Entry) =>
-    last.some(
-      (later) =>
-        later.call === 'acquire' &&
-        later.input.key === input.key &&
-        later.input.requestId === input.requestId &&
-        later.calledAt.ms >= calledAt.ms + LOOKED_AFTER_MS,
-    );
-  return last
-    .filter((entry) => entry.outcome !== 'ok' && !(isRefusedByBound(entry) && isAskedAgain(entry)))
+/** What the caller that comes in the end must not meet. If a dead bound holder has the key, this call asks about its execution, and gets the key. */
+export const stuck = (entries: readonly Entry[], promise: string): Violation[] =>
+  entries
+    .filter(({ actor, outcome }) => actor === AFTERWARDS && outcome !== 'ok')
     .map((entry) => ({
       promise,
       detail: `${entry.call} was answered ${entry.outcome ?? 'nothing'}`,
       entries: [entry],
     }));
-}

@@ -30,6 +30,7 @@ const ACTOR_FAULTS = [
   'eventLate',
   'eventTwice',
   'redriven',
+  'questionLate',
   'submittedAgain',
   'stopLost',
   'junkTicket',

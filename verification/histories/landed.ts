@@ -26,6 +26,8 @@ type What =
   | { what: 'claim' }
   /** A grant; without a ticket a plain one. Of a lease, with its lease id. */
   | { what: 'grant'; ticket: string | undefined; request: string; fence: number; leaseId?: string | undefined }
+  /** The lease ends. */
+  | { what: 'end' }
   /** The record has become a pool, has changed as a pool, or is a pool no more. */
   | { what: 'pool'; state: PoolState };
 
@@ -129,6 +131,7 @@ function onLeases(
   if (values[':lease_id'] !== undefined)
     return { what: 'grant', ticket, ...grantOf((attribute) => values[`:${attribute}`]) };
   if (update.includes('REMOVE claim_ttl_ms')) return { what: 'claim' };
+  if (update.includes('REMOVE lease_version')) return { what: 'end' };
   const isMark = update.includes('waiters = if_not_exists(waiters, :zero) + :one');
   return isMark && ticket !== undefined ? { what: 'mark', ticket } : undefined;
 }

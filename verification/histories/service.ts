@@ -22,6 +22,7 @@ import { durableFunctions } from '../../shared/aws/durable-functions.ts';
 import { dynamodbClient, type Item, MAX_TRIES } from '../../shared/aws/dynamodb.ts';
 import { s3Client } from '../../shared/aws/s3.ts';
 import { stepFunctionsClient } from '../../shared/aws/step-functions.ts';
+import { HoldfastError } from '../../shared/errors.ts';
 import type { ReportDependencies } from '../../shared/expiry/dependencies.ts';
 import type { LeaseDependencies, RepairMessage } from '../../shared/line/dependencies.ts';
 import { ANY_EXECUTION } from '../../shared/line/executions/allowed.ts';
@@ -35,7 +36,7 @@ import { DurableModel } from './durable.ts';
 import { earlierRelease, halfOf } from './release.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
-import { injectIntoDynamodb, injectIntoLambda, injectIntoS3, injectIntoStepFunctions } from './wire.ts';
+import { injectIntoDynamodb, injectIntoLambda, injectIntoS3, injectIntoStepFunctions, type Questions } from './wire.ts';
 
 /** What the functions of the service need of the thread that they run in. */
 export interface Machine {
@@ -63,6 +64,7 @@ export interface FaultyService {
   bucket: string;
   stepFunctions: StepFunctionsModel;
   durable: DurableModel;
+  questions: Questions;
   /** False if functions of an earlier version run too: they take the waiter of a callback for a task without a token. */
   servesDurableFunctions: boolean;
   /** Where messages to the repair of a key go. */
@@ -123,9 +125,10 @@ export async function faultyService(): Promise<FaultyService> {
   const sfn = stepFunctionsClient({ requestHandler: model as never, signer: unsigned });
   const durable = new DurableModel();
   const lambda = durableFunctions({ requestHandler: durable as never, signer: unsigned });
-  injectIntoLambda(lambda.client);
+  const questions: Questions = { mostMs: 0 };
+  injectIntoLambda(lambda.client, questions);
   const messages: FaultyService['messages'] = { send: () => {} };
-  injectIntoStepFunctions(sfn);
+  injectIntoStepFunctions(sfn, questions);
   const machine = () => currentThread()?.locals as Machine;
   const shared = {
     dynamodb,
@@ -165,11 +168,13 @@ export async function faultyService(): Promise<FaultyService> {
     bucket,
     stepFunctions: model,
     durable,
+    questions,
     servesDurableFunctions: released === undefined,
     messages,
     begin: async ({ quotas = DEFAULT_QUOTAS, seed } = {}) => {
       model.forget();
       durable.forget();
+      questions.mostMs = 0;
       present = newHandlers(own, quotas);
       if (released && seed !== undefined) {
         const half = halfOf(Object.keys(present), seed);
@@ -278,6 +283,12 @@ function handlers(
     fenceRetentionSeconds: FENCE_RETENTION_SECONDS,
     waitersTable: waiters,
   };
+  /** As in a process of the client's `directTransport`: it cannot ask about executions. */
+  const ofDirect: LeaseDependencies = {
+    ...ofLeases,
+    durableFunctions: undefined,
+    stepFunctions: () => Promise.reject(new HoldfastError('Unavailable', 'this process has no client')),
+  };
   const ofCommits = {
     ...shared,
     table: commits,
@@ -317,6 +328,7 @@ function handlers(
   };
   return {
     acquire: functions.acquire(ofLeases),
+    acquireDirectly: functions.acquire(ofDirect),
     heartbeat: functions.heartbeat(ofLeases),
     release: functions.release(ofLeases),
     breakLease: functions.breakLease(ofLeases),

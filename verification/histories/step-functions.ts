@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { BEGIN } from './clocks.ts';
 
 /** What became of a task that waits for its token. `closed`: it timed out, or its execution ended. */
 export interface WaitingTask {
@@ -17,12 +18,25 @@ export interface TaskResult {
   body: Record<string, unknown>;
 }
 
-interface Execution {
+/** What an execution is, or what DescribeExecution shows of it. Dates are in epoch seconds, with milliseconds. */
+interface State {
   status: 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
-  /** What DescribeExecution says: it lags behind. */
-  shown: string;
-  redriven: boolean;
+  stopDate?: number;
+  redriveCount: number;
+  redriveDate?: number;
 }
+
+interface Execution {
+  /** How many there were after the first. */
+  states: number;
+  now: State;
+  /** DescribeExecution lags behind, and shows all of an earlier state. */
+  shown: State;
+  /** Which of the states that is. */
+  shownNth: number;
+}
+
+const inSeconds = (ms: number): number => Math.floor(BEGIN + ms) / 1000;
 
 /**
  * What the queue uses of Step Functions, behind the product's own client: a task takes one result, and every other one is
@@ -34,23 +48,37 @@ export class StepFunctionsModel {
   readonly #executions = new Map<string, Execution>();
 
   begin(execution: string): void {
-    this.#executions.set(execution, { status: 'RUNNING', shown: 'RUNNING', redriven: false });
+    const state: State = { status: 'RUNNING', redriveCount: 0 };
+    this.#executions.set(execution, { states: 0, now: state, shown: state, shownNth: 0 });
   }
 
-  /** Runs again after its end. */
-  redrive(execution: string): void {
-    this.#executions.set(execution, { status: 'RUNNING', shown: 'RUNNING', redriven: true });
+  /** Runs again after its end. @param ms simulated @returns lets DescribeExecution show it */
+  redrive(execution: string, ms: number): () => void {
+    const { redriveCount = 0 } = this.#executions.get(execution)?.now ?? {};
+    return this.#become(execution, {
+      status: 'RUNNING',
+      redriveCount: redriveCount + 1,
+      redriveDate: inSeconds(ms),
+    });
   }
 
-  /** Its tasks take no results any more. @returns lets DescribeExecution show it */
-  end(execution: string, status: Execution['status']): () => void {
-    const { redriven = false } = this.#executions.get(execution) ?? {};
-    const ended: Execution = { status, shown: 'RUNNING', redriven };
-    this.#executions.set(execution, ended);
+  /** Its tasks take no results any more. @param ms simulated @returns lets DescribeExecution show it */
+  end(execution: string, status: State['status'], ms: number): () => void {
+    const { redriveCount = 0, redriveDate } = this.#executions.get(execution)?.now ?? {};
     for (const task of this.#tasks.values())
       if (task.execution === execution && task.state === 'waiting') task.state = 'closed';
+    const redriven = { redriveCount, ...(redriveDate !== undefined && { redriveDate }) };
+    return this.#become(execution, { status, stopDate: inSeconds(ms), ...redriven });
+  }
+
+  /** @returns shows the state, unless a later one shows already */
+  #become(execution: string, state: State): () => void {
+    const one = this.#executions.get(execution) ?? { states: 0, now: state, shown: state, shownNth: 0 };
+    this.#executions.set(execution, one);
+    one.now = state;
+    const nth = ++one.states;
     return () => {
-      ended.shown = status;
+      if (nth > one.shownNth) Object.assign(one, { shown: state, shownNth: nth });
     };
   }
 
@@ -92,11 +120,7 @@ export class StepFunctionsModel {
         if (!execution) return refusal('ExecutionDoesNotExist');
         return {
           statusCode: 200,
-          answer: {
-            executionArn: input.executionArn,
-            status: execution.shown,
-            redriveCount: execution.redriven ? 1 : 0,
-          },
+          answer: { executionArn: input.executionArn, ...execution.shown },
         };
       }
       default:
@@ -110,7 +134,7 @@ export class StepFunctionsModel {
     if (!task) return refusal('InvalidToken');
     if (task.unreachable === 'denied') return refusal('KmsAccessDeniedException');
     if (task.unreachable) return { ...refusal('InternalServerError'), statusCode: 500 };
-    const isOver = this.#executions.get(task.execution)?.status !== 'RUNNING';
+    const isOver = this.#executions.get(task.execution)?.now.status !== 'RUNNING';
     if (task.state !== 'waiting') return refusal(isOver ? 'TaskDoesNotExist' : 'TaskTimedOut');
     if (result) {
       task.state = 'told';

@@ -25,6 +25,14 @@ interface Store {
   latencyMs: [number, number];
 }
 
+/** How late an answer about an execution is at the most, in milliseconds; 0 while Step Functions and Lambda are well. */
+export interface Questions {
+  mostMs: number;
+}
+
+/** The name of a fault that strikes no other request than a question about an execution. */
+export const QUESTION_LATE = 'question about an execution late';
+
 const DYNAMODB: Store = { timeoutMs: 2000, latencyMs: [1, 6] };
 const S3: Store = { timeoutMs: 5000, latencyMs: [3, 20] };
 
@@ -42,15 +50,15 @@ export const injectIntoS3 = (client: S3Client): void =>
   inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, S3);
 
 /** The same for the model of Step Functions. */
-export const injectIntoStepFunctions = (client: SFNClient): void =>
-  inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, STEP_FUNCTIONS);
+export const injectIntoStepFunctions = (client: SFNClient, questions: Questions): void =>
+  inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, STEP_FUNCTIONS, questions);
 
 /** The same for the model of durable functions. */
-export const injectIntoLambda = (client: SFNClient): void =>
-  inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, LAMBDA);
+export const injectIntoLambda = (client: SFNClient, questions: Questions): void =>
+  inject(client as unknown as Pick<DynamoDBClient, 'middlewareStack'>, LAMBDA, questions);
 
 /** Innermost in the SDK's stack, so that each of its tries meets a fault of its own. */
-function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): void {
+function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store, questions?: Questions): void {
   client.middlewareStack.add(
     (next) => async (args) => {
       const thread = currentThread();
@@ -73,7 +81,7 @@ function inject(client: Pick<DynamoDBClient, 'middlewareStack'>, store: Store): 
       const { headers = {} } = args.request as { headers?: Record<string, string> };
       // The SDK pauses between its tries; the clients here do not, because that would be real time.
       if (!/^attempt=1\b/.test(headers['amz-sdk-request'] ?? '')) await pause(thread);
-      const request = new Request(thread, store, command, send);
+      const request = new Request(thread, { store, questions }, { command, send });
       return (await request.run()) as Awaited<ReturnType<typeof next>>;
     },
     { step: 'deserialize', priority: 'low', name: 'faults' },
@@ -133,12 +141,18 @@ class Request {
   readonly #thread: Thread;
   readonly #sender: Sender;
   readonly #store: Store;
+  readonly #questions: Questions | undefined;
   readonly #command: string;
   readonly #send: Send;
   readonly #timeoutAt: number;
 
-  constructor(thread: Thread, store: Store, command: string, send: Send) {
+  constructor(
+    thread: Thread,
+    { store, questions }: { store: Store; questions: Questions | undefined },
+    { command, send }: { command: string; send: Send },
+  ) {
     this.#thread = thread;
+    this.#questions = questions;
     this.#sender = thread.locals as Sender;
     this.#store = store;
     this.#command = command;
@@ -155,7 +169,7 @@ class Request {
     const { faults } = this.#sender;
     switch (fault) {
       case undefined:
-        return this.#exchange(this.#latency(), this.#latency());
+        return this.#exchange(this.#latency(), this.#latency() + this.#questionLateMs());
       case 'lostBefore':
         await this.#sleep(this.#latency());
         throw networkError('ECONNREFUSED', 'connect');
@@ -268,6 +282,14 @@ class Request {
    */
   #duplicateAfterMs(): number {
     return isOfMessages(this.#store) ? this.#store.latencyMs[1] : 0;
+  }
+
+  #questionLateMs(): number {
+    const { mostMs = 0 } = this.#questions ?? {};
+    if (mostMs === 0 || !/^(DescribeExecution|GetDurableExecution)$/.test(this.#command)) return 0;
+    this.#sender.faults.note('questionLate');
+    this.#sender.entry.faults.push(QUESTION_LATE);
+    return this.#sender.faults.between(0, mostMs);
   }
 
   #latency(): number {

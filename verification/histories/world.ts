@@ -10,6 +10,7 @@ import { once } from './capabilities/once.ts';
 import { patience } from './capabilities/patience.ts';
 import { pools } from './capabilities/pools.ts';
 import { queue } from './capabilities/queue.ts';
+import { redrives } from './capabilities/redrives.ts';
 import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
@@ -19,7 +20,18 @@ import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
 /** Every capability that takes part in the histories. */
-const CAPABILITIES: readonly Capability[] = [leases, commits, nameservice, queue, pools, kinds, expiry, patience, once];
+const CAPABILITIES: readonly Capability[] = [
+  leases,
+  commits,
+  nameservice,
+  queue,
+  pools,
+  kinds,
+  expiry,
+  patience,
+  once,
+  redrives,
+];
 
 export const CAPABILITY_NAMES: readonly string[] = CAPABILITIES.map(({ name }) => name);
 

@@ -8,7 +8,17 @@ export interface Mutation {
   /** In the words of the checker. */
   promise: string;
   /** The capability whose histories show it. */
-  only: 'leases' | 'commits' | 'nameservice' | 'queue' | 'pools' | 'kinds' | 'expiry' | 'patience' | 'once';
+  only:
+    | 'leases'
+    | 'commits'
+    | 'nameservice'
+    | 'queue'
+    | 'pools'
+    | 'kinds'
+    | 'expiry'
+    | 'patience'
+    | 'once'
+    | 'redrives';
 }
 
 export interface Change {

@@ -338,7 +338,7 @@ export const MUTATIONS: Mutation[] = [
     name: 'a bound lease stays with a callback that was refused',
     promise: 'a task that was refused never holds',
     changes: [
-      change("if (outcome !== 'gone') {", "if (outcome !== 'gone' || from.boundAt !== undefined) {"),
+      change("if (outcome !== 'gone') {", "if (outcome !== 'gone' || from.bound === true) {"),
       change("if (delivery !== 'unanswered') await", "if (delivery === 'gone') await", 'shared/line/notify.ts'),
       change('if (mayWait && !isOverdue(waiter, dependencies.clock.now()))', 'if (mayWait)', 'shared/line/judge.ts'),
     ],
@@ -489,5 +489,39 @@ export const MUTATIONS: Mutation[] = [
     promise: 'one worker at a time works for a slot',
     changes: [change('mayBegin(grant, grant.acquiredAt - clockSkewMs)', 'mayBegin(grant, grant.acquiredAt)')],
     only: 'once',
+  },
+  {
+    name: 'a call that is told to come back for its slot is not told the slot',
+    promise: 'a caller that waits over the end of a period works for the period of its first call',
+    changes: [change('...(chosen && { retryWith: chosen })', '...(chosen && {})')],
+    only: 'once',
+  },
+  {
+    name: 'a period begins no moment early',
+    promise: 'a caller that is early at the beginning of a period works for that period',
+    changes: [change('Math.floor((now + earlyMs(seconds)) / ms)', 'Math.floor((now + 0 * earlyMs(seconds)) / ms)')],
+    only: 'once',
+  },
+  {
+    name: 'a lease does not know that a redriven execution received it again',
+    promise: 'nobody loses a lease before its time',
+    changes: [
+      change('record.claimTtlMs === undefined && record.execution === undefined;', 'record.claimTtlMs === undefined;'),
+    ],
+    only: 'redrives',
+  },
+  {
+    name: 'a permit does not know that a redriven execution received it again',
+    promise: 'nobody loses a permit before its time',
+    changes: [
+      change('if (own && (isFromLine(own) || own.execution !== undefined)) {', 'if (own && isFromLine(own)) {'),
+    ],
+    only: 'redrives',
+  },
+  {
+    name: 'a grant from before a redrive stays while the execution runs',
+    promise: 'no task waits two minutes behind a grant that nobody has',
+    changes: [change('<= redrivenAt - clockSkewMs', '<= redrivenAt - 1e13 * clockSkewMs')],
+    only: 'redrives',
   },
 ];

@@ -90,6 +90,11 @@ export class Command {
     return !this.#isOver && this.#group !== undefined && membersOf(this.#group).length > 0;
   }
 
+  /** Whether the command has run, and nothing of its group runs any more. A process that was paused learns of the end only after that. */
+  get hasEnded(): boolean {
+    return this.#group !== undefined && !this.isAlive;
+  }
+
   /** Ends the whole group and the guard. It must be called at the end. @returns when the terminal is this process's again */
   kill(): Promise<void> {
     if (this.#isOver) return this.#ended;

@@ -13,6 +13,8 @@ const COUNT_MS = 20;
 interface Supervision {
   /** How long the group may take to end after SIGTERM, in milliseconds. */
   graceMs: number;
+  /** True for the work of a slot: if the command succeeded before this process noticed the loss, the service decides whether the slot is done. */
+  isOnce: boolean;
   /** Called once with the reason why the command is ended. */
   onLost(why: string): void;
 }
@@ -31,6 +33,7 @@ export async function supervise(lease: Lease, command: Command, supervision: Sup
   try {
     look();
     const exitCode = await command.exited;
+    if (exitCode !== 0) watch.mayBeDone = false;
     if (command.isAlive) {
       // Processes that got a signal together with the command are ending. Another signal would interrupt that.
       watch.terminate(supervision.graceMs, exitCode < 128 && !command.wasSignalled);
@@ -46,6 +49,8 @@ export async function supervise(lease: Lease, command: Command, supervision: Sup
 }
 
 class Watch {
+  /** Whether a command that has ended may have done its slot, even if the lease is over by now. */
+  mayBeDone: boolean;
   readonly #lease: Lease;
   readonly #command: Command;
   readonly #supervision: Supervision;
@@ -58,6 +63,7 @@ class Watch {
     this.#lease = lease;
     this.#command = command;
     this.#supervision = supervision;
+    this.mayBeDone = supervision.isOnce;
   }
 
   /** Whether the lease was lost, or so close to its end that the command was told to end. */
@@ -73,6 +79,10 @@ class Watch {
     if (expiresAt !== this.#told) this.#command.extend(remainingMs);
     this.#told = expiresAt;
     if (!this.#isLost && (lost || remainingMs <= graceMs)) {
+      if (this.mayBeDone && this.#command.hasEnded) {
+        this.end();
+        return;
+      }
       this.#isLost = true;
       this.#supervision.onLost(isHoldfastError(lost, 'LeaseLost') ? lost.reason : 'deadline');
       this.terminate(graceMs);

@@ -1,5 +1,6 @@
 import type { components } from '../../../client/src/contract.ts';
 import { isHoldfastError } from '../../../client/src/errors.ts';
+import { inShell, stopCommand } from '../../../shared/line/executions/stop-command.ts';
 import type { Arguments } from '../arguments.ts';
 import { shown } from '../escape.ts';
 import { exitCodeOf, Failure, messageOf, misuse } from '../failure.ts';
@@ -7,7 +8,10 @@ import type { Call, Verb } from '../verb.ts';
 import { duration, EXECUTION_END, isOfBound, untilEnd, untilText } from './words.ts';
 
 type Schemas = components['schemas'];
-type Holding = Pick<Schemas['Lease'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt'>;
+type Holding = Pick<Schemas['Lease'], 'state' | 'holder' | 'fence' | 'acquiredAt' | 'expiresAt' | 'execution'> & {
+  /** Absent in a run of once. */
+  bound?: boolean;
+};
 
 /** The most holders that are listed. */
 const MAX_LISTED = 10;
@@ -36,10 +40,12 @@ broken: the command prints who holds the lease, and the command that ends the le
       throw await withHolders(call, misuse('--fence is missing: break ends the lease that you saw'));
     const wait = !args.is('now') && { wait: true };
     const kind = args.is('once') && { kind: 'once' as const };
+    // A break at once removes the name of the execution.
+    const held = output.isJson ? undefined : [(await readOf(call)) ?? []].flat().find((one) => one.fence === fence);
     try {
       const answer = await connect().call('breakLease', { key: args.word(0), fence, ...wait, ...kind });
       if (output.isJson) output.json(answer);
-      else for (const line of brokenLines(answer)) output.line(line);
+      else for (const line of [...brokenLines(answer), ...stopLines(held)]) output.line(line);
       return 0;
     } catch (error) {
       if (!isHoldfastError(error, 'NotFound') && !isHoldfastError(error, 'Conflict')) throw error;
@@ -76,7 +82,7 @@ function brokenLines({ key, fence, ended, ...answer }: Schemas['Broken']): strin
 async function withHolders(call: Call, error: Error): Promise<Failure> {
   const { arguments: args, output } = call;
   const key = args.word(0);
-  const actual = await actualOf(call, error);
+  const actual = (await readOf(call)) ?? namedBy(error);
   if (actual && output.isJson) output.json({ key, actual });
   const held = actual && [actual].flat().filter(({ state }) => state === 'held' || state === 'expired');
   const lines = held?.slice(0, MAX_LISTED).flatMap((one) => holdingLines(one, args)) ?? [];
@@ -85,8 +91,8 @@ async function withHolders(call: Call, error: Error): Promise<Failure> {
   return new Failure([messageOf(error), ...lines].join('\n'), exitCodeOf(error));
 }
 
-/** The holders of the key by a new read, which has every field. If the read fails, the lease that the error names. */
-async function actualOf({ arguments: args, connect }: Call, error: Error): Promise<Holding | Holding[] | undefined> {
+/** The holders of the key, with every field. Undefined if the read fails. */
+async function readOf({ arguments: args, connect }: Call): Promise<Holding | Holding[] | undefined> {
   try {
     const service = connect({});
     const [key, limits] = [args.word(0), { timeoutMs: LOOK_MS }];
@@ -95,11 +101,22 @@ async function actualOf({ arguments: args, connect }: Call, error: Error): Promi
     return read.kind === 'pool' ? read.holders : read;
   } catch (reason) {
     if (!isHoldfastError(reason) && !(reason instanceof Failure)) throw reason;
-    return isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['Lease']) : undefined;
+    return undefined;
   }
 }
 
-function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, args: Arguments): string[] {
+/** The lease that the error names. */
+const namedBy = (error: Error): Holding | undefined =>
+  isHoldfastError(error, 'Conflict') ? (error.actual as Schemas['Lease']) : undefined;
+
+/** How to end a bound grant, which no expiry ends. */
+function stopLines({ bound, execution, holder }: Partial<Holding> = {}): string[] {
+  const command = bound && execution ? stopCommand(execution) : undefined;
+  return command === undefined ? [] : [`to stop the execution of ${shown(holder ?? 'the holder')}: ${command}`];
+}
+
+function holdingLines(holding: Holding, args: Arguments): string[] {
+  const { state, holder, fence, acquiredAt, expiresAt } = holding;
   const key = args.word(0);
   const since = acquiredAt ? ` since ${acquiredAt}` : '';
   const until = untilEnd(expiresAt);
@@ -108,19 +125,16 @@ function holdingLines({ state, holder, fence, acquiredAt, expiresAt }: Holding, 
   if (fence === null) return [`${held}, without a fence`];
   const options = ['endpoint', 'profile', 'namespace', 'region'].map((name) => {
     const value = args.text(name);
-    return value === undefined ? '' : ` --${name} ${quoted(value)}`;
+    return value === undefined ? '' : ` --${name} ${inShell(value)}`;
   });
   const switches = ['once', 'now'].map((name) => (args.is(name) ? ` --${name}` : ''));
   const given = `--fence ${fence}${switches.join('')}${options.join('')}`;
-  const holding = `${held}, with the fence ${fence}`;
+  const seen = `${held}, with the fence ${fence}`;
   // A key that cannot be shown as it is cannot be copied either.
-  if (shown(key) !== key) return [holding];
+  if (shown(key) !== key) return [seen];
   return [
-    holding,
-    `to end it: holdfast break ${key.startsWith('-') ? `${given} -- ${quoted(key)}` : `${quoted(key)} ${given}`}`,
+    seen,
+    ...stopLines(holding),
+    `to end it: holdfast break ${key.startsWith('-') ? `${given} -- ${inShell(key)}` : `${inShell(key)} ${given}`}`,
   ];
 }
-
-/** A word as a shell reads it. */
-const quoted = (word: string): string =>
-  /^[\w@%+=:,./][\w@%+=:,./-]*$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;

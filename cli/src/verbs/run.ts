@@ -100,6 +100,7 @@ async function runUnderLease({ arguments: args, output, connect, settings }: Cal
     signals.forwardTo(command, mayGoOn);
     exitCode = await supervise(lease, command, {
       graceMs,
+      isOnce: slot !== undefined,
       onLost: (reason) =>
         output.note(`the lease of ${lostKey(lease) ?? key} is lost (${reason}): the command is ended`),
     });

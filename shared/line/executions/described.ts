@@ -8,10 +8,10 @@ export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 /** What AWS says about an execution. */
 export interface Described {
   state: ExecutionState;
-  /** Whether the execution had ended before and was redriven. */
-  redriven: boolean;
   /** Undefined if AWS says nothing about the execution. */
   status?: string | undefined;
   /** Epoch milliseconds. */
   stoppedAt?: number | undefined;
+  /** When the execution was last redriven, after an earlier end. Epoch milliseconds. */
+  redrivenAt?: number | undefined;
 }

@@ -26,11 +26,11 @@ export async function describeDurableExecution(
   );
   if ('output' in tried) {
     const { Status: status = '', EndTimestamp: end } = tried.output;
-    return { state: status === 'RUNNING' ? 'running' : 'ended', redriven: false, status, stoppedAt: end?.getTime() };
+    return { state: status === 'RUNNING' ? 'running' : 'ended', status, stoppedAt: end?.getTime() };
   }
   const { name } = tried.error;
-  if (name === 'ResourceNotFoundException') return { state: 'missing', redriven: false };
+  if (name === 'ResourceNotFoundException') return { state: 'missing' };
   const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, arn, call);
-  if (isDenied || name === 'InvalidParameterValueException') return { state: 'foreign', redriven: false };
+  if (isDenied || name === 'InvalidParameterValueException') return { state: 'foreign' };
   throw toHoldfastError(tried.error, reading('Lambda'), tried.unanswered);
 }

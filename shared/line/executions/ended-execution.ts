@@ -1,5 +1,6 @@
 import type { Kind } from '../kind.ts';
-import type { End } from './state.ts';
+import { parkedAtOf } from '../waiters.ts';
+import type { Judge, Reported } from './judgement.ts';
 
 /** What the end of an execution has done. */
 export interface ExecutionEnded {
@@ -15,26 +16,26 @@ export interface ExecutionEnded {
 }
 
 /** An execution that has ended, and the key or pool that it leaves. */
-export interface EndedExecution {
+export interface EndedExecution extends Reported {
   key: string;
   /** The kind of what the execution has probably asked for. */
   kind: Kind;
-  execution: string;
   /** The names of the execution's tickets that were in the index. */
   tickets: string[];
-  /** The second pass: every call of the execution has ended, so a target that does not exist will never start. */
-  settled: boolean;
-  /** The status that the event has, if it has one. */
-  status?: string | undefined;
-  /** When it ended, in epoch milliseconds, if the event says so. */
-  stoppedAt?: number | undefined;
-  /**
-   * Grants and tickets from after this instant (epoch milliseconds) are left alone. They belong to a redriven execution, or to a call that was under way
-   * at the end: the second pass finds those of the latter.
-   */
-  until: number;
-  /** Asks Step Functions once in a pass. @returns undefined if the execution goes on */
-  end(): Promise<End | undefined>;
+  /** When the pass began, in epoch milliseconds. */
+  askedAt: number;
+  /** Judges the tickets. Asks AWS at most once in a pass. */
+  judgeTickets(): Promise<Judge>;
   /** The counts so far. */
   ended: ExecutionEnded;
+}
+
+/** A waiter of the execution as the judgement sees it: the call or task that joined was alive then. */
+export const joinedBy = (ticket: string) => ({ acquiredAt: parkedAtOf(ticket) || 0 });
+
+/** The tickets whose calls and tasks have ended with the execution. Those of a redriven execution stay, because they wait. */
+export async function deadTickets({ tickets, judgeTickets }: EndedExecution): Promise<string[]> {
+  if (tickets.length === 0) return [];
+  const judge = await judgeTickets();
+  return tickets.filter((ticket) => judge(joinedBy(ticket)));
 }

@@ -1,79 +1,110 @@
-import type { Call } from '../../aws/call.ts';
 import { HoldfastError } from '../../errors.ts';
-import { shuffled } from '../../surroundings/ids.ts';
 import type { LeaseDependencies } from '../dependencies.ts';
-import { type Found, findEnd } from './state.ts';
+import { hasClient } from '../message.ts';
+import { isDurable } from './allowed.ts';
 
 /** DescribeExecution has a quota for the whole account, which refills by 10 to 15 a second. Passes at the end of executions need the quota more. */
-const MOST_ASKED = 100;
+const MOST_ASKED = 200;
 
-/** Events of the end arrive within seconds. An older grant is worth a question. */
+/** Most that a run asks about tasks that keep others out. */
+const MOST_TASKS = 100;
+
+/** Events of the end arrive within seconds. An older grant with a ttl is worth a question. */
 const ASKED_AFTER_MS = 60_000;
 
-/** What one run of the repair may still ask about executions that hold what others wait for. */
-export interface Questions {
-  left: number;
-  /** How many questions about the executions of bound grants are left. These need not wait for an event. */
-  looks: number;
-}
-
-export const newQuestions = (): Questions => ({ left: MOST_ASKED, looks: MOST_ASKED });
-
-/** What the run of a message may ask. A key has many messages. */
-export const questionsOfMessage = (): Questions => ({ left: 0, looks: MOST_LOOKS });
-
-/** A look asks about the executions of at most this many grants. */
+/** A look asks about at most this many executions. */
 export const MOST_LOOKS = 5;
 
+/** A key with holders about whose executions no call has asked for a while. */
+export interface DueKey {
+  key: string;
+  /** When a call last asked, in epoch milliseconds. 0 if no call has asked. */
+  lookedAt: number;
+  /** How many executions a look would ask about. */
+  most: number;
+}
+
+/** What one run of the repair may ask, and the keys that it is to ask about once it has seen all of them. */
+export interface Questions {
+  /** How many questions are left about holders. */
+  holders: number;
+  /** How many questions are left about tasks that are first in line and do not fit. */
+  tasks: number;
+  /** Whether the run asks about grants with a ttl too. */
+  withTtl: boolean;
+  /** By key. */
+  due: Map<string, DueKey>;
+  /** Whether the run has left a question to the next run. */
+  isCutShort: boolean;
+}
+
+export const newQuestions = (): Questions => ({
+  ...{ holders: MOST_ASKED, tasks: MOST_TASKS, withTtl: true, due: new Map(), isCutShort: false },
+});
+
+/** What the run of a message may ask. A key has many messages. */
+export const questionsOfMessage = (): Questions => ({
+  ...newQuestions(),
+  holders: MOST_LOOKS,
+  tasks: 0,
+  withTtl: false,
+});
+
+/** What a look has done. */
+export interface Looked {
+  /** How many grants have ended. */
+  ended: number;
+  /** How many in line were given a lease or a permit. */
+  granted: number;
+}
+
+export const NOTHING: Looked = { ended: 0, granted: 0 };
+
+/** A process without a client leaves the look to others, so the client decides before any write. @throws as `hasClient` */
+export const canAsk = (dependencies: LeaseDependencies, execution: string): Promise<boolean> =>
+  hasClient(dependencies, isDurable(execution));
+
+interface Holder {
+  execution?: string | undefined;
+  acquiredAt?: number | undefined;
+  claimTtlMs?: number | undefined;
+}
+
 /**
- * Looks at bound grants, if the run may still ask. Once Step Functions throttles, the run looks no more.
- * @param wanted how many grants the key has
- * @param look receives how many questions it may ask, and returns how many waiters were granted a lease or a permit
+ * True for a grant about whose execution the repair asks. A grant with a ttl is worth a question only if others wait for the key, which the mark shows.
+ * For a bound grant, the only ticket may be that of its own task, which was not notified in time. A grant that its caller has yet to claim ends by the
+ * grant window.
  */
-export async function lookWithin(
+export function isWorthAsking<Grant extends Holder>(
+  grant: Grant,
+  { isBound, isMarked, now }: { isBound: boolean; isMarked: boolean; now: number },
+): grant is Grant & { execution: string } {
+  const { execution, acquiredAt = 0, claimTtlMs } = grant;
+  if (execution === undefined || claimTtlMs !== undefined) return false;
+  return isBound || (isMarked && acquiredAt + ASKED_AFTER_MS <= now);
+}
+
+/**
+ * Asks about the holders of one of the keys that are due, if the run may still ask. Once AWS throttles, the run asks no more.
+ * @param look receives how many questions it may ask
+ * @returns how many in line were given a lease or a permit
+ */
+export async function askWithin(
   questions: Questions,
-  wanted: number,
-  look: (most: number) => Promise<number>,
+  { most }: DueKey,
+  look: (most: number) => Promise<Looked>,
 ): Promise<number> {
-  const most = Math.min(questions.looks, wanted, MOST_LOOKS);
-  if (most <= 0) return 0;
-  questions.looks -= most;
-  return look(most).catch((error) => {
-    if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
-    questions.looks = 0;
+  const allowed = Math.min(most, questions.holders);
+  if (allowed <= 0) {
+    questions.isCutShort = true;
     return 0;
-  });
-}
-
-interface Wanted {
-  grants: readonly { execution?: string | undefined; acquiredAt?: number | undefined }[];
-  questions: Questions;
-  /** Ends what an execution holds that has ended. @returns how many in line received it */
-  end(found: Found): Promise<number>;
-}
-
-/**
- * Asks about the executions that hold what others wait for, because the event of an end may be lost (docs/protocols/tasks.md#repair). Once Step
- * Functions throttles, the run asks no more.
- * @returns how many in line received a lease or a permit
- * @throws HoldfastError Unavailable, OutcomeUnknown, Throttled by DynamoDB
- */
-export async function endDeadHolders(
-  dependencies: LeaseDependencies,
-  { grants, questions, end }: Wanted,
-  call: Call,
-): Promise<number> {
-  const { clock, ids } = dependencies;
-  const isOld = ({ acquiredAt = 0 }: { acquiredAt?: number | undefined }) => acquiredAt + ASKED_AFTER_MS <= clock.now();
-  const old = grants.filter(isOld).flatMap(({ execution }) => execution ?? []);
-  let granted = 0;
-  for (const execution of shuffled([...new Set(old)], ids)) {
-    if (questions.left-- <= 0) break;
-    const found = await findEnd(dependencies, { execution }, call).catch((error) => {
-      if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
-      questions.left = 0;
-    });
-    if (found) granted += await end(found);
   }
-  return granted;
+  questions.holders -= allowed;
+  try {
+    return (await look(allowed)).granted;
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== 'Throttled') throw error;
+    Object.assign(questions, { holders: 0, isCutShort: true });
+    return 0;
+  }
 }

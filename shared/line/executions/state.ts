@@ -28,14 +28,14 @@ export async function describeExecution(
   const send = () => attempt(client, { command: new DescribeExecutionCommand({ executionArn }) }, call);
   const tried = await askAgain(dependencies, send, call);
   if ('output' in tried) {
-    const { status = '', redriveCount = 0, stopDate } = tried.output;
+    const { status = '', stopDate, redriveDate } = tried.output;
     const state = RUNNING.has(status) ? 'running' : 'ended';
-    return { state, redriven: redriveCount > 0, status, stoppedAt: stopDate?.getTime() };
+    return { state, status, stoppedAt: stopDate?.getTime(), redrivenAt: redriveDate?.getTime() };
   }
   const { name } = tried.error;
-  if (name === 'ExecutionDoesNotExist') return { state: 'missing', redriven: false };
+  if (name === 'ExecutionDoesNotExist') return { state: 'missing' };
   const isDenied = name === 'AccessDeniedException' && !isDescribed(executions, executionArn, call);
-  if (isDenied || name === 'InvalidArn') return { state: 'foreign', redriven: false };
+  if (isDenied || name === 'InvalidArn') return { state: 'foreign' };
   throw toHoldfastError(tried.error, reading('Step Functions'), tried.unanswered);
 }
 
@@ -47,34 +47,6 @@ export const executionState = async (...asked: Parameters<typeof describeExecuti
 export type End = 'succeeded' | 'failed';
 
 export const endBy = (status: string | undefined): End => (status === 'SUCCEEDED' ? 'succeeded' : 'failed');
-
-/** An execution whose end was reported. */
-export interface Reported {
-  execution: string;
-  /** Whether this is the second pass. */
-  settled: boolean;
-  /** The status of the end. Undefined if neither an event nor Step Functions has said that the execution ended. */
-  status?: string | undefined;
-  /** When the execution ended, in epoch milliseconds, if an event says so. */
-  stoppedAt?: number | undefined;
-}
-
-/**
- * How an execution ended whose end was reported. DescribeExecution lags, so right after its end an execution may still show as
- * running: the first pass believes the event, which has a status. A redriven execution may really run, if the event is a late duplicate of an
- * earlier end. In that case the second pass decides. A call without a status, which an operator makes by hand, is never believed.
- * @returns undefined if the execution goes on all the same
- * @throws HoldfastError as `describeExecution`
- */
-export async function endOf(
-  dependencies: LeaseDependencies,
-  { execution, settled, status: reported }: Reported,
-  call: Call,
-): Promise<End | undefined> {
-  const { state, redriven, status } = await describeExecution(dependencies, execution, call);
-  if (state === 'running' && (settled || redriven || reported === undefined)) return undefined;
-  return endBy(state === 'ended' ? status : reported);
-}
 
 /** What became of the work under a grant. `none`: its target never started. `unknown`: the start of its target may be on the way. */
 export type Work = End | 'none' | 'running' | 'unknown';
@@ -98,28 +70,3 @@ export async function workOf(
 
 /** After this time every call of an ended execution has ended, and a target that does not exist will never start. SQS delays the second pass by as much. */
 export const SETTLED_MS = 90_000;
-
-/** An end that no event has reported to this call. */
-export interface Found extends Reported {
-  /** Grants from after this instant (epoch milliseconds) are not of the execution's time before that end. */
-  until: number;
-}
-
-/**
- * Asks whether an execution has ended. An execution that does not exist may be about to start.
- * @param asked `orMissing`: whether an execution that does not exist counts as ended
- * @returns undefined if the execution has not ended, as far as Step Functions shows
- * @throws HoldfastError as `describeExecution`
- */
-export async function findEnd(
-  dependencies: LeaseDependencies,
-  { execution, orMissing = false }: { execution: string; orMissing?: boolean },
-  call: Call,
-): Promise<Found | undefined> {
-  const { clock, clockSkewMs } = dependencies;
-  const askedAt = clock.now();
-  const { state, status, stoppedAt = askedAt } = await describeExecution(dependencies, execution, call);
-  if (state !== 'ended' && !(orMissing && state === 'missing')) return undefined;
-  const settled = stoppedAt + SETTLED_MS <= askedAt;
-  return { execution, settled, status, until: settled ? askedAt : Math.min(askedAt, stoppedAt + clockSkewMs) };
-}

@@ -23,15 +23,21 @@ export async function dropDeadTask(
   call: Call,
 ): Promise<boolean> {
   if (!isTask(waiter) || waiter.parkedAt + ASKED_AFTER_MS > dependencies.clock.now()) return false;
-  if (questions.left-- <= 0) return false;
+  if (questions.tasks-- <= 0) {
+    questions.isCutShort = true;
+    return false;
+  }
   const delivery = await liveness(dependencies, waiter, call);
-  if (delivery === 'throttled') questions.left = 0;
+  if (delivery === 'throttled') questions.tasks = 0;
   if (delivery !== 'gone') return false;
   await deleteWaiter(dependencies, waiter, call);
   return true;
 }
 
-/** A heartbeat to a callback would begin a count that no other call continues. So of a callback, this asks about its execution. */
+/**
+ * A heartbeat to a callback would begin a count that no other call continues. So of a callback, this asks about its execution, which is older than the
+ * callback: an execution that AWS does not find after `ASKED_AFTER_MS` has ended, or its function was deleted.
+ */
 async function liveness(
   dependencies: LeaseDependencies,
   { taskToken, execution }: WaitingTask,
@@ -40,7 +46,8 @@ async function liveness(
   if (taskToken !== undefined) return sendHeartbeat(dependencies, taskToken, call);
   if (execution === undefined) return 'unanswered';
   try {
-    return (await executionState(dependencies, execution, call)) === 'ended' ? 'gone' : 'delivered';
+    const state = await executionState(dependencies, execution, call);
+    return state === 'ended' || state === 'missing' ? 'gone' : 'delivered';
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     return error.code === 'Throttled' ? 'throttled' : 'unanswered';

@@ -2,8 +2,11 @@ import { describe, expect, it } from 'vitest';
 import {
   DONE_ONCE,
   NO_ZOMBIE,
+  NOT_SKIPPED,
   ONE_RESULT,
   ONE_WORKER,
+  SLOT_KEPT,
+  STORED,
 } from '../../../verification/histories/capabilities/once.model.ts';
 import { once } from '../../../verification/histories/capabilities/once.ts';
 import { AFTERWARDS } from '../../../verification/histories/capability.ts';
@@ -77,5 +80,40 @@ describe('the checker of once', () => {
       actor: AFTERWARDS,
     };
     expect(check(run(1, [0, 10]), last)).toEqual(['no key is stuck']);
+  });
+
+  it('the checker of once finds a caller that waits, and is answered for the next period', () => {
+    const [first, next] = ['2026-01-01T00:00:00Z', '2026-01-01T00:00:10Z'];
+    const waits = (at: [number, number], outcome: string, slot?: string) =>
+      entry('onceBegin', { key, requestId: 'p', holder: 'p', per: '10s', isPatient: true }, at, outcome, {
+        ...(slot && { outcome: 'superseded', slot, doneSlot: slot }),
+      });
+    expect(check(waits([7000, 9000], 'LeaseHeld'), waits([11_000, 11_010], 'ok', next))).toContain(SLOT_KEPT);
+    expect(check(waits([7000, 9000], 'LeaseHeld'), waits([11_000, 11_010], 'ok', first))).not.toContain(SLOT_KEPT);
+    expect(check(waits([9500, 9600], 'LeaseHeld'), waits([11_000, 11_010], 'ok', next))).not.toContain(SLOT_KEPT);
+  });
+
+  it('the checker of once finds a caller that is early, and is answered for the period that ends', () => {
+    const early = (slot: string) =>
+      entry(
+        'onceBegin',
+        { key, requestId: 'e', holder: 'e', firedFor: '2026-01-01T00:00:10.000Z' },
+        [9800, 9810],
+        'ok',
+        {
+          ...{ outcome: 'superseded', slot, doneSlot: slot },
+        },
+      );
+    expect(check(early('2026-01-01T00:00:00Z'))).toEqual([NOT_SKIPPED]);
+    expect(check(early('2026-01-01T00:00:10Z'))).toEqual([]);
+  });
+
+  it('the checker of once finds work that is thrown away, unless another worker may have the slot', () => {
+    const refused = entry('onceComplete', { key, leaseId: 'o.1', result: 'of 1' }, [3000, 3010], 'ok', {
+      ...{ completed: false, reason: 'taken' },
+    });
+    expect(check(run(1, [0, 10]), refused)).toEqual([STORED]);
+    expect(check(run(1, [0, 10]), run(2, [1550, 1560]), refused)).toEqual([]);
+    expect(check(run(1, [0, 10]), entry('release', { key, leaseId: 'o.1' }, [20]), refused)).toEqual([]);
   });
 });

@@ -3,6 +3,9 @@ import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listen } from '../../../local/listen.ts';
 
+/** The statuses of an execution that has ended. */
+export type EndStatus = 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'TIMED_OUT';
+
 /** The state of a task that waits for its token. */
 export interface Task {
   token: string;
@@ -31,16 +34,18 @@ export interface StepFunctions {
   tasks: Map<string, Task>;
   /** Statuses by ARN. An execution that is not there does not exist. */
   executions: Map<string, string>;
-  /** When executions ended, in epoch milliseconds. */
+  /** When executions ended, in epoch milliseconds. An end without a time is now. */
   stopped: Map<string, number>;
-  /** Those executions that were redriven once. */
-  redriven: Set<string>;
+  /** When executions were last redriven, in epoch milliseconds. */
+  redriven: Map<string, number>;
   /** Executions of other accounts, to which access is denied. */
   foreign: Set<string>;
   /** The tokens of the tasks that heard of a grant, in that order. */
   grants: string[];
   /** Every request, refused ones too. */
   requests: { action: string; token?: string }[];
+  /** The executions that were asked about, in that order. */
+  described: string[];
   /** What happens to the next requests, by action. */
   faults: Record<string, SendFault[]>;
   /** Called at every grant as it arrives. */
@@ -50,6 +55,10 @@ export interface StepFunctions {
   newTask(): Task;
   /** Makes an execution of this status. @returns its ARN */
   newExecution(status?: string): string;
+  /** Ends an execution now. @returns the event of that end */
+  end(execution: string, status?: EndStatus): { status: EndStatus; stopDate: number };
+  /** DescribeExecution shows from now on that an execution runs, which was redriven now or earlier. @param at epoch milliseconds */
+  redrive(execution: string, at?: number): void;
   stop(): Promise<void>;
 }
 
@@ -57,16 +66,18 @@ export interface StepFunctions {
  * A double of exactly those calls of Step Functions that the queue makes, over the wire (AWS JSON 1.0), with the names of
  * its errors. A task takes one result. As Step Functions does, it refuses a second message for a token.
  */
-export async function startStepFunctions(): Promise<StepFunctions> {
+export async function startStepFunctions(now = Date.now): Promise<StepFunctions> {
+  let made = 0;
   const double: StepFunctions = {
     endpoint: '',
     tasks: new Map(),
     executions: new Map(),
     stopped: new Map(),
-    redriven: new Set(),
+    redriven: new Map(),
     foreign: new Set(),
     grants: [],
     requests: [],
+    described: [],
     faults: {},
     onGrant: () => {},
     onTheWay: async () => {},
@@ -76,9 +87,20 @@ export async function startStepFunctions(): Promise<StepFunctions> {
       return task;
     },
     newExecution: (status = 'FAILED') => {
-      const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${double.executions.size}`;
+      const arn = `arn:aws:states:us-east-1:123456789012:execution:machine:run-${made++}`;
       double.executions.set(arn, status);
       return arn;
+    },
+    end: (execution, status = 'FAILED') => {
+      const stopDate = now();
+      double.executions.set(execution, status);
+      double.stopped.set(execution, stopDate);
+      return { status, stopDate };
+    },
+    redrive: (execution, at = now()) => {
+      double.redriven.set(execution, at);
+      double.executions.set(execution, 'RUNNING');
+      double.stopped.delete(execution);
     },
     stop: () => listening.stop(),
   };
@@ -86,10 +108,11 @@ export async function startStepFunctions(): Promise<StepFunctions> {
     const action = String(request.headers['x-amz-target']).replace('AWSStepFunctions.', '');
     const input = JSON.parse(await text(request));
     double.requests.push({ action, ...(input.taskToken && { token: input.taskToken }) });
+    if (action === 'DescribeExecution') double.described.push(input.executionArn);
     await double.onTheWay(action, input.taskToken);
     const fault = double.faults[action]?.shift();
     const isRefusal = fault !== undefined && fault !== 'lost';
-    const answer = isRefusal ? refusal(...REFUSALS[fault]) : act(double, action, input);
+    const answer = isRefusal ? refusal(...REFUSALS[fault]) : act(double, { action, input, now });
     if (fault === 'lost') {
       response.destroy();
       return;
@@ -109,7 +132,13 @@ interface Answer {
 
 const refusal = (type: string, status = 400): Answer => ({ status, body: { __type: type, message: type } });
 
-function act(double: StepFunctions, action: string, input: Record<string, string>): Answer {
+interface Request {
+  action: string;
+  input: Record<string, string>;
+  now(): number;
+}
+
+function act(double: StepFunctions, { action, input, now }: Request): Answer {
   switch (action) {
     case 'SendTaskSuccess':
       return finish(double, input.taskToken, (task) => {
@@ -130,10 +159,12 @@ function act(double: StepFunctions, action: string, input: Record<string, string
       if (double.foreign.has(executionArn)) return refusal('AccessDeniedException');
       const status = double.executions.get(executionArn);
       if (!status) return refusal('ExecutionDoesNotExist');
-      const stoppedAt = double.stopped.get(executionArn);
-      const stopDate = stoppedAt === undefined ? {} : { stopDate: stoppedAt / 1000 };
-      const redriveCount = double.redriven.has(executionArn) ? 1 : 0;
-      return { status: 200, body: { executionArn, status, redriveCount, ...stopDate } };
+      const isRunning = status === 'RUNNING' || status === 'PENDING_REDRIVE';
+      const stoppedAt = double.stopped.get(executionArn) ?? (isRunning ? undefined : now());
+      const redrivenAt = double.redriven.get(executionArn);
+      const stop = stoppedAt === undefined ? {} : { stopDate: stoppedAt / 1000 };
+      const redrive = redrivenAt === undefined ? {} : { redriveCount: 1, redriveDate: redrivenAt / 1000 };
+      return { status: 200, body: { executionArn, status, redriveCount: 0, ...stop, ...redrive } };
     }
     default:
       return refusal('UnknownOperationException');

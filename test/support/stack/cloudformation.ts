@@ -35,6 +35,10 @@ export interface CloudFormationDouble {
   owner: { account: string };
   /** Whether the default bucket for the code exists. The first PUT makes it. */
   codeBucket: { exists: boolean };
+  /** The objects of that bucket, by `/bucket/key`. Each PUT makes a version. */
+  objects: Map<string, ObjectDouble>;
+  /** The template that CloudFormation reads for a change set, if it is another than that of the stack or the release. */
+  read: { template: object | undefined };
   /** The changes of each change set, in pages. */
   changes: { Action: string; LogicalResourceId: string; Replacement?: string }[][];
   /** Called when a change set is executed. The stack has the status and the events that it returns. */
@@ -44,6 +48,13 @@ export interface CloudFormationDouble {
   /** What S3 answers to the creation of the bucket for the code, where another deployment makes it at the same time. */
   race: { answer: string | undefined };
   stop(): Promise<void>;
+}
+
+interface ObjectDouble {
+  body: string;
+  /** SHA-256, in base64. */
+  checksum: string;
+  version: number;
 }
 
 interface EventDouble {
@@ -59,6 +70,8 @@ const EVENTS_IN_PAGE = 100;
 interface ChangeSetDouble extends Pick<StackDouble, 'parameters' | 'tags'> {
   stack: string;
   isSame: boolean;
+  /** What stands behind the URL. */
+  text: string | undefined;
 }
 
 /**
@@ -75,6 +88,8 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   const writes: string[] = [];
   const owner = { account: ACCOUNT };
   const codeBucket = { exists: true };
+  const objects: CloudFormationDouble['objects'] = new Map();
+  const read: CloudFormationDouble['read'] = { template: undefined };
   const changes: CloudFormationDouble['changes'] = [];
   const events = new Map<string, EventDouble[]>();
   const outcome: CloudFormationDouble['outcome'] = { of: undefined };
@@ -109,7 +124,8 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
       const parameters = { ...defaults, ...given, ...Object.fromEntries(previous) };
       const tags = listed(form, 'Tags', ['Key', 'Value']);
       const isSame = JSON.stringify([stack?.parameters, stack?.tags]) === JSON.stringify([parameters, tags]);
-      changeSets.set(id, { stack: name, parameters, tags, isSame });
+      const text = objects.get(new URL(of('TemplateURL') || 'http://none').pathname)?.body;
+      changeSets.set(id, { stack: name, parameters, tags, isSame, text });
       if (isNew) stacks.set(name, { id: idOf(name, made), status: 'REVIEW_IN_PROGRESS', parameters: {}, tags: {} });
       return `<Id>${id}</Id><StackId>${stacks.get(name)?.id}</StackId>`;
     },
@@ -118,11 +134,12 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
         ? `<Status>FAILED</Status><StatusReason>The submitted information didn't contain changes.</StatusReason>`
         : paged(changes, of('NextToken')),
     ExecuteChangeSet: (of) => {
-      const { stack: name, parameters, tags } = changeSets.get(of('ChangeSetName')) as ChangeSetDouble;
+      const { stack: name, parameters, tags, text } = changeSets.get(of('ChangeSetName')) as ChangeSetDouble;
       const before = stacks.get(name) as StackDouble;
       const status = before.status === 'REVIEW_IN_PROGRESS' ? 'CREATE_COMPLETE' : 'UPDATE_COMPLETE';
       const other = outcome.of?.(name);
-      stacks.set(name, { ...before, status: other?.status ?? status, parameters, tags });
+      const sent = text !== undefined && { template: JSON.parse(text) };
+      stacks.set(name, { ...before, ...sent, status: other?.status ?? status, parameters, tags });
       events.set(name, [...(other?.events ?? []).toReversed(), ...(events.get(name) ?? [])]);
       return '';
     },
@@ -137,7 +154,9 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
         .join('')}</StackEvents>${next}`;
     },
     GetTemplate: (of) => {
-      const text = JSON.stringify(stacks.get(of('StackName'))?.template ?? released);
+      const changeSet = changeSets.get(of('ChangeSetName'));
+      const sent = read.template ? JSON.stringify(read.template) : changeSet?.text;
+      const text = (changeSet && sent) ?? JSON.stringify(stacks.get(of('StackName'))?.template ?? released);
       return `<TemplateBody>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</TemplateBody>`;
     },
     UpdateTerminationProtection: (of) => {
@@ -169,7 +188,7 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
     const form = new URLSearchParams(body);
     const action = request.method === 'POST' && form.get('Action');
     if (!action) {
-      // S3 has the bucket for the code, no other, and no object.
+      // S3 has the bucket for the code, and no other.
       const expected = request.headers['x-amz-expected-bucket-owner'];
       if (expected !== undefined && expected !== owner.account) {
         response.writeHead(403).end();
@@ -183,8 +202,17 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
         return;
       }
       if (request.method === 'PUT') codeBucket.exists = true;
+      const path = new URL(String(request.url), 'http://s3').pathname;
+      const checksum = String(request.headers['x-amz-checksum-sha256'] ?? '');
+      const before = objects.get(path);
+      if (request.method === 'PUT' && checksum)
+        objects.set(path, { body, checksum, version: (before?.version ?? 0) + 1 });
+      const object = objects.get(path);
+      if (object) response.setHeader('x-amz-version-id', `v${object.version}`);
+      if (object && request.headers['x-amz-checksum-mode'] === 'ENABLED')
+        response.setHeader('x-amz-checksum-sha256', object.checksum);
       const isBucket = /^\/holdfast-code-[^/]*\/?(\?|$)/.test(String(request.url));
-      const isThere = request.method === 'PUT' || (isBucket && codeBucket.exists);
+      const isThere = request.method === 'PUT' || object !== undefined || (isBucket && codeBucket.exists);
       response.writeHead(isThere && !race.answer ? 200 : 404).end();
       return;
     }
@@ -209,7 +237,7 @@ export async function startCloudFormation(released: CloudFormationTemplate): Pro
   return {
     aws: { cloudFormation, dynamodb, s3, ...place },
     changeSets: () => changeSets.size,
-    ...{ url, stacks, actions, writes, owner, codeBucket, changes, outcome, tables, race, stop },
+    ...{ url, stacks, actions, writes, owner, codeBucket, objects, read, changes, outcome, tables, race, stop },
   };
 }
 

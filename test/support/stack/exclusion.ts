@@ -104,13 +104,21 @@ export async function exclusionWorld(
     return expect.poll(parked, { interval: 5 }).toBe(count);
   };
   const lease = async (key: string) =>
-    (await leases.read({ key })) as { state: string; remainingMs: number | null; inGrace?: boolean };
+    (await leases.read({ key })) as {
+      state: string;
+      fence: number | null;
+      expiresAt: string | null;
+      remainingMs: number | null;
+      inGrace?: boolean;
+    };
   const state = async (key: string) => (await lease(key)).state;
   const pool = (key: string) =>
     readLeases({ key }, lambdaContext()) as Promise<{ used: number; waiting: number; holders: object[] }>;
   const callers = {
     acquire: (input: object) => acquireLease(input, lambdaContext()),
     release: (input: object) => release(input, lambdaContext()),
+    /** As the schedule does once a minute. */
+    repair: () => repairQueues({}, lambdaContext()),
     /** From now on the clock of the functions is so far behind that of Step Functions. */
     fallBehind: (ms: number) => {
       aheadMs = -ms;

@@ -1,6 +1,7 @@
 import { afterAll } from 'vitest';
 import { Holdfast } from '../../../client/src/index.ts';
 import type { LambdaHandler } from '../../../local/lambda.ts';
+import { ANY_EXECUTION } from '../../../shared/line/executions/allowed.ts';
 import { systemClock } from '../../../shared/surroundings/clock.ts';
 import { builtCli } from '../programs/cli.ts';
 import { startApi } from '../stack/api.ts';
@@ -10,7 +11,10 @@ import { onceWorld } from './once.ts';
 export async function cliWorld() {
   /** The keys of the calls that waited as long as a call may, and were refused. */
   const waitedInVain: string[] = [];
-  const { handlers } = await onceWorld({ clock: systemClock });
+  const { handlers } = await onceWorld({
+    clock: systemClock,
+    executions: { ...ANY_EXECUTION, durableFunctions: '*' },
+  });
   const acquire: LambdaHandler = async (event, context) => {
     const answer = await handlers.acquire(event, context);
     const { key, waitSeconds } = JSON.parse((event as { body: string }).body);

@@ -56,7 +56,8 @@ export async function consoleWorld() {
     holdBound: (key: string, more: object = {}) => {
       const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${key.replace('/', '-')}`;
       queue.steps.executions.set(execution, 'RUNNING');
-      return post('leases/acquire', { key, holder: 'wf', execution, bound: true, ...more });
+      const { token: taskToken } = queue.steps.newTask();
+      return post('leases/acquire', { key, holder: 'wf', execution, bound: true, taskToken, ...more });
     },
     /** Parks a task, which a test can look at afterwards. */
     park: async (key: string, holder: string, more: object = {}) => {

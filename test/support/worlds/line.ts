@@ -38,13 +38,13 @@ export type Overrides = Partial<LeaseDependencies> & { clock?: Clock & Partial<P
  * @param overrides `clock` of the world does not move a clock of another kind
  */
 export async function queueWorld(overrides: Overrides = {}) {
-  const steps = await startStepFunctions();
+  const steps = await startStepFunctions(() => moving.now());
   const stepFunctions = async () => stepFunctionsClient({ endpoint: steps.endpoint });
   const world = await leaseWorld({ stepFunctions, ...overrides });
   const { dependencies, clock, dynamodb, requests } = world;
   mortal(dynamodb);
   mortal(await dependencies.stepFunctions());
-  const moving: Overrides['clock'] = overrides.clock ?? clock;
+  const moving: Clock & Partial<Pick<ManualClock, 'advance'>> = overrides.clock ?? clock;
   const enter = documented('acquire', acquireOrParkLease(dependencies));
   const repaired = repairLines(dependencies);
   const ended = endExecution(dependencies);
@@ -190,8 +190,7 @@ export function redriveBefore(command: string, { requests, steps, execution, aga
   const answered: object[] = [];
   requests.faultsOf[command] = [
     async (send) => {
-      steps.executions.set(execution, 'RUNNING');
-      steps.redriven.add(execution);
+      steps.redrive(execution);
       answered.push(await again());
       return send();
     },

@@ -9,7 +9,7 @@ from ministack import app
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
 from ministack.core.responses import get_account_id, get_region
 from ministack.services import apigateway, dynamodb, iam, lambda_svc
-from ministack.services.cloudformation import changesets, engine, handlers, helpers, provisioners, stacks
+from ministack.services.cloudformation import changesets, custom_resource, engine, handlers, helpers, provisioners, stacks
 
 
 def alarms_on_metric_math():
@@ -266,6 +266,11 @@ def settings_of_stages():
     provisioners._apigw_v2_stage_props = as_the_api
 
 
+def responses_where_aws_is():
+    """The response of a custom resource goes where a function finds AWS. The emulator names this address differently in both."""
+    custom_resource._HOST = "127.0.0.1"
+
+
 def paths_of_an_http_api():
     """AWS cuts a path at a decoded `?` before it looks for a route. Whether IAM compares the path before the cut, after it, or before it is decoded
     is not documented: the header `x-iam-path` chooses (`whole`, `cut` or `encoded`)."""
@@ -295,6 +300,7 @@ service_role_of_cloudformation()
 encryption_of_tables()
 settings_of_stages()
 paths_of_an_http_api()
+responses_where_aws_is()
 aliases_in_the_arn_of_a_call()
 alarms_on_metric_math()
 lists_within_conditions()

@@ -46,6 +46,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
       NODE_PATH: resolve('node_modules'),
       TMPDIR: folder,
       GATEWAY_PORT: String(port),
+      // Its keys are known to everybody, and what they deploy runs on this machine. The port for MQTT listens on every address.
+      BIND_HOST: '127.0.0.1',
+      IOT_MTLS_ENABLED: '0',
       MINISTACK_HOST: 'localhost',
       AUTH: 'true',
       LOG_LEVEL: process.env.EMULATOR_LOG_LEVEL ?? 'CRITICAL',

@@ -31,14 +31,19 @@ export function beliefs(entries: readonly Entry[]): Belief[] {
 function endings(entries: readonly Entry[], { lease, entry }: Belief): number[] {
   const { body = {} } = entry;
   const { requestId } = grantOf(entries, lease)?.input ?? {};
-  const ends = entries.filter(({ call, input, outcome }) => {
-    if (call === 'release') return input.leaseId === lease;
+  const ends = entries.filter((end) => {
+    const { call, input, outcome } = end;
+    if (call === 'release') return input.leaseId === lease && reaches(end, entry);
     if (call === 'withdraw') return input.requestId === requestId;
     if (call === 'rustRelease') return input.lease === lease;
     return call === 'breakLease' && input.fence === body.fence && outcome !== 'NotFound' && outcome !== 'Conflict';
   });
   return ends.map(({ calledAt }) => calledAt.ms);
 }
+
+/** The end of an execution (`asGrants`) ends what was told before the redrive, and what others were told who do not name the execution. */
+const reaches = ({ actor, input: { redrivenAt, isOlder } }: Entry, told: Entry): boolean =>
+  redrivenAt === undefined || told.calledAt.moment < Number(redrivenAt) || (isOlder === true && told.actor !== actor);
 
 const grantOf = (entries: readonly Entry[], lease: string): Entry | undefined =>
   entries.find(({ call, outcome, body }) => call === 'acquire' && outcome === 'ok' && body?.leaseId === lease);

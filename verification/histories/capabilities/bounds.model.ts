@@ -1,11 +1,10 @@
-import { requestName } from '../../../shared/permits/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { beliefs } from './beliefs.ts';
 import { lastAnsweredMs } from './dead-holders.model.ts';
-import { eventsOf } from './line.model.ts';
+import { eventsOf, namesOf } from './line.model.ts';
 import { asGrants } from './queue.model.ts';
 
 // Bounds in time, checked when they pass. Each counts from the first run of the schedule that no fault struck.
@@ -58,12 +57,6 @@ function undisturbedRun(history: readonly Entry[], fromMs: number): Entry | unde
 /** Those that a message can reach. */
 const tasksOf = (history: readonly Entry[], key: string): Entry[] =>
   history.filter(({ call, input }) => call === 'task' && input.key === key && input.unreachable === undefined);
-
-/** The name of a task's request, for leases and for pools. */
-const namesOf = ({ input }: Entry): string[] => {
-  const [holder, requestId] = [String(input.holder), String(input.requestId)];
-  return [`${requestId} of ${holder}`, requestName({ holder, requestId })];
-};
 
 const grantsOn = (history: readonly Entry[], key: string) =>
   eventsOf(history, key).filter((event) => event.what === 'grant');
@@ -147,7 +140,7 @@ const ONE_FAILED_READ = /^(DescribeExecution|GetDurableExecution) (throttled|res
  * No caller meets a grant of an execution whose end was announced. The lease of an execution that has a target is the target's. A clock that is too far
  * ahead of Step Functions takes the grant for one from after the end, and leaves the grant to the second pass. So does a pass without `stopDate` by a
  * clock that is behind, if the grant is as young as the clocks may differ. A pass without a status believes AWS, which shows the end a second later.
- * A bound grant that was answered close to the end stays until no status can be that old.
+ * A grant that was answered close to the end stays until no status can be that old.
  */
 export function freedByEvent(
   history: readonly Entry[],
@@ -188,7 +181,7 @@ export function freedByEvent(
         body?.repeated === false &&
         input.execution !== end.input.execution,
     );
-    if (!grant?.body?.fence || isRedriven || mayLag || isOfAnother || mayStayBound(history, { grant, end }, spreadMs))
+    if (!grant?.body?.fence || isRedriven || mayLag || isOfAnother || mayStay(history, { grant, end }, spreadMs))
       return [];
     const seen = history.find(
       ({ call, outcome, body, input, calledAt }) =>
@@ -209,18 +202,16 @@ export function freedByEvent(
 /** No status is older than this. */
 const MAX_LAG_MS = 60_000;
 
-function mayStayBound(
-  history: readonly Entry[],
-  { grant, end }: { grant: Entry; end: Entry },
-  spreadMs: number,
-): boolean {
-  if (grant.body?.bound !== true) return false;
+function mayStay(history: readonly Entry[], { grant, end }: { grant: Entry; end: Entry }, spreadMs: number): boolean {
   const { key, holder } = grant.input;
   const answeredMs = lastAnsweredMs(history, { key, holder }) + spreadMs;
   const endedMs =
-    history.find(({ call, input }) => call === 'executionEnds' && input.holder === holder)?.calledAt.ms ?? 0;
+    history.find(({ call, input }) => call === 'executionEnds' && input.holder === holder)?.calledAt.ms ??
+    end.calledAt.ms;
   const isSureLater = end.input.again === true && answeredMs + MAX_LAG_MS < end.calledAt.ms;
-  return answeredMs + CLOCK_SKEW_MS > endedMs && !isSureLater;
+  // Within the margin the first pass asks, and a question that failed leaves the grant to the second pass.
+  const marginMs = end.faults.length > 0 ? CLOCK_SKEW_MS : 0;
+  return answeredMs + marginMs > endedMs && !isSureLater;
 }
 
 /** Of a grant that the line made: more than half of the ttl is left, however late the claim was answered. */

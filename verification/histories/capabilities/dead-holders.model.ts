@@ -3,7 +3,7 @@ import type { WorldFacts } from '../caller.ts';
 import { isBoundExpiry, LOOKED_AFTER_MS } from '../capability.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
-import { eventsOf } from './line.model.ts';
+import { eventsOf, namesOf } from './line.model.ts';
 
 // When a bound grant ends whose execution has ended: no ttl ends such a grant (docs/protocols/bound.md).
 
@@ -70,6 +70,35 @@ function wantsOf(history: readonly Entry[], key: string): Entry[] {
   });
 }
 
+/** Since when it is certain that the execution of a grant has ended, or was redriven without having been answered with the grant again. */
+function deadSince(
+  ofKey: readonly Entry[],
+  { key, holder, fence }: Pick<Holder, 'holder' | 'fence'> & { key: string },
+): number | undefined {
+  const grant = eventsOf(ofKey, key).find((event) => event.what === 'grant' && event.fence === fence);
+  const ofGrant = ofKey.filter((one) => grant?.what !== 'grant' || namesOf(one).includes(grant.request));
+  const answeredMs = Math.max(Number(fence) - BEGIN, lastAnsweredMs(ofGrant, { key, holder }));
+  const lastOf = (what: string) => ofKey.findLast(({ call, input }) => call === what && input.holder === holder);
+  const [end, redriven] = [lastOf('executionEnds'), lastOf('executionRedriven')];
+  if (redriven && answeredMs < redriven.calledAt.ms) return redriven.calledAt.ms + SURE_AFTER_MS + ASK_EVERY_MS;
+  if (!end || (redriven && redriven.calledAt.moment > end.calledAt.moment)) return undefined;
+  return Math.max(end.calledAt.ms + STATUS_LAG_MS + ASK_EVERY_MS, answeredMs + SURE_AFTER_MS);
+}
+
+/** Whether a call that a fault struck may have looked in place of this one, and found nothing out. */
+export const isDisturbed = (
+  { calledAt, answeredAt }: Entry,
+  history: readonly Entry[],
+  { key, spreadMs }: { key: string; spreadMs: number },
+): boolean =>
+  history.some(
+    (one) =>
+      (one.input.key === key || one.call === 'repairQueues') &&
+      one.faults.length > 0 &&
+      one.calledAt.ms < Number(answeredAt?.ms) &&
+      lastMs(one) + ASK_EVERY_MS + spreadMs > calledAt.ms,
+  );
+
 /** The lease of an execution that has a target passes to the target. */
 export function deadHolderGone(
   history: readonly Entry[],
@@ -77,34 +106,22 @@ export function deadHolderGone(
   { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
 ): Violation[] {
   const ofKey = history.filter(({ input }) => input.key === key);
-  const struck = ofKey
-    .concat(history.filter(({ call }) => call === 'repairQueues'))
-    .filter(({ faults }) => faults.length > 0);
   const wants = wantsOf(history, key);
-  const isDisturbed = ({ calledAt, answeredAt }: Entry) =>
-    struck.some(
-      (one) => one.calledAt.ms < Number(answeredAt?.ms) && lastMs(one) + ASK_EVERY_MS + spreadMs > calledAt.ms,
-    );
   for (const seen of ofKey)
     for (const { holder, fence } of boundHoldersIn(seen)) {
-      const end = ofKey.findLast(({ call, input }) => call === 'executionEnds' && input.holder === holder);
+      const deadMs = deadSince(ofKey, { key, holder, fence });
       const hasTarget = ofKey.some(({ input }) => input.holder === holder && input.target !== undefined);
-      if (!end || hasTarget) continue;
-      const grantedMs = Number(fence) - BEGIN;
-      const sureMs = Math.max(
-        end.calledAt.ms + STATUS_LAG_MS + ASK_EVERY_MS,
-        Math.max(grantedMs, lastAnsweredMs(ofKey, { key, holder })) + SURE_AFTER_MS,
-      );
+      if (deadMs === undefined || hasTarget) continue;
       const want = wants.find(
         (one) =>
-          one.calledAt.ms > sureMs + spreadMs &&
+          one.calledAt.ms > deadMs + spreadMs &&
           one.calledAt.ms + LOOKED_AFTER_MS <= seen.calledAt.ms &&
           boundHoldersIn(one).length <= MOST_ASKED &&
-          !isDisturbed(one),
+          !isDisturbed(one, history, { key, spreadMs }),
       );
       if (!want) continue;
-      const detail = `${seen.actor} meets ${holder}, whose execution ended at ${end.calledAt.ms.toFixed(0)} ms`;
-      return [{ promise: DEAD_HOLDER_GONE, detail, entries: [end, want, seen] }];
+      const detail = `${seen.actor} meets ${holder}, and every call can know since ${deadMs.toFixed(0)} ms that its execution ended`;
+      return [{ promise: DEAD_HOLDER_GONE, detail, entries: [want, seen] }];
     }
   return [];
 }

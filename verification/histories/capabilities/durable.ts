@@ -44,29 +44,37 @@ export class DurableExecution {
   }
 
   async run(): Promise<void> {
+    this.begin();
+    const held: Grant[] = [];
+    for (const key of this.#keys) {
+      const granted = await this.acquire(key);
+      if (!granted) break;
+      held.push(granted);
+    }
+    for (const grant of held.toReversed()) await workUnder(this.#one, grant, () => this.isOver());
+    this.end(held.length === this.#keys.length ? 'SUCCEEDED' : 'FAILED');
+  }
+
+  protected begin(): void {
     const { world, random } = this.#one;
     world.service.durable.begin(this.#arn);
     if (this.#one.strikes('executionDeath', 0.3))
       world.simulation.at(world.simulation.now + 5 * 10_000 ** random(), () => this.#stop());
-    const held: Grant[] = [];
-    for (const key of this.#keys) {
-      const granted = await this.#acquire(key);
-      if (!granted) break;
-      held.push(granted);
-    }
-    const isOver = () => this.#hasEnded && world.simulation.now >= this.#codeUntil;
-    for (const grant of held.toReversed()) await workUnder(this.#one, grant, isOver);
-    this.#end(held.length === this.#keys.length ? 'SUCCEEDED' : 'FAILED');
+  }
+
+  /** Whether its code runs no more. */
+  protected isOver(): boolean {
+    return this.#hasEnded && this.#one.world.simulation.now >= this.#codeUntil;
   }
 
   /** The execution ends, and not the invocation that runs. */
   #stop(): void {
     const { random, world } = this.#one;
     this.#codeUntil = world.simulation.now + random() * RUNS_ON_MS;
-    this.#end(this.#one.pick(['STOPPED', 'TIMED_OUT', 'FAILED']));
+    this.end(this.#one.pick(['STOPPED', 'TIMED_OUT', 'FAILED']));
   }
 
-  #end(status: Exclude<DurableStatus, 'RUNNING'>): void {
+  protected end(status: Exclude<DurableStatus, 'RUNNING'>): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     const one = this.#one;
@@ -76,7 +84,7 @@ export class DurableExecution {
   }
 
   /** What `waitForCallback` does: a step submits the callback, and the execution is suspended until the callback ends. */
-  async #acquire(key: string): Promise<Grant | undefined> {
+  protected async acquire(key: string): Promise<Grant | undefined> {
     const one = this.#one;
     const { simulation, service } = one.world;
     if (this.#hasEnded) return undefined;
@@ -107,10 +115,10 @@ export class DurableExecution {
 
   /** A grant with a ttl, or one that lasts as long as the execution, and then for as long as code may run on. */
   #lasting(): object {
-    const [ttlSeconds, isNamed] = [this.#one.pick(TTLS), this.#one.random() < 0.75];
-    if (isBoundOf(this.#id))
-      return { bound: true, execution: this.#arn, ...(isNamed && { graceSeconds: RUNS_ON_MS / 1000 }) };
-    return { ttlSeconds, ...(isNamed && { execution: this.#arn }) };
+    const [ttlSeconds, hasGrace] = [this.#one.pick(TTLS), this.#one.random() < 0.75];
+    const execution = this.#arn;
+    if (isBoundOf(this.#id)) return { bound: true, execution, ...(hasGrace && { graceSeconds: RUNS_ON_MS / 1000 }) };
+    return { ttlSeconds, execution };
   }
 
   /** The step that submits a callback: it is tried again after a failure, and may run again although it has succeeded. */
@@ -128,9 +136,14 @@ export class DurableExecution {
         if (answer?.outcome === 'QueueFull') break;
         await invoker.sleep(1000 * 2 ** tries * (0.5 + invoker.random()));
       }
-      this.#end('FAILED'); // the step has no tries left
+      this.submissionFailed();
     });
     if (one.strikes('submittedAgain', 0.2)) this.#submitAgain(submission, requestId, 20_000 ** one.random());
+  }
+
+  /** The step has no tries left. */
+  protected submissionFailed(): void {
+    this.end('FAILED');
   }
 
   /** The invocation died between the call and the checkpoint of its step. */

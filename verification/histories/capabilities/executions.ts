@@ -2,7 +2,7 @@ import type { Caller } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { TaskResult } from '../step-functions.ts';
 import { DurableExecution } from './durable.ts';
-import { type Grant, type Terms, TTLS, tellOfEnd, workUnder } from './work.ts';
+import { type Bus, type Grant, type Terms, TTLS, tellOfEnd, USUAL_BUS, workUnder } from './work.ts';
 
 const MAX_TRIES = 3;
 
@@ -32,6 +32,12 @@ interface Attempt {
   timeoutMs: number;
 }
 
+/** No status is older than this: the bound of docs/protocols/bound.md. */
+const MAX_LAG_MS = 60_000;
+
+/** Short lags as likely as long ones, by order of magnitude. */
+const redriveLagMs = (random: number): number => 20 * (MAX_LAG_MS / 20) ** random;
+
 /** The life of an execution, as Step Functions and the bus tell of it. */
 export class Execution {
   readonly one: Caller;
@@ -41,13 +47,18 @@ export class Execution {
   hasEnded = false;
   /** Whether its event says how and when it ended. The rule of an earlier version does not pass that on. */
   readonly tellsItsEnd: boolean = false;
+  readonly bus: Bus = USUAL_BUS;
   /** Called when it is aborted from outside. */
   onAbort: () => void = () => {};
   /** Lets it go on where it waits. */
   #interrupt: (heard: Heard) => void = () => {};
 
+  readonly #name: string;
+  #tries = 0;
+
   constructor(one: Caller, keys: readonly string[], name: string) {
     this.one = one;
+    this.#name = name;
     this.keys = keys;
     this.arn = `arn:aws:states:us-east-1:000000000000:execution:machine:${one.world.prefix}${name}`;
   }
@@ -84,6 +95,22 @@ export class Execution {
     return what;
   }
 
+  /** A task that waits for its token, tried again with a new one. */
+  protected async tryAll(request: TaskRequest, timeoutMs: number): Promise<Grant | undefined> {
+    for (let tries = 1; tries <= MAX_TRIES && !this.isAborted; tries++) {
+      const token = `token-${this.one.world.prefix}${this.#name}-${++this.#tries}`;
+      const enteredMs = this.one.world.simulation.now;
+      const heard = await this.attempt(request, { token, timeoutMs });
+      if (heard === 'aborted') return undefined;
+      if (typeof heard === 'object')
+        return heard.outcome === 'ok'
+          ? { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key: request.key, enteredMs }
+          : undefined;
+      await this.one.sleep(200 + this.one.random() * 3000);
+    }
+    return undefined;
+  }
+
   #abort(): void {
     if (this.isAborted || this.hasEnded) return;
     this.isAborted = true;
@@ -98,13 +125,19 @@ export class Execution {
     this.hasEnded = true;
     for (const key of this.keys) this.one.note('executionEnds', { key, holder: this.one.name, status }).tell('ok', {});
     const stopDate = Math.floor(BEGIN + this.one.world.simulation.now);
-    tellOfEnd(this.one, this.arn, { status, told: this.tellsItsEnd ? { status, stopDate } : {} });
+    tellOfEnd(this.one, this.arn, {
+      ...{ status, bus: this.bus },
+      told: this.tellsItsEnd ? { status, stopDate } : {},
+    });
   }
 
-  /** Begins again after it failed, at the state that it failed in. Events of its first end may still be on their way. */
+  /** Begins again after its end. Events of that end may still be on their way, and DescribeExecution may go on showing it for a minute. */
   redrive(): void {
+    const { simulation, service } = this.one.world;
     this.hasEnded = false;
-    this.one.world.service.stepFunctions.redrive(this.arn);
+    this.isAborted = false;
+    const show = service.stepFunctions.redrive(this.arn, simulation.now);
+    simulation.at(simulation.now + redriveLagMs(this.one.random()), show);
     for (const key of this.keys) this.one.note('executionRedriven', { key, holder: this.one.name }).tell('ok', {});
   }
 }
@@ -128,13 +161,10 @@ export async function askInTheNameOfATask(caller: Caller, names: readonly string
 
 /** An execution whose own steps work under the leases. */
 class Worker extends Execution {
-  readonly #id: string;
   readonly #terms: Terms;
-  #tries = 0;
 
   constructor(one: Caller, keys: readonly string[], { id, terms }: { id: string; terms: Terms }) {
     super(one, keys, id);
-    this.#id = id;
     this.#terms = terms;
   }
 
@@ -164,27 +194,11 @@ class Worker extends Execution {
       ...this.#terms(this.one, key),
     };
     const timeoutMs = random() < 0.2 ? 10_000 + random() * 60_000 : Number.POSITIVE_INFINITY;
-    const granted = await this.#tryAll(request, timeoutMs);
+    const granted = await this.tryAll(request, timeoutMs);
     if (granted || this.isAborted || !this.one.strikes('redriven', 0.3)) return granted;
     this.end('FAILED');
     await this.one.sleep(1100 * 30 ** random());
     this.redrive();
-    return this.#tryAll(request, timeoutMs);
-  }
-
-  /** A task that waits for its token, tried again with a new one. */
-  async #tryAll(request: TaskRequest, timeoutMs: number): Promise<Grant | undefined> {
-    for (let tries = 1; tries <= MAX_TRIES && !this.isAborted; tries++) {
-      const token = `token-${this.one.world.prefix}${this.#id}-${++this.#tries}`;
-      const enteredMs = this.one.world.simulation.now;
-      const heard = await this.attempt(request, { token, timeoutMs });
-      if (heard === 'aborted') return undefined;
-      if (typeof heard === 'object')
-        return heard.outcome === 'ok'
-          ? { ...(heard.body as unknown as Omit<Grant, 'key' | 'enteredMs'>), key: request.key, enteredMs }
-          : undefined;
-      await this.one.sleep(200 + this.one.random() * 3000);
-    }
-    return undefined;
+    return this.tryAll(request, timeoutMs);
   }
 }

@@ -53,7 +53,7 @@ const plainRefusals = (history: readonly Entry[], key: string): Entry[] => {
     const isPlain = call === 'acquire' && input.key === key && !input.waitSeconds && !input.taskToken;
     if (!isPlain || outcome !== 'LeaseHeld' || faults.length > 0 || !answeredAt) return false;
     return !events.some(({ moment, what }) => {
-      const isWrite = what !== 'query' && what !== 'deletion';
+      const isWrite = what !== 'query' && what !== 'deletion' && what !== 'end';
       return isWrite && moment > calledAt.moment && moment < answeredAt.moment;
     });
   });

@@ -1,6 +1,5 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
-import { CLOCK_SKEW_MS } from '../service.ts';
+import { AFTERWARDS, type Capability, CERTAIN_AFTER_MS, stuck } from '../capability.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { startExecution } from './executions.ts';
 import { fencesRiseOnRecord, neverBoth, ofKind, wrongKindIsTrue } from './kinds.model.ts';
@@ -9,7 +8,6 @@ import { fencesRiseInPool, mayForget, neverTooHeavy } from './pools.model.ts';
 import { neverTooManyPermits, recordKept, ticketsGone } from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
-import { MAX_TTL_MS } from './work.ts';
 
 /** The first is used as a lease, the second as a pool. */
 const KEYS = ['m0', 'm1'];
@@ -53,7 +51,7 @@ export const kinds: Capability = {
       await caller.call('repairQueues', {});
       if (minutes > 1 && !isAnybodyThere(caller)) break;
     }
-    await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
+    await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
     await caller.call('repairQueues', {});
     for (const name of KEYS) for (const terms of [{}, { limit: 1 }, {}]) await haveAs(caller, name, terms);
   },
@@ -110,6 +108,6 @@ async function cancel(caller: Caller, key: string): Promise<void> {
 async function haveAs(caller: Caller, name: string, terms: object): Promise<void> {
   const key = caller.world.prefix + name;
   const id = `${AFTERWARDS}-${name}-${caller.world.entries.length}`;
-  const answer = await acquireInTheEnd(caller, { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
+  const answer = await caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2, ...terms });
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
 }

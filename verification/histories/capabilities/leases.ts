@@ -1,7 +1,7 @@
 import type { Answer } from '../../../test/support/stack/adapters.ts';
 import { rustClient } from '../../../test/support/worlds/rust-lease.ts';
 import type { Caller, WorldFacts } from '../caller.ts';
-import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
+import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
 import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import type { Landed } from '../landed.ts';
 import { linearize } from '../linearizability.ts';
@@ -166,7 +166,7 @@ export async function actForeignOn(caller: Caller, keys: readonly string[]): Pro
 export async function acquireAfterwards(caller: Caller, name: string): Promise<void> {
   const key = caller.world.prefix + name;
   const id = `${AFTERWARDS}-${name}`;
-  const answer = await acquireInTheEnd(caller, { key, holder: id, requestId: id, ttlSeconds: 2 });
+  const answer = await caller.call('acquire', { key, holder: id, requestId: id, ttlSeconds: 2 });
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
 }
 

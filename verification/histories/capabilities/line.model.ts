@@ -1,3 +1,4 @@
+import { requestName } from '../../../shared/permits/identity.ts';
 import type { WorldFacts } from '../caller.ts';
 import { BEGIN } from '../clocks.ts';
 import type { Entry, Violation } from '../history.ts';
@@ -24,6 +25,12 @@ export const eventsOf = (history: readonly Entry[], key: string): Event[] =>
     .flatMap((entry) => (entry.landed ?? []).map((one) => ({ ...one, entry })))
     .filter((one) => one.key === key)
     .sort((a, b) => a.moment - b.moment);
+/** The name of a task's request, for leases and for pools. */
+export const namesOf = ({ input }: Entry): string[] => {
+  const [holder, requestId] = [String(input.holder), String(input.requestId)];
+  return [`${requestId} of ${holder}`, requestName({ holder, requestId })];
+};
+
 type Grant = Extract<Event, { what: 'grant' }>;
 
 /** What is known of one key at a moment. */

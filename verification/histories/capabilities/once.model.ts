@@ -1,5 +1,6 @@
 import type { WorldFacts } from '../caller.ts';
-import { type Entry, saysNothing, type Violation } from '../history.ts';
+import { BEGIN } from '../clocks.ts';
+import { type Entry, isUnknown, saysNothing, type Violation } from '../history.ts';
 import { exclusive } from './leases.ts';
 
 export const ONCE_CALLS = new Set([
@@ -11,6 +12,9 @@ export const ONE_WORKER = 'one worker at a time works for a slot';
 export const ONE_RESULT = 'a slot has one result, and every caller is told that result';
 export const DONE_ONCE = 'no caller begins a slot that is done, or an earlier slot';
 export const NO_ZOMBIE = 'no worker stores a result after its run has ended';
+export const SLOT_KEPT = 'a caller that waits over the end of a period works for the period of its first call';
+export const NOT_SKIPPED = 'a caller that is early at the beginning of a period works for that period';
+export const STORED = 'a result is stored, unless the run was taken over, released or broken';
 const FENCES_RISE = 'the fence of each run is higher';
 
 /** What a call was told of a slot that is done. */
@@ -28,6 +32,9 @@ export function brokenOfOnce(entries: readonly Entry[], facts: WorldFacts): Viol
     ...doneOnce(entries),
     ...noZombie(entries),
     ...fencesRise(entries),
+    ...slotKept(entries, facts),
+    ...(facts.withinBound ? notSkipped(entries) : []),
+    ...stored(entries),
   ];
 }
 
@@ -139,4 +146,54 @@ function fencesRise(entries: readonly Entry[]): Violation[] {
       return [{ promise: FENCES_RISE, detail: `${later.body?.fence} after ${run.body?.fence}`, entries: [run, later] }];
   }
   return [];
+}
+
+/** A tenth of a period: it begins so early. */
+const EARLY_MS = 1000;
+/** A call without a fault is at the service by then. */
+const UNDER_WAY_MS = 100;
+
+/** Whoever had an answer knows which slot it is about. */
+function slotKept(entries: readonly Entry[], { spreadMs }: WorldFacts): Violation[] {
+  const patient = entries.filter(({ call, input }) => call === 'onceBegin' && input.isPatient === true);
+  return patient.flatMap((entry) => {
+    const first = patient.find((one) => one.input.requestId === entry.input.requestId && one.outcome === 'LeaseHeld');
+    if (!first?.answeredAt || entry.outcome !== 'ok' || first.calledAt.moment >= entry.calledAt.moment) return [];
+    const startMs = Date.parse(String(entry.body?.slot)) - BEGIN;
+    const arrivedMs = first.faults.length > 0 ? first.answeredAt.ms : first.calledAt.ms + UNDER_WAY_MS;
+    if (startMs <= arrivedMs + EARLY_MS + spreadMs) return [];
+    const detail = `${entry.actor} waits since ${first.calledAt.ms.toFixed(0)} ms, and is answered for ${entry.body?.slot}`;
+    return [{ promise: SLOT_KEPT, detail, entries: [first, entry] }];
+  });
+}
+
+function notSkipped(entries: readonly Entry[]): Violation[] {
+  return entries.flatMap((entry) => {
+    const { input, outcome, body } = entry;
+    if (input.firedFor === undefined || outcome !== 'ok') return [];
+    if (Date.parse(String(body?.slot)) >= Date.parse(String(input.firedFor))) return [];
+    const detail = `${entry.actor} was to work for ${input.firedFor}, and was answered for ${body?.slot}`;
+    return [{ promise: NOT_SKIPPED, detail, entries: [entry] }];
+  });
+}
+
+/** Work that is done is thrown away only if the service may have given the slot to another worker, or has freed it. */
+function stored(entries: readonly Entry[]): Violation[] {
+  return entries.flatMap((entry) => {
+    const { call, outcome, body, input, answeredAt: at } = entry;
+    if (call !== 'onceComplete' || outcome !== 'ok' || body?.completed !== false || !at) return [];
+    const run = entries.find((one) => isRun(one) && one.body?.leaseId === input.leaseId);
+    const fence = Number(run?.body?.fence);
+    const isReason = (one: Entry) => {
+      if (one.calledAt.moment > at.moment || one === entry) return false;
+      const ends = one.call === 'release' && one.input.leaseId === input.leaseId;
+      const mayHold = isRun(one) ? Number(one.body?.fence) > fence : isUnknown(one) || one.strays > 0;
+      const isRival = one.call === 'onceBegin' && one !== run && mayHold;
+      const stores = one.call === 'onceComplete' && one.input.leaseId === input.leaseId;
+      return ends || stores || isRival || one.call === 'breakLease' || one.call === 'onceForget';
+    };
+    if (!run || entries.some(isReason)) return [];
+    const detail = `${entry.actor} did the work of ${fence}, and was answered ${body.reason}`;
+    return [{ promise: STORED, detail, entries: [run, entry] }];
+  });
 }

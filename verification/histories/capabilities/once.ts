@@ -1,5 +1,6 @@
 import type { Caller } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { BEGIN } from '../clocks.ts';
 import { CLOCK_SKEW_MS } from '../service.ts';
 import { keysOf } from './leases.ts';
 import { brokenOfOnce, ONCE_CALLS } from './once.model.ts';
@@ -8,9 +9,15 @@ import { brokenOfOnce, ONCE_CALLS } from './once.model.ts';
 const NAMED = 'o0';
 const TIMED = 'o1';
 const KEYS = [NAMED, TIMED];
+/** Of those alone that come shortly before the end of a period: other workers would have done the slot by then. */
+const LATE = 'o2';
 
 const TTLS = [2, 3, 5];
 const MAX_TTL_MS = 5000;
+/** How long a timed slot lasts. */
+const PERIOD_MS = 10_000;
+/** The most by which the clock of a schedule is ahead here. */
+const MOST_EARLY_MS = 300;
 /** How long a named slot lasts. */
 const SLOT_MS = 4000;
 
@@ -41,6 +48,9 @@ export const once: Capability = {
   others: [
     { name: 'worker c', steps: 6, act: work },
     { name: 'operator of once', steps: 2, share: 0.3, act: operate },
+    { name: 'patient worker', steps: 4, share: 0.6, act: waitOverEnd },
+    { name: 'second patient worker', steps: 4, share: 0.6, act: waitOverEnd },
+    { name: 'early worker', steps: 4, share: 0.3, act: beginEarly },
   ],
 
   async settle(caller) {
@@ -53,7 +63,7 @@ export const once: Capability = {
 
   check(history, facts) {
     const calls = history.filter(({ call }) => ONCE_CALLS.has(call));
-    const keys = keysOf(calls, KEYS);
+    const keys = keysOf(calls, [...KEYS, LATE]);
     return [
       ...keys.flatMap((key) =>
         brokenOfOnce(
@@ -121,6 +131,48 @@ async function begin(caller: Caller, request: Readonly<Record<string, unknown>>)
   const end = caller.random();
   if (end < 0.6) await complete(caller, run);
   else if (end < 0.75) await caller.call('release', { key, leaseId });
+}
+
+/** Asks again and again, as the client does, until the slot of its first call is done or its own: often after the period has ended. */
+async function waitOverEnd(caller: Caller): Promise<void> {
+  const request = timedRequest(caller, LATE);
+  const nowMs = BEGIN + caller.world.simulation.now;
+  await caller.sleep(PERIOD_MS - (nowMs % PERIOD_MS) - 2000 - 2000 * caller.random());
+  for (let tries = 0, more: object = {}; tries < 8; tries++) {
+    const answer = await caller.call('onceBegin', { ...request, ...more, waitSeconds: 1 }, { isPatient: true });
+    if (answer?.body.outcome === 'run') return workFor(caller, request, answer.body);
+    if (answer?.outcome !== 'LeaseHeld') return;
+    more = Object(answer.body.retryWith);
+  }
+}
+
+/** A schedule fires at the beginning of a period, by a clock that is ahead. */
+async function beginEarly(caller: Caller): Promise<void> {
+  const { simulation } = caller.world;
+  const nowMs = BEGIN + simulation.now;
+  const nextMs = Math.ceil((nowMs + MOST_EARLY_MS) / PERIOD_MS) * PERIOD_MS;
+  await caller.sleep(nextMs - nowMs - MOST_EARLY_MS * caller.random());
+  const request = timedRequest(caller, TIMED);
+  const firedFor = new Date(nextMs).toISOString();
+  const answer = await caller.call('onceBegin', request, { firedFor });
+  if (answer?.body.outcome === 'run') await workFor(caller, request, answer.body);
+}
+
+function timedRequest(caller: Caller, name: string) {
+  const id = `${caller.name}/${Math.floor(caller.random() * 1e9).toString(36)}`;
+  const key = caller.world.prefix + name;
+  return { key, holder: id, requestId: id, per: '10s', ttlSeconds: MAX_TTL_MS / 1000 };
+}
+
+/** Until a moment before its ttl, so that the work lasts over the end of the period. */
+async function workFor(
+  caller: Caller,
+  { key, ttlSeconds }: { key: string; ttlSeconds: number },
+  { slot, leaseId, fence }: Record<string, unknown>,
+): Promise<void> {
+  await caller.sleep((500 + caller.random() * 400) * ttlSeconds);
+  caller.note('effect', { key, slot, fence, leaseId }).tell('ok', {});
+  await complete(caller, { key, leaseId: String(leaseId), fence: Number(fence) });
 }
 
 /** Each run has a result of its own. */

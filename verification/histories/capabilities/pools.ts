@@ -1,6 +1,5 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, acquireInTheEnd, type Capability, stuck } from '../capability.ts';
-import { CLOCK_SKEW_MS } from '../service.ts';
+import { AFTERWARDS, type Capability, CERTAIN_AFTER_MS, stuck } from '../capability.ts';
 import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { askInTheNameOfATask, startExecution } from './executions.ts';
@@ -19,7 +18,7 @@ import {
 } from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
 import { isAnybodyThere } from './queue.ts';
-import { MAX_TTL_MS, TTLS } from './work.ts';
+import { TTLS } from './work.ts';
 
 /** Of the first, permits with weights; of the second, readers and writers. Few, so that they meet. */
 const POOL_KEYS = ['p0', 'p1'];
@@ -93,7 +92,7 @@ export const pools: Capability = {
       await caller.call('repairQueues', {});
       if (minutes > 1 && !isAnybodyThere(caller)) break;
     }
-    await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
+    await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
     await caller.call('repairQueues', {});
     for (const name of POOL_KEYS) await haveAlone(caller, caller.world.prefix + name);
   },
@@ -222,7 +221,7 @@ async function cancel(caller: Caller, key: string): Promise<void> {
 async function haveAlone(caller: Caller, key: string): Promise<void> {
   const id = `${AFTERWARDS}-${key}`;
   const asked = { key, holder: id, requestId: id, ttlSeconds: 2, mode: 'exclusive' };
-  const answer = await acquireInTheEnd(caller, asked);
+  const answer = await caller.call('acquire', asked);
   if (answer?.outcome === 'ok') await caller.call('release', { key, leaseId: answer.body.leaseId });
   await caller.call('readLeases', { key, waiters: 'true' });
 }

@@ -34,17 +34,21 @@ export const asGrants = (entries: readonly Entry[]): Entry[] =>
     const redriven = entries.find(
       (one) => one.call === 'executionRedriven' && isOfIt(one) && one.calledAt.moment > endedAt,
     );
+    const redrivenAt = redriven?.calledAt.moment ?? Number.POSITIVE_INFINITY;
     const told = entries.filter((one) => {
       if (!isOfIt(one) || one.outcome !== 'ok') return false;
       if (one.call === 'task') return Number(one.answeredAt?.moment) < endedAt;
-      const isShared = one.call === 'acquire' && one.body?.repeated === true;
-      return isShared && one.calledAt.moment < (redriven?.calledAt.moment ?? Number.POSITIVE_INFINITY);
+      const isItsOwn = one.actor === entry.actor && one.calledAt.moment < endedAt;
+      return one.call === 'acquire' && (isItsOwn || one.body?.repeated === true) && one.calledAt.moment < redrivenAt;
     });
-    const ends = told.map(({ body }) => ({
-      ...entry,
-      call: 'release',
-      input: { ...entry.input, leaseId: body?.leaseId },
-    }));
+    const ends = told.map(({ body }) => {
+      const isOlder = Date.parse(String(body?.acquiredAt)) - BEGIN < entry.calledAt.ms;
+      return {
+        ...entry,
+        call: 'release',
+        input: { ...entry.input, leaseId: body?.leaseId, ...(redriven && { redrivenAt, isOlder }) },
+      };
+    });
     return [entry, ...ends];
   });
 

@@ -1,7 +1,6 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { AFTERWARDS, type Capability, CERTAIN_AFTER_MS, stuck } from '../capability.ts';
 import type { Entry } from '../history.ts';
-import { CLOCK_SKEW_MS } from '../service.ts';
 import {
   freedByEvent,
   grantToldInTime,
@@ -38,7 +37,7 @@ import {
   targetsAlone,
   toldWhole,
 } from './queue.model.ts';
-import { MAX_TTL_MS, TTLS } from './work.ts';
+import { TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
 
 /** Of their own: nobody but these is parked. Few, so that they meet. */
@@ -83,7 +82,7 @@ export const queue: Capability = {
       await caller.call('repairQueues', {});
       if (minutes > 2 && !isAnybodyThere(caller)) break;
     }
-    await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
+    await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
     await caller.call('repairQueues', {});
     for (const name of QUEUE_KEYS) await acquireAfterwards(caller, name);
   },

@@ -1,7 +1,6 @@
 import type { Caller } from '../caller.ts';
 
 export const TTLS = [3, 5, 12, 30];
-export const MAX_TTL_MS = 30_000;
 const MAX_TRIES = 3;
 const SECOND_PASS_MS = 90_000;
 
@@ -12,26 +11,35 @@ interface End {
   status: 'SUCCEEDED' | 'FAILED' | 'ABORTED' | 'STOPPED' | 'TIMED_OUT';
   /** What its event says of it. */
   told?: { status?: string; stopDate?: number | string };
+  bus?: Bus;
 }
 
+/** How many of all events are lost, and how many of the others come late, 0 to 1. */
+export interface Bus {
+  lost: number;
+  late: number;
+}
+
+export const USUAL_BUS: Bus = { lost: 0.25, late: 0.3 };
+
 /** AWS shows it within a second; events of it come late, twice, or never. */
-export function tellOfEnd(one: Caller, arn: string, { status, told = {} }: End): void {
+export function tellOfEnd(one: Caller, arn: string, { status, told = {}, bus = USUAL_BUS }: End): void {
   const { simulation, service } = one.world;
   const { random } = one;
   const show =
     status === 'ABORTED' || !arn.includes(':lambda:')
-      ? service.stepFunctions.end(arn, status)
+      ? service.stepFunctions.end(arn, status, simulation.now)
       : service.durable.end(arn, status, simulation.now);
   simulation.at(simulation.now + random() * 1000, show);
-  if (one.strikes('eventLost', 0.25)) return;
-  const lateMs = one.strikes('eventLate', 0.3) ? 1000 * 40 ** random() : 50 + random() * 500;
+  if (one.strikes('eventLost', bus.lost)) return;
+  const lateMs = one.strikes('eventLate', bus.late) ? 1000 * 40 ** random() : 50 + random() * 500;
   const events: [number, object][] = [[lateMs, {}]];
   if (one.strikes('eventTwice', 0.2)) events.push([lateMs + random() * 20_000, {}]);
   if (random() < 0.6) events.push([SECOND_PASS_MS + lateMs, { again: true }]);
   for (const [afterMs, more] of events)
-    one.start('bus', async (bus) => {
-      await bus.sleep(afterMs);
-      await bus.call('executionEnded', { execution: arn, ...more, ...told });
+    one.start('bus', async (caller) => {
+      await caller.sleep(afterMs);
+      await caller.call('executionEnded', { execution: arn, ...more, ...told });
     });
 }
 

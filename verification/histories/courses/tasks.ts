@@ -158,7 +158,7 @@ async function slowSchedule(stage: Stage): Promise<void> {
 async function endsWithFailedRead(stage: Stage, fault: 'throttled' | 'reset'): Promise<void> {
   const execution = stage.execution();
   await stage.acquire(LEASE, 'execution', { ...HOUR, execution });
-  stage.world.service.stepFunctions.end(execution, 'FAILED')();
+  stage.world.service.stepFunctions.end(execution, 'FAILED', stage.world.simulation.now)();
   await stage.call('executionEnded', { execution }, { DescribeExecution: [fault] });
   await stage.acquire(LEASE, 'plain');
 }

@@ -13,14 +13,14 @@ interface Explored {
 }
 
 function beginning(faults: readonly Fault[]): State {
-  const past = [{ at: OLD, status: 'R' as const, stop: undefined }];
-  const execution = { runs: true, past, believes: false, codeUntil: Number.NEGATIVE_INFINITY };
+  const past = [{ at: OLD, status: 'R' as const, stop: undefined, redriven: undefined }];
+  const execution = { runs: true, past, believes: false, request: 0, codeUntil: Number.NEGATIVE_INFINITY };
   return {
     executions: [
       { ...execution, redrives: 1 },
       { ...execution, redrives: 0 },
     ],
-    lease: { holder: undefined, version: 0, boundAt: OLD, expires: undefined, ended: undefined },
+    lease: { holder: undefined, version: 0, request: 0, answeredAt: OLD, expires: undefined, ended: undefined },
     judges: [],
     events: [],
     nextLook: PERIOD,
@@ -36,16 +36,19 @@ function nameOf(state: State): string {
   const pastOf = (past: State['executions'][number]['past']) =>
     past
       .slice((past.at(-1)?.at ?? 0) > -LAG - 1 ? -2 : -1)
-      .map((one) => [Math.max(one.at, -LAG - 1), one.status, at(one.stop)]);
+      .map((one) => [Math.max(one.at, -2 * MARGIN - 1), one.status, at(one.stop), at(one.redriven)]);
   const judges = state.judges.map((one) =>
     [
       one.kind,
       one.who,
       one.phase,
       one.seen.version === lease.version,
-      at(one.seen.boundAt),
+      at(one.seen.answeredAt),
       one.said,
       at(one.stop),
+      at(one.redriven),
+      one.event?.status,
+      at(one.event?.stop),
       at(one.at),
     ].join(),
   );
@@ -57,10 +60,17 @@ function nameOf(state: State): string {
       one.runs,
       one.believes,
       one.redrives,
+      one.request,
       Math.max(one.codeUntil, -1),
       pastOf(one.past),
     ]),
-    [lease.holder, lease.holder === undefined ? OLD : at(lease.boundAt), at(lease.expires), lease.ended],
+    [
+      lease.holder,
+      lease.request,
+      lease.holder === undefined ? OLD : at(lease.answeredAt),
+      at(lease.expires),
+      lease.ended,
+    ],
     [judges.toSorted(), events.toSorted(), Math.max(state.nextLook, -2), Object.values(state.faults), state.age],
   ]);
 }

@@ -1,9 +1,11 @@
 import { DELAY, GRACE, GUESSED_TTL, LAG, MARGIN, type Mutant, PERIOD, SETTLE } from './rules.ts';
 import type { Event, Execution, Fault, Judge, Move, State, Status, Tick } from './types.ts';
 
-/** What a mix explores: by how much the end of an execution may differ by its own clock, and the rule that is off. */
+/** What a mix explores: by how much the times of an execution may differ by its own clock, and the rule that is off. */
 export interface Rules {
   skews: readonly number[];
+  /** Whether an execution may be redriven at once. Otherwise a redrive takes longer than clocks differ. */
+  promptly?: boolean | undefined;
   mutant?: Mutant | undefined;
 }
 
@@ -23,19 +25,21 @@ const spend = (state: State, fault: Fault): State => ({
 });
 
 /** The lease as an acquire or a repeat of this execution leaves it. Undefined if the execution is refused. */
-function granted({ lease }: State, who: number, { mutant }: Rules): State['lease'] | undefined {
+function granted({ lease, executions }: State, who: number, { mutant }: Rules): State['lease'] | undefined {
   const { holder, expires, version, ended } = lease;
+  const request = executions[who]?.request ?? 0;
+  const isOwn = holder === who && lease.request === request;
   const isExpired = expires !== undefined && 0 > expires + MARGIN;
   const expiresAt = mutant === 'guessedTtl' ? GUESSED_TTL : undefined;
-  if (holder === undefined || (isExpired && holder !== who))
-    return { holder: who, version: version + 1, boundAt: 0, expires: expiresAt, ended: undefined };
-  if (holder !== who) return undefined;
+  if (holder === undefined || (isExpired && !isOwn))
+    return { holder: who, version: version + 1, request, answeredAt: 0, expires: expiresAt, ended: undefined };
+  if (!isOwn) return undefined;
   if (ended === undefined && mutant === 'silentRepeat') return lease;
   // In its grace, the lease is bound again.
   return {
     ...lease,
     version: version + 1,
-    boundAt: 0,
+    answeredAt: 0,
     ended: undefined,
     ...(ended !== undefined && { expires: undefined }),
   };
@@ -44,6 +48,8 @@ function granted({ lease }: State, who: number, { mutant }: Rules): State['lease
 function* acquires(state: State, who: number, rules: Rules): Generator<Move> {
   const execution = state.executions[who];
   if (!execution?.runs || execution.believes) return;
+  const [last] = execution.past.slice(-1);
+  if (last?.redriven !== undefined && last.at === 0) return; // a redriven execution asks after its redrive
   const lease = granted(state, who, rules);
   if (!lease) return;
   yield { what: `${nameOf(who)} acquires`, state: withExecution({ ...state, lease }, who, { believes: true }) };
@@ -66,7 +72,7 @@ function* ends(state: State, who: number, { skews, mutant }: Rules): Generator<M
       const isStopped = status === 'S';
       const over = withExecution(state, who, {
         runs: false,
-        past: [...execution.past, { at: 0, status, stop }],
+        past: [...execution.past, { at: 0, status, stop, redriven: execution.past.at(-1)?.redriven }],
         codeUntil: isStopped ? GRACE : Number.NEGATIVE_INFINITY,
         believes: execution.believes && isStopped,
       });
@@ -78,30 +84,43 @@ function* ends(state: State, who: number, { skews, mutant }: Rules): Generator<M
     }
 }
 
-/** Step Functions redrives what has failed and what was stopped. Code of the run before may go on, of the same execution. */
-function* redriven(state: State, who: number): Generator<Move> {
+/**
+ * Step Functions redrives what has failed and what was stopped. Code of the run before may go on, of the same execution. The redriven execution asks by
+ * the same request or by another one.
+ */
+function* redriven(state: State, who: number, { promptly = false }: Rules): Generator<Move> {
   const execution = state.executions[who];
-  if (!execution || execution.runs || execution.redrives === 0) return;
-  const change = { runs: true, past: [...execution.past, { at: 0, status: 'R' as const, stop: undefined }] };
-  yield {
-    what: `${nameOf(who)} is redriven`,
-    state: withExecution(state, who, { ...change, redrives: execution.redrives - 1, believes: false }),
-  };
+  const end = execution?.past.at(-1);
+  if (!execution || !end || execution.runs || execution.redrives === 0) return;
+  if (!promptly && end.at > -2 * MARGIN) return;
+  const clock = (end.stop ?? end.at) - end.at;
+  const runs = { at: 0, status: 'R' as const, stop: undefined, redriven: clock };
+  const change = { runs: true, past: [...execution.past, runs], redrives: execution.redrives - 1, believes: false };
+  yield { what: `${nameOf(who)} is redriven`, state: withExecution(state, who, change) };
+  const { lease } = state;
+  const isClose = lease.holder === who && lease.answeredAt > -2 * MARGIN;
+  if (promptly || isClose) return;
+  const other = { ...change, request: execution.request + 1 };
+  yield { what: `${nameOf(who)} is redriven, and asks by another request`, state: withExecution(state, who, other) };
 }
 
 function* lateTry(state: State): Generator<Move> {
   if (state.executions[0]?.runs || state.faults.late === 0 || state.lease.holder !== undefined) return;
   const { version } = state.lease;
-  const lease = { holder: 0, version: version + 1, boundAt: 0, expires: undefined, ended: undefined };
+  const request = state.executions[0]?.request ?? 0;
+  const lease = { holder: 0, version: version + 1, request, answeredAt: 0, expires: undefined, ended: undefined };
   yield { what: 'a late try of A', state: spend({ ...state, lease }, 'late') };
 }
 
 const MOST_JUDGES = 2;
-const judgeOf = (state: State, who: number): Pick<Judge, 'who' | 'seen' | 'at'> => ({
+const judgeOf = (state: State, who: number): Omit<Judge, 'kind' | 'phase' | 'event'> => ({
   who,
-  seen: { version: state.lease.version, boundAt: state.lease.boundAt },
-  at: 0,
+  seen: { version: state.lease.version, answeredAt: state.lease.answeredAt },
+  ...{ said: undefined, stop: undefined, redriven: undefined, at: 0 },
 });
+
+/** The first pass asks only if the grant was answered so shortly before the end that clocks may differ about the order. */
+const isClose = (answeredAt: Tick, stop: Tick): boolean => answeredAt > stop - MARGIN && answeredAt <= stop;
 
 function* arrives(state: State, { mutant }: Rules): Generator<Move> {
   if (state.judges.length >= MOST_JUDGES) return;
@@ -119,8 +138,9 @@ function* arrives(state: State, { mutant }: Rules): Generator<Move> {
       yield { what: `${what}: another holder, or a grace`, state: rest };
       continue;
     }
-    const phase = pass === 1 ? 'write' : 'ask';
-    const judge: Judge = { ...judgeOf(state, who), kind: pass, phase, said: status, stop };
+    const asks = pass === 2 || (isClose(state.lease.answeredAt, stop) && mutant !== 'noQuestion');
+    const event = pass === 1 ? { status, stop } : undefined;
+    const judge: Judge = { ...judgeOf(state, who), kind: pass, phase: asks ? 'ask' : 'write', event };
     yield { what: `${what} reads`, state: { ...rest, judges: [...state.judges, judge] } };
   }
 }
@@ -133,37 +153,52 @@ function* looks(state: State, rules: Rules): Generator<Move> {
   const { holder, expires } = state.lease;
   if (holder === undefined || expires !== undefined) yield { what: 'there is no bound holder', state: next };
   else {
-    const judge: Judge = { ...judgeOf(state, holder), kind: 3, phase: 'ask', said: undefined, stop: undefined };
+    const judge: Judge = { ...judgeOf(state, holder), kind: 3, phase: 'ask', event: undefined };
     yield { what: 'a caller looks', state: { ...next, judges: [...state.judges, judge] } };
   }
 }
 
-function* answersAbout(state: State, who: number): Generator<{ status: Status; stop: Tick | undefined; after: State }> {
+function* answersAbout(state: State, who: number): Generator<{ shown: Execution['past'][number]; after: State }> {
   const past = state.executions[who]?.past ?? [];
   const current = past.at(-1);
   if (!current) return;
-  yield { status: current.status, stop: current.stop, after: state };
+  yield { shown: current, after: state };
   const old = past.findLast(({ at }) => at <= -LAG);
-  if (state.faults.stale > 0 && old && old !== current)
-    yield { status: old.status, stop: old.stop, after: spend(state, 'stale') };
+  if (state.faults.stale > 0 && old && old !== current) yield { shown: old, after: spend(state, 'stale') };
 }
 
 const freed = (lease: State['lease']): State['lease'] => ({
-  ...{ holder: undefined, version: lease.version + 1, boundAt: lease.boundAt },
+  ...{ holder: undefined, version: lease.version + 1, request: 0, answeredAt: lease.answeredAt },
   ...{ expires: undefined, ended: undefined },
 });
 
-function judged(state: State, judge: Judge, { mutant }: Rules): Move {
-  const { kind, who, seen, said, stop, at } = judge;
+/** The judgement: how the execution ended, or undefined if the grant goes on. */
+function verdict({ kind, seen, said, stop, redriven, event, at }: Judge, { mutant }: Rules): Status | undefined {
+  const { answeredAt } = seen;
+  if (kind === 1 && event) {
+    const isRedriven = redriven !== undefined && redriven >= event.stop - MARGIN;
+    const isOneEnd = mutant === 'noQuestion' || (said !== undefined && !isRedriven);
+    const cut = isOneEnd ? event.stop : event.stop - MARGIN;
+    return answeredAt <= cut || mutant === 'eventBelieved' ? event.status : undefined;
+  }
+  if (said === 'R') {
+    const margin = mutant === 'noMargin' ? 0 : MARGIN;
+    const isBefore = redriven !== undefined && answeredAt <= redriven - margin && mutant !== 'noRedrive';
+    return isBefore ? 'S' : undefined;
+  }
+  const isBefore = stop !== undefined && answeredAt <= stop;
+  return isBefore || at - answeredAt > SETTLE || mutant === 'staleBelieved' ? said : undefined;
+}
+
+function judged(state: State, judge: Judge, rules: Rules): Move {
+  const { who, seen } = judge;
+  const { mutant } = rules;
   const { lease } = state;
-  const hasEnded = said !== 'R';
-  const isLater = hasEnded && stop !== undefined && stop - MARGIN > seen.boundAt;
-  const isSettled = hasEnded && kind !== 1 && at - seen.boundAt > SETTLE;
-  const isBelieved = hasEnded && (kind === 1 ? mutant === 'eventBelieved' : mutant === 'staleBelieved');
   const isSame = lease.version === seen.version || mutant === 'noVersion';
   const isHeld = lease.holder === who && lease.expires === undefined && isSame;
-  if (!isHeld || !(isLater || isSettled || isBelieved)) return { what: 'leaves the lease', state };
-  if (said !== 'S' || mutant === 'noGrace')
+  const ended = verdict(judge, rules);
+  if (!isHeld || ended === undefined) return { what: 'leaves the lease', state };
+  if (ended !== 'S' || mutant === 'noGrace')
     return { what: 'frees the lease', state: { ...state, lease: freed(lease) } };
   const graced = { ...lease, version: lease.version + 1, expires: GRACE, ended: who };
   return { what: 'gives the grace', state: { ...state, lease: graced } };
@@ -176,9 +211,10 @@ function* judges(state: State, rules: Rules): Generator<Move> {
       yield judged({ ...state, judges: others }, judge, rules);
       continue;
     }
-    for (const { status, stop, after } of answersAbout(state, judge.who)) {
-      const asked: Judge = { ...judge, phase: 'write', said: status, stop, at: 0 };
-      yield { what: `the answer is ${status}`, state: { ...after, judges: [...others, asked] } };
+    for (const { shown, after } of answersAbout(state, judge.who)) {
+      const { status: said, stop, redriven } = shown;
+      const asked: Judge = { ...judge, phase: 'write', said, stop, redriven, at: 0 };
+      yield { what: `the answer is ${said}`, state: { ...after, judges: [...others, asked] } };
     }
     if (state.faults.throttle > 0) yield { what: 'throttled', state: spend({ ...state, judges: others }, 'throttle') };
   }
@@ -193,9 +229,12 @@ function* passes(state: State, rules: Rules): Generator<Move> {
   if (!isLate && !isLookDue && !isStuck) yield { what: 'a tick', state: aged(state) };
 }
 
-/** Whether an execution that has ended is on record. */
-const isDead = ({ lease, executions }: State): boolean =>
-  lease.holder !== undefined && lease.expires === undefined && executions[lease.holder]?.runs === false;
+/** Whether an execution is on record that has ended, or that was redriven and asks by another request. */
+function isDead({ lease, executions }: State): boolean {
+  const execution = lease.holder === undefined ? undefined : executions[lease.holder];
+  if (!execution || lease.expires !== undefined) return false;
+  return !execution.runs || execution.request !== lease.request;
+}
 
 function aged(state: State): State {
   const before = <T extends Tick | undefined>(at: T) => (at === undefined ? at : at - 1) as T;
@@ -205,13 +244,16 @@ function aged(state: State): State {
     executions: state.executions.map((one) => ({
       ...one,
       codeUntil: one.codeUntil - 1,
-      past: one.past.map(({ at, status, stop }) => ({ at: at - 1, status, stop: before(stop) })),
+      past: one.past.map(({ at, status, stop, redriven }) => ({
+        ...{ at: at - 1, status, stop: before(stop), redriven: before(redriven) },
+      })),
     })),
-    lease: { ...lease, boundAt: lease.boundAt - 1, expires: before(lease.expires) },
+    lease: { ...lease, answeredAt: lease.answeredAt - 1, expires: before(lease.expires) },
     judges: state.judges.map((judge) => ({
       ...judge,
-      ...{ at: judge.at - 1, stop: before(judge.stop) },
-      seen: { ...judge.seen, boundAt: judge.seen.boundAt - 1 },
+      ...{ at: judge.at - 1, stop: before(judge.stop), redriven: before(judge.redriven) },
+      seen: { ...judge.seen, answeredAt: judge.seen.answeredAt - 1 },
+      event: judge.event && { ...judge.event, stop: judge.event.stop - 1 },
     })),
     events: state.events.map((event) => ({ ...event, stop: event.stop - 1, notBefore: event.notBefore - 1 })),
     nextLook: state.nextLook - 1,
@@ -229,7 +271,7 @@ function* allMoves(state: State, rules: Rules): Generator<Move> {
   for (const who of [0, 1]) yield* acquires(state, who, rules);
   yield* lateTry(state);
   yield* ends(state, 0, rules);
-  yield* redriven(state, 0);
+  yield* redriven(state, 0, rules);
   yield* arrives(state, rules);
   yield* looks(state, rules);
   yield* judges(state, rules);

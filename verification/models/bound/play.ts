@@ -7,6 +7,7 @@ import { FAULTS, type Fault } from './types.ts';
 interface Mix {
   faults: readonly Fault[];
   skews: readonly number[];
+  promptly?: boolean;
 }
 
 const PAIRS: Fault[][] = [
@@ -19,10 +20,12 @@ const PAIRS: Fault[][] = [
 const MIXES: Mix[] = [
   ...[[], ...FAULTS.map((fault) => [fault]), ...PAIRS].map((faults) => ({ faults, skews: [0] })),
   ...[[], ['stale' as const]].map((faults) => ({ faults, skews: [-1, 1] })),
+  // A status that lags after a redrive at once is the hazard that no rule covers (docs/protocols/executions.md#hazards).
+  ...[[], ['twice' as const]].map((faults) => ({ faults, skews: [-1, 1], promptly: true })),
 ];
 
-const nameOf = ({ faults, skews }: Mix) =>
-  `${faults.join(' and ') || 'no fault'}${skews.length > 1 ? ', clocks apart' : ''}`;
+const nameOf = ({ faults, skews, promptly }: Mix) =>
+  `${faults.join(' and ') || 'no fault'}${skews.length > 1 ? ', clocks apart' : ''}${promptly ? ', redriven at once' : ''}`;
 
 /** Plays the model of bound leases as the options of the command line ask. @returns whether all of it holds */
 export function playBound(args: string[]): boolean {
@@ -46,7 +49,7 @@ function playMutants(mostMs: number, { only, tell }: { only: string; tell: boole
   return names
     .map((mutant) => {
       for (const mix of MIXES) {
-        const { broken } = explore(mix.faults, { skews: mix.skews, mutant }, mostMs);
+        const { broken } = explore(mix.faults, { ...mix, mutant }, mostMs);
         if (!broken) continue;
         console.log(`caught: bound, ${MUTANTS[mutant]} (${nameOf(mix)}: ${broken.rule})`);
         if (tell) console.log(broken.path.join('\n'));

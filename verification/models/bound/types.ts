@@ -7,8 +7,9 @@ export type Status = 'R' | 'E' | 'S';
 interface Change {
   at: Tick;
   status: Status;
-  /** When the execution ended, by its own clock. */
+  /** When the execution ended, and when it was last redriven, by its own clock. */
   stop: Tick | undefined;
+  redriven: Tick | undefined;
 }
 
 export interface Execution {
@@ -17,13 +18,16 @@ export interface Execution {
   /** Whether its current run was answered with a grant. */
   believes: boolean;
   redrives: number;
+  /** How often it was redriven and asked by another request since. */
+  request: number;
   codeUntil: Tick;
 }
 
 interface Lease {
   holder: number | undefined;
   version: number;
-  boundAt: Tick;
+  request: number;
+  answeredAt: Tick;
   /** Undefined while bound. */
   expires: Tick | undefined;
   /** The execution that held the lease, while it goes on for its grace. */
@@ -35,9 +39,12 @@ export interface Judge {
   kind: 1 | 2 | 3;
   who: number;
   phase: 'ask' | 'write';
-  seen: { version: number; boundAt: Tick };
+  seen: { version: number; answeredAt: Tick };
   said: Status | undefined;
   stop: Tick | undefined;
+  redriven: Tick | undefined;
+  /** The end that an event reports to the first pass. */
+  event: { status: Status; stop: Tick } | undefined;
   at: Tick;
 }
 

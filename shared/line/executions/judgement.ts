@@ -1,0 +1,96 @@
+import type { Call } from '../../aws/call.ts';
+import type { LeaseDependencies } from '../dependencies.ts';
+import { type Described, describeExecution, type End, endBy, SETTLED_MS } from './state.ts';
+
+// When a grant ends with its execution (docs/protocols/executions.md#the-judgement): a lease, a permit or the run of a slot, with or without a ttl. Every
+// write that ends a grant requires the version that was read before the question.
+
+/** No status that AWS answers with is older than this. */
+const MAX_LAG_MS = 60_000;
+
+/** A grant or a waiter of an execution. Instants are epoch milliseconds. */
+export interface Answered {
+  /** When the grant began, or when the waiter joined. */
+  acquiredAt?: number | undefined;
+  /** When a call or a task last received the grant. */
+  answeredAt?: number | undefined;
+}
+
+/** The execution was running at this time, or the answer reached no execution that runs. */
+const answeredAtOf = ({ acquiredAt = 0, answeredAt = 0 }: Answered): number => Math.max(acquiredAt, answeredAt);
+
+/** What a call knows of an execution that may have ended. */
+export interface Reported {
+  execution: string;
+  /** Whether this is the second pass. */
+  settled?: boolean | undefined;
+  /** The status of the end and its time in epoch milliseconds, if an event says so. A look knows neither. */
+  status?: string | undefined;
+  stoppedAt?: number | undefined;
+}
+
+/** How the execution of a grant ended. */
+export interface EndOfHolder {
+  end: End;
+  /** Whether every call of the execution has ended, so that a target that does not exist never starts. */
+  settled: boolean;
+  /** When the execution ended, at the earliest, in epoch milliseconds. */
+  endedAt: number;
+}
+
+/** @returns undefined if the grant goes on */
+export type Judge = (grant: Answered) => EndOfHolder | undefined;
+
+/**
+ * Judges grants of an execution that may have ended. Read the grants before this question. The first pass has the time of the end from the event, and
+ * asks only if a grant was answered so shortly before the end that clocks may differ about the order.
+ * @throws HoldfastError as `describeExecution`
+ */
+export async function judgeOf(
+  dependencies: LeaseDependencies,
+  { grants, ...reported }: Reported & { grants: readonly Answered[] },
+  call: Call,
+): Promise<Judge> {
+  const { execution, settled = false, status, stoppedAt } = reported;
+  const { clock, clockSkewMs } = dependencies;
+  const isFirstPass = !settled && status !== undefined && stoppedAt !== undefined;
+  const surelyBefore = Number(stoppedAt) - clockSkewMs;
+  const isClose = (grant: Answered) => answeredAtOf(grant) > surelyBefore && answeredAtOf(grant) <= Number(stoppedAt);
+  if (isFirstPass && !grants.some(isClose)) return endedBefore(surelyBefore, { status, stoppedAt });
+  const askedAt = clock.now();
+  const described = await describeExecution(dependencies, execution, call);
+  if (!isFirstPass) return judgeBy(described, { askedAt, settled, status, clockSkewMs });
+  const isOneEnd = isKnown(described) && !(Number(described.redrivenAt) >= surelyBefore);
+  return endedBefore(isOneEnd ? stoppedAt : surelyBefore, { status, stoppedAt });
+}
+
+const isKnown = ({ state }: Described): boolean => state === 'running' || state === 'ended';
+
+const endedBefore =
+  (cut: number, { status, stoppedAt }: { status: string; stoppedAt: number }): Judge =>
+  (grant) =>
+    answeredAtOf(grant) <= cut ? { end: endBy(status), settled: false, endedAt: stoppedAt } : undefined;
+
+interface Question extends Pick<LeaseDependencies, 'clockSkewMs'>, Pick<Reported, 'settled' | 'status'> {
+  /** Epoch milliseconds. */
+  askedAt: number;
+}
+
+/** What an answer about an execution says of the grants that were read before the question. */
+export function judgeBy(described: Described, { askedAt, settled = false, status, clockSkewMs }: Question): Judge {
+  const { state, redrivenAt = Number.NEGATIVE_INFINITY, stoppedAt = Number.NEGATIVE_INFINITY } = described;
+  const isSettled = (endedAt: number) => endedAt + SETTLED_MS <= askedAt;
+  if (state === 'foreign') return () => undefined;
+  if (state === 'running')
+    // The execution ended before it was redriven, and the grant with it.
+    return (grant) =>
+      answeredAtOf(grant) <= redrivenAt - clockSkewMs
+        ? { end: 'failed', settled: isSettled(redrivenAt), endedAt: redrivenAt }
+        : undefined;
+  return (grant) => {
+    const answeredAt = answeredAtOf(grant);
+    if (answeredAt > stoppedAt && askedAt - answeredAt <= MAX_LAG_MS) return undefined;
+    const endedAt = Math.max(stoppedAt, answeredAt);
+    return { end: endBy(described.status ?? status), settled: settled || isSettled(endedAt), endedAt };
+  };
+}

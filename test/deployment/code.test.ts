@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deploy } from '../../deployment/deploy.ts';
+import type { Order } from '../../deployment/request.ts';
+import { type CloudFormationDouble, startCloudFormation } from '../support/stack/cloudformation.ts';
+import { artifact, consenting, ORDER } from '../support/stack/deployment.ts';
+import { released } from '../support/stack/template.ts';
+
+let double: CloudFormationDouble;
+/** What the operator read. */
+let said: string[];
+beforeEach(async () => {
+  double = await startCloudFormation(released);
+  said = [];
+});
+afterEach(() => double.stop());
+
+const run = (order: Partial<Order> = {}) =>
+  deploy(double.aws, { artifact, order: { ...ORDER, ...order } }, consenting(said));
+
+const stack = () => double.stacks.get('holdfast-prod');
+
+describe('the bucket for the code', () => {
+  it.each(['BucketAlreadyOwnedByYou', 'OperationAborted'])(
+    'the bucket for the code may be made by another deployment at the same time (%s)',
+    async (answer) => {
+      double.race.answer = answer;
+      await run();
+      expect(stack()?.status).toMatch(/_COMPLETE$/);
+    },
+  );
+
+  it('the bucket for the code that another account owns receives no code, although S3 would take the code', async () => {
+    double.owner.account = '999988887777';
+    await expect(run()).rejects.toThrow('cannot be used for the code: access denied');
+    expect(double.writes).toEqual([]);
+  });
+
+  it('the bucket for the code keeps former versions of what is in it, because a rollback needs the zips of the former release', async () => {
+    double.codeBucket.exists = false;
+    await run();
+    const bucket = '/holdfast-code-111122223333-eu-west-1';
+    expect(double.writes.slice(0, 4).map((write) => write.replace('/?', '?').replace(/[/=]$/, ''))).toEqual([
+      `PUT ${bucket}`,
+      ...['publicAccessBlock', 'versioning', 'policy'].map((part) => `PUT ${bucket}?${part}`),
+    ]);
+  });
+
+  it('a bucket of another account is no bucket for the code', async () => {
+    double.race.answer = 'BucketAlreadyExists';
+    await expect(run()).rejects.toThrow('another deployment makes it');
+    expect(stack()).toBeUndefined();
+  });
+});
+
+describe('the code and the template', () => {
+  const bucket = '/holdfast-code-111122223333-eu-west-1/holdfast/';
+  const [zip = ''] = JSON.stringify(released).match(/acquire-\w+\.zip/) ?? [];
+  const withZip = { ...artifact, zips: new Map([[zip, Buffer.from('the code')]]) };
+  const runWith = (order: Partial<Order> = {}) =>
+    deploy(double.aws, { artifact: withZip, order: { ...ORDER, ...order } }, consenting(said));
+  const templateKey = () => [...double.objects.keys()].find((key) => key.endsWith('.json')) ?? '';
+  /** What anybody writes who may write to the bucket: other bytes of the same length. */
+  const overwrite = (key: string) => {
+    const { body, version } = double.objects.get(key) ?? expect.fail(`there is no ${key}`);
+    const other = body.replace(/.$/s, ' ');
+    const checksum = createHash('sha256').update(other).digest('base64');
+    double.objects.set(key, { body: other, checksum, version: version + 1 });
+  };
+
+  it('the code is uploaded once, and again if other bytes are under its key', async () => {
+    await runWith();
+    double.writes.length = 0;
+    await runWith({ given: { memoryMb: '256' } });
+    expect(double.writes).toEqual([]);
+    overwrite(`${bucket}${zip}`);
+    await runWith({ given: { memoryMb: '512' } });
+    expect(double.objects.get(`${bucket}${zip}`)).toMatchObject({ body: 'the code', version: 3 });
+  });
+
+  it('the template is uploaded again if other bytes are under its key', async () => {
+    await runWith();
+    const key = templateKey();
+    const { body } = double.objects.get(key) ?? expect.fail('no template');
+    overwrite(key);
+    await runWith({ given: { memoryMb: '256' } });
+    expect(double.objects.get(key)).toMatchObject({ body, version: 3 });
+    expect(key).toMatch(/template-[0-9a-f]{64}\.json$/);
+  });
+
+  it('the template names the version of each zip that the bucket has', async () => {
+    await runWith();
+    const { body } = double.objects.get(templateKey()) ?? expect.fail('no template');
+    const { Resources } = JSON.parse(body);
+    expect(Resources.AcquireLambdaFunction.Properties.Code).toEqual({
+      S3Bucket: { Ref: 'codeBucket' },
+      S3Key: { 'Fn::Sub': `\${codePrefix}${zip}` },
+      S3ObjectVersion: 'v1',
+    });
+    expect(JSON.stringify(Resources).match(/S3ObjectVersion/g)).toHaveLength(1);
+    expect(stack()?.template?.Resources.AcquireLambdaFunction).toEqual(Resources.AcquireLambdaFunction);
+    await runWith({ isPlan: true });
+    expect(said).toContain('No resource changes');
+  });
+
+  it.each([[undefined], ['a stack']])(
+    'a template that CloudFormation read elsewhere is not deployed, and leaves no change set (%s)',
+    async (before) => {
+      if (before) await runWith();
+      const { Resources } = released;
+      double.read.template = { ...released, Resources: { ...Resources, Pwn: { Type: 'AWS::IAM::Role' } } };
+      await expect(runWith({ given: { memoryMb: '256' } })).rejects.toThrow('another template than this release has');
+      expect(double.changeSets()).toBe(before ? 2 : 0);
+      expect(stack()?.parameters.memoryMb).toBe(before && '512');
+    },
+  );
+});
+
+it('the code is in a bucket of its own if a service role bounds the deployer', async () => {
+  await run({ roleArn: 'arn:aws:iam::111122223333:role/deployer' });
+  expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
+  await run({ given: { memoryMb: '256' } });
+  expect(stack()?.parameters.codeBucket).toBe('holdfast-bounded-code-111122223333-eu-west-1');
+});

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { deadHolderGone } from '../../../verification/histories/capabilities/dead-holders.model.ts';
+import { asGrants } from '../../../verification/histories/capabilities/queue.model.ts';
+import {
+  boundIsRefused,
+  claimedInTime,
+  leaseIsKept,
+  waitsForNobody,
+} from '../../../verification/histories/capabilities/redrives.model.ts';
+import { BEGIN } from '../../../verification/histories/clocks.ts';
+import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import type { Entry } from '../../../verification/histories/history.ts';
+import type { Landed } from '../../../verification/histories/landed.ts';
+import { QUESTION_LATE } from '../../../verification/histories/wire.ts';
+
+const KEY = 'w-x0';
+const at = (ms: number) => new Date(BEGIN + ms).toISOString();
+
+type Effect = Partial<Landed> & { what: Landed['what']; ms: number };
+const landed = (...effects: Effect[]) =>
+  effects.map((one) => ({ key: KEY, sent: one.ms, moment: one.ms, ...one }) as Landed);
+
+/** A task of an execution that is answered with a lease, and the write of that lease. */
+const task = (who: string, times: [number, number?], more: { requestId?: string; bound?: boolean } = {}) => {
+  const { requestId = 'r', bound = true } = more;
+  const [from] = times;
+  return entry(
+    'task',
+    { key: KEY, holder: who, requestId, bound, parkedMs: from, ...(!bound && { ttlSeconds: 100 }) },
+    times,
+    'ok',
+    { leaseId: `${who}-${requestId}`, fence: BEGIN + from, acquiredAt: at(from), waitedMs: 0, remainingMs: 9e9 },
+    { actor: who },
+  );
+};
+
+const write = (who: string, ms: number, requestId = 'r') =>
+  entry(
+    'acquire',
+    { key: KEY },
+    [ms, ms + 1],
+    'ok',
+    {},
+    {
+      landed: landed({
+        ...{ what: 'grant', ms, request: `${requestId} of ${who}`, fence: BEGIN + ms, leaseId: `${who}-${requestId}` },
+        ticket: undefined,
+      }),
+    },
+  );
+
+const ends = (who: string, ms: number) =>
+  entry('executionEnds', { key: KEY, holder: who }, [ms, ms], 'ok', {}, { actor: who });
+const redrives = (who: string, ms: number) =>
+  entry('executionRedriven', { key: KEY, holder: who }, [ms, ms], 'ok', {}, { actor: who });
+const run = (ms: number, faults: string[] = []) =>
+  entry('repairQueues', {}, [ms, ms + 100], 'ok', { complete: true }, { faults });
+
+describe('the checker of executions that are redriven', () => {
+  const again = (ms: number) => ({
+    ...task('x', [ms, ms + 10]),
+    body: { ...task('x', [1000, 1010]).body, repeated: true },
+  });
+  const end = entry('executionEnded', {}, [5000, 5010], 'ok', {}, { landed: landed({ what: 'end', ms: 5005 }) });
+  const kept = (...entries: Entry[]) => promises(leaseIsKept(entries, { key: KEY, grants: asGrants(entries) }, facts));
+
+  it('a lease that ends after its redriven execution received it again has ended too early', () => {
+    const before = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
+    expect(kept(...before, again(3200), end)).toEqual(['nobody loses a lease before its time']);
+    expect(kept(...before, end)).toEqual([]);
+    expect(kept(...before, again(3200), ends('x', 4000), end)).toEqual([]);
+    const releases = entry('release', { key: KEY, leaseId: 'x-r' }, [4000, 4010], 'ok', { released: true });
+    expect(kept(...before, again(3200), releases, end)).toEqual([]);
+  });
+
+  it('a lease that an execution had before it was redriven keeps nobody out for two minutes', () => {
+    const former = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
+    const waits = task('x', [4000], { requestId: 'r-1' });
+    const nobody = ['no task waits two minutes behind a grant that nobody has'];
+    const check = (...entries: Entry[]) => promises(waitsForNobody(entries, KEY, facts));
+    expect(check(...former, waits, run(80_000))).toEqual(nobody);
+    expect(check(...former, task('y', [4000]), run(80_000))).toEqual(nobody);
+    expect(check(...former, waits, run(60_000))).toEqual([]);
+    expect(check(...former, waits, run(80_000, ['Query throttled']))).toEqual([]);
+    expect(check(...former, waits, write('x', 50_000, 'r-1'), run(80_000))).toEqual([]);
+    expect(check(...former, again(3200), task('y', [4000]), run(80_000))).toEqual([]);
+  });
+
+  it('a grant that reached nobody keeps out others while its execution runs, and not that execution', () => {
+    const closed = task('x', [1000]);
+    const lost = [{ ...closed, input: { ...closed.input, closedMs: 2000 } }, write('x', 1005)];
+    const check = (...entries: Entry[]) => waitsForNobody(entries, KEY, facts).length;
+    expect(check(...lost, task('y', [4000]), run(80_000))).toBe(0);
+    expect(check(...lost, { ...task('x', [4000], { requestId: 's' }), actor: 'x' }, run(80_000))).toBe(1);
+    expect(check(...lost, ends('x', 5000), task('y', [4000]), run(80_000))).toBe(1);
+  });
+
+  it('a bound holder that was redriven is dead if it was not answered again', () => {
+    const far = { fence: BEGIN + 1005, holder: 'x', expiresAt: at(400 * 86_400_000) };
+    const refused = (ms: number) => entry('acquire', { key: KEY, holder: `z${ms}` }, [ms, ms + 10], 'LeaseHeld', far);
+    const before = [task('x', [1000, 1010]), write('x', 1005), ends('x', 2000), redrives('x', 3100)];
+    const check = (...entries: Entry[]) => deadHolderGone(entries, KEY, facts).length;
+    expect(check(...before, refused(100_000), refused(220_000))).toBe(1);
+    expect(check(...before, again(3200), refused(100_000), refused(220_000))).toBe(0);
+    expect(check(...before, refused(90_000), refused(220_000))).toBe(0);
+  });
+});
+
+describe('the checker of callers behind bound holders', () => {
+  const waiter = (answered: number, faults: string[], outcome = 'LeaseHeld') =>
+    entry(
+      'acquire',
+      { key: KEY, waitSeconds: 20 },
+      [1000, answered],
+      outcome,
+      {},
+      {
+        faults,
+        landed: landed({ what: 'row', ms: 1100, ticket: 't', deadline: BEGIN + 21_000, request: 'r of a' }),
+      },
+    );
+  const granted = entry(
+    'release',
+    { key: KEY },
+    [3000, 3010],
+    'ok',
+    {},
+    {
+      landed: landed({ what: 'grant', ms: 3005, ticket: 't', request: 'r of a', fence: 1 }),
+    },
+  );
+  const check = (...entries: Entry[]) => claimedInTime(entries, KEY, facts).length;
+
+  it('a call in line that does not claim its grant is excused by a fault, and not by a slow question', () => {
+    expect(check(waiter(9000, []), granted)).toBe(1);
+    expect(check(waiter(9000, [QUESTION_LATE, QUESTION_LATE]), granted)).toBe(1);
+    expect(check(waiter(9000, ['GetItem freeze']), granted)).toBe(0);
+    expect(check(waiter(3500, []), granted)).toBe(0);
+    expect(check(waiter(9000, [], 'ok'), granted)).toBe(0);
+  });
+
+  it('a call without a task token must not have a bound grant', () => {
+    const asks = (more: object, outcome = 'ok') =>
+      entry('acquire', { key: KEY, bound: true, ...more }, [0, 10], outcome, outcome === 'ok' ? { leaseId: 'l' } : {});
+    expect(boundIsRefused([asks({})])).toHaveLength(1);
+    expect(boundIsRefused([asks({}, 'InvalidRequest'), asks({ taskToken: 't' })])).toEqual([]);
+  });
+});

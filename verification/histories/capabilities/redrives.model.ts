@@ -1,0 +1,161 @@
+import type { WorldFacts } from '../caller.ts';
+import type { Entry, Violation } from '../history.ts';
+import { CLOCK_SKEW_MS } from '../service.ts';
+import { QUESTION_LATE } from '../wire.ts';
+import { beliefs } from './beliefs.ts';
+import { isDisturbed } from './dead-holders.model.ts';
+import { eventsOf, namesOf } from './line.model.ts';
+
+// What becomes of the grants of executions that are redriven, or that go on without them.
+
+const KEPT = 'nobody loses a lease before its time';
+const NOBODY = 'no task waits two minutes behind a grant that nobody has';
+const BOUND_REFUSED = 'no call without a task token or a callback has a bound grant';
+const CLAIMED = 'a call that waits in line claims its grant, however slow Step Functions is';
+
+/** No status is older than this, and a look by a caller leaves the next one to others for half of it. */
+const SURE_AFTER_MS = 65_000;
+/** A message is under way for this long. */
+const TOLD_AFTER_MS = 1000;
+/** A call that waits looks at its place twice in this time, and answers. */
+const LOOKS_MS = 1500;
+
+/**
+ * Of leases: no write ends a lease, or gives it to another request, while its holder rightly counts on it: also an execution that was redriven, and
+ * received its lease again.
+ * @param grants with tasks as calls (`asGrants`)
+ */
+export function leaseIsKept(
+  history: readonly Entry[],
+  { key, grants }: { key: string; grants: readonly Entry[] },
+  { withinBound }: Pick<WorldFacts, 'withinBound'>,
+): Violation[] {
+  if (!withinBound) return [];
+  const believed = beliefs(grants);
+  let lease: string | undefined;
+  for (const event of eventsOf(history, key)) {
+    if (event.what !== 'grant' && event.what !== 'end') continue;
+    const next = event.what === 'grant' ? event.leaseId : undefined;
+    const told = believed.find(
+      (one) => one.lease === lease && one.lease !== next && one.to > event.ms && isToldBefore(one, event.moment),
+    );
+    lease = next;
+    if (!told) continue;
+    const detail = `${event.entry.actor} ended that of ${told.entry.actor}, who holds until ${told.to.toFixed(0)} ms`;
+    return [{ promise: KEPT, detail, entries: [told.entry, event.entry] }];
+  }
+  return [];
+}
+
+const isToldBefore = ({ entry }: { entry: Entry }, moment: number): boolean =>
+  Number(entry.answeredAt?.moment) < moment;
+
+/**
+ * Each task waits behind somebody who has the key: not behind a grant of an execution that has ended, or was redriven since, nor behind one of its own
+ * execution that reached nobody. A run of the schedule that no fault struck, a minute after all is known, ends such a grant.
+ */
+export function waitsForNobody(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
+  const ofKey = history.filter(({ input }) => input.key === key);
+  const standing = standingOf(history, key, spreadMs);
+  const grantedMs = eventsOf(history, key).flatMap(({ what, ms }) => (what === 'grant' ? [ms] : []));
+  const runs = history.filter((one) => isWholeRun(one) && !isDisturbed(one, history, { key, spreadMs }));
+  return ofKey.flatMap((task) => {
+    if (task.call !== 'task' || !(Number(task.input.parkedMs) > 0)) return [];
+    const fromMs = Number(task.input.parkedMs);
+    const untilMs = task.answeredAt?.ms ?? Number(task.input.closedMs ?? Number.POSITIVE_INFINITY);
+    const others = standing.filter(({ holder, isTold }) => isTold || holder !== task.input.holder);
+    const starts = [fromMs, ...grantedMs, ...others.map(({ toMs }) => toMs)].filter((ms) => ms >= fromMs);
+    for (const startMs of starts) {
+      const run = runs.find(({ calledAt }) => calledAt.ms > startMs + SURE_AFTER_MS + spreadMs);
+      const endMs = Number(run?.answeredAt?.ms) + TOLD_AFTER_MS;
+      const isMoved = grantedMs.some((ms) => ms > startMs && ms < endMs);
+      if (!run || endMs > untilMs || isMoved || others.some((one) => one.fromMs < endMs && one.toMs > startMs))
+        continue;
+      const detail = `${task.actor} waits behind nobody from ${startMs.toFixed(0)} to ${untilMs.toFixed(0)} ms`;
+      return [{ promise: NOBODY, detail, entries: [task, run] }];
+    }
+    return [];
+  });
+}
+
+const isWholeRun = ({ call, input, outcome, body, faults }: Entry): boolean =>
+  call === 'repairQueues' &&
+  input.key === undefined &&
+  outcome === 'ok' &&
+  body?.complete === true &&
+  faults.length === 0;
+
+interface Standing {
+  holder: unknown;
+  isTold: boolean;
+  fromMs: number;
+  /** Until when it may rightly keep others out. */
+  toMs: number;
+}
+
+/** The grants of a key. */
+function standingOf(history: readonly Entry[], key: string, spreadMs: number): Standing[] {
+  const ofKey = history.filter(({ input }) => input.key === key);
+  return eventsOf(history, key).flatMap((event): Standing[] => {
+    if (event.what !== 'grant') return [];
+    const asked = ofKey.filter((one) => isAsked(one) && namesOf(one).includes(event.request));
+    const [first] = asked;
+    if (!first) return [];
+    const { holder, ttlSeconds, bound } = first.input;
+    const told = asked.filter(({ outcome, body }) => outcome === 'ok' && body?.leaseId !== undefined);
+    const leaseId = told[0]?.body?.leaseId;
+    const beats = ofKey.filter(({ call, input }) => call === 'heartbeat' && input.leaseId === leaseId);
+    const lastMs = Math.max(
+      event.ms,
+      ...[...asked, ...beats].map(({ calledAt, answeredAt }) => (answeredAt ?? calledAt).ms),
+    );
+    const expiresMs = bound ? Number.POSITIVE_INFINITY : lastMs + Number(ttlSeconds) * 1000 + CLOCK_SKEW_MS + spreadMs;
+    const released = ofKey.find(
+      ({ call, input, outcome }) => call === 'release' && input.leaseId === leaseId && outcome === 'ok',
+    );
+    const answeredMs = Math.max(event.ms, ...told.map(({ answeredAt }) => answeredAt?.ms ?? 0));
+    const end = ofKey.find(
+      ({ call, input, calledAt }) => call === 'executionEnds' && input.holder === holder && calledAt.ms >= answeredMs,
+    );
+    const toMs = Math.min(
+      expiresMs,
+      released?.answeredAt?.ms ?? Number.POSITIVE_INFINITY,
+      end?.calledAt.ms ?? Number.POSITIVE_INFINITY,
+    );
+    return [{ holder, isTold: told.length > 0, fromMs: event.ms, toMs }];
+  });
+}
+
+const isAsked = ({ call }: Entry): boolean => call === 'acquire' || call === 'task';
+
+/** A call that no fault struck, but that Step Functions may have answered late. */
+export function claimedInTime(
+  history: readonly Entry[],
+  key: string,
+  { spreadMs }: Pick<WorldFacts, 'spreadMs'>,
+): Violation[] {
+  const events = eventsOf(history, key);
+  const rows = new Map(events.flatMap((event) => (event.what === 'row' ? [[event.ticket, event.entry] as const] : [])));
+  return events.flatMap((event) => {
+    const { what, ms } = event;
+    if (what !== 'grant' || event.ticket === undefined) return [];
+    const waiter = rows.get(event.ticket);
+    if (!waiter || waiter.input.taskToken || !waiter.faults.every((fault) => fault === QUESTION_LATE)) return [];
+    const leavesMs = waiter.answeredAt?.ms ?? 0;
+    if (waiter.outcome !== 'LeaseHeld' || leavesMs < ms + LOOKS_MS + spreadMs) return [];
+    const detail = `${waiter.actor} was granted the lock at ${ms.toFixed(0)} ms, and was refused at ${leavesMs.toFixed(0)} ms`;
+    return [{ promise: CLAIMED, detail, entries: [waiter, event.entry] }];
+  });
+}
+
+export const boundIsRefused = (ofKey: readonly Entry[]): Violation[] =>
+  ofKey
+    .filter(({ call, input, outcome, body }) => {
+      const isPlain = call === 'acquire' && input.bound === true && !input.taskToken;
+      return isPlain && (outcome === 'ok' || body?.leaseId !== undefined);
+    })
+    .map((entry) => ({ promise: BOUND_REFUSED, detail: `${entry.actor} has one`, entries: [entry] }));

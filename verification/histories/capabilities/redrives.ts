@@ -1,0 +1,178 @@
+import type { Caller } from '../caller.ts';
+import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import { grantToldInTime, toldInTime, windowKept } from './bounds.model.ts';
+import { deadHolderGone } from './dead-holders.model.ts';
+import { exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
+import { overtaken } from './line.model.ts';
+import { startLife } from './lives.ts';
+import { foundAgain, neverTooHeavy } from './pools.model.ts';
+import { neverTooManyPermits, recordKept, timeIsKept } from './pools.record.ts';
+import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
+import { isAnybodyThere } from './queue.ts';
+import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
+
+/** Of their own: a lease, and a pool. */
+const LEASE = 'x0';
+const POOL = 'x1';
+
+const MINUTE_MS = 60_000;
+/** Longer than any task of these executions waits, and their last ttl. */
+const MAX_MINUTES = 20;
+const MAX_WAIT_SECONDS = 20;
+/** A question that takes longer is given up. */
+const LATE_MS = 9000;
+
+/** No status is older, and grants have such ttls. */
+const SURE_MS = 120_000;
+
+/**
+ * Executions that end and are redriven a moment later, and executions that go on after they have lost a grant, beside callers who wait behind their
+ * grants. Step Functions is slow at times, and some callers cannot ask it.
+ */
+export const redrives: Capability = {
+  name: 'redrives',
+  occasional: 0.2,
+
+  act: (caller) => (caller.random() < 0.05 ? askForBound(caller) : wait(caller, {})),
+
+  others: [
+    { name: 'executions of redrives', steps: 3, act: (caller) => start(caller) },
+    { name: 'caller without Step Functions', steps: 3, share: 0.3, act: (caller) => wait(caller, { directly: true }) },
+    { name: 'slow Step Functions', steps: 3, share: 0.4, act: slowDown },
+    { name: 'end of all faults', steps: 1, act: calmDown },
+    {
+      name: 'schedule of redrives',
+      steps: 10,
+      async act(caller) {
+        await caller.sleep(MINUTE_MS);
+        await caller.call('repairQueues', {});
+      },
+    },
+  ],
+
+  async settle(caller) {
+    caller.world.service.questions.mostMs = 0;
+    for (let minutes = 0; minutes < MAX_MINUTES; minutes++) {
+      await caller.sleep(MINUTE_MS);
+      await caller.call('repairQueues', {});
+      if (minutes > 3 && !isAnybodyThere(caller)) break;
+    }
+    await caller.sleep(SURE_MS + caller.world.facts.spreadMs);
+    for (const name of [LEASE, POOL]) {
+      const id = `${AFTERWARDS}-${name}`;
+      const answer = await caller.call('acquire', requestOf(caller, { name, id, ttlSeconds: 2 }));
+      if (answer?.outcome === 'ok')
+        await caller.call('release', { key: caller.world.prefix + name, leaseId: answer.body.leaseId });
+    }
+  },
+
+  check(history, facts) {
+    const calls = history.filter(({ call }) => CALLS.has(call));
+    const keys = keysOf(
+      calls.filter(({ call }) => call !== 'repairQueues'),
+      [LEASE, POOL],
+    );
+    return [
+      ...keys.flatMap((key) => {
+        const ofKey = calls.filter(({ input }) => input.key === key);
+        const grants = asGrants(ofKey);
+        const isPool = key.endsWith(POOL);
+        const ofKind = isPool
+          ? [
+              ...(facts.withinBound ? neverTooHeavy(grants) : []),
+              ...recordKept(history, key, facts),
+              ...neverTooManyPermits(history, key),
+              ...timeIsKept(history, { key, grants }, facts),
+              ...foundAgain(grants, facts),
+            ]
+          : [
+              ...(facts.withinBound ? exclusive(grants) : []),
+              ...fencesRise(grants, facts, history),
+              ...windowKept(history, key, facts),
+              ...leaseIsKept(history, { key, grants }, facts),
+            ];
+        return [
+          ...ofKind,
+          ...waitsForNobody(history, key, facts),
+          ...claimedInTime(history, key, facts),
+          ...boundIsRefused(ofKey),
+          ...deadHolderGone(history, key, facts),
+          ...overtaken(history, { key, mayLoseMark: facts.sweeps, isPool }, facts),
+          ...oneTaskForEach(ofKey),
+          ...forgotten(ofKey),
+          ...toldInTime(history, key, facts),
+          ...grantToldInTime(history, key, facts),
+        ];
+      }),
+      ...stuck(
+        calls.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
+        'no key is stuck',
+      ),
+    ];
+  },
+};
+
+const CALLS = new Set([...LEASE_CALLS, 'task', 'executionEnds', 'executionRedriven', 'repairQueues']);
+
+const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : POOL);
+
+const termsOf = (name: string): object => (name === POOL ? { limit: 1 } : {});
+
+const idFor = (caller: Caller): string => Math.floor(caller.random() * 1e9).toString(36);
+
+const requestOf = (caller: Caller, { name, id, ttlSeconds }: { name: string; id: string; ttlSeconds: number }) => ({
+  ...{ key: caller.world.prefix + name, holder: id, requestId: id, ttlSeconds },
+  ...termsOf(name),
+});
+
+async function start(caller: Caller): Promise<void> {
+  const name = nameFor(caller);
+  startLife(caller, { key: caller.world.prefix + name, id: idFor(caller), terms: termsOf(name) });
+  await caller.sleep(caller.random() * 30_000);
+}
+
+/** Waits as the client does, by one call after the other, holds the key for a moment, and gives it back. */
+async function wait(caller: Caller, known: object): Promise<void> {
+  const { simulation } = caller.world;
+  const request = requestOf(caller, {
+    ...{ name: nameFor(caller), id: `${caller.name}/${idFor(caller)}`, ttlSeconds: caller.pick([2, 5, 20]) },
+  });
+  const untilMs = simulation.now + caller.pick([0, 5000, 30_000, 120_000]);
+  for (let more: object = {}; ; ) {
+    const waitSeconds = Math.min(MAX_WAIT_SECONDS, Math.ceil(Math.max(0, untilMs - simulation.now) / 1000));
+    const answer = await caller.call('acquire', { ...request, ...more, waitSeconds }, known);
+    if (answer?.outcome === 'ok') return holdFor(caller, request.key, answer.body.leaseId);
+    if (answer?.outcome !== 'LeaseHeld' || !answer.body.retryWith || simulation.now >= untilMs) break;
+    more = Object(answer.body.retryWith);
+  }
+  const { key, requestId, holder } = request;
+  if (caller.random() < 0.5) await caller.call('withdraw', { key, requestId, holder });
+}
+
+/** A process can send heartbeats. If it had a bound grant and crashed, its next try would wait for the end of its own execution. */
+async function askForBound(caller: Caller): Promise<void> {
+  const { ttlSeconds: _, ...request } = requestOf(caller, { name: nameFor(caller), id: idFor(caller), ttlSeconds: 0 });
+  const execution = `arn:aws:states:us-east-1:000000000000:execution:machine:${caller.world.prefix}${request.requestId}`;
+  await caller.call('acquire', { ...request, execution, bound: true });
+}
+
+async function holdFor(caller: Caller, key: string, leaseId: unknown): Promise<void> {
+  await caller.sleep(caller.random() * 3000);
+  await caller.call('release', { key, leaseId });
+}
+
+/** For a while, answers about executions come late, and some never. */
+async function slowDown(caller: Caller): Promise<void> {
+  const { questions } = caller.world.service;
+  await caller.sleep(caller.random() * 40_000);
+  if (!caller.world.calm) questions.mostMs = LATE_MS;
+  await caller.sleep(10_000 + caller.random() * 50_000);
+  questions.mostMs = 0;
+}
+
+/** While executions still live, so that what they wait for shows what the faults have left. */
+async function calmDown(caller: Caller): Promise<void> {
+  await caller.sleep(90_000 + caller.random() * 120_000);
+  caller.world.calm = true;
+  caller.world.service.questions.mostMs = 0;
+}
