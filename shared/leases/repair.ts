@@ -181,7 +181,9 @@ async function notify(
     repaired.unanswered++;
     return current;
   }
-  const noted = outcome === 'gone' && isBound(current) ? await noteUnnotified(dependencies, current, call) : current;
+  // A later task of the request may have been notified of the grant, which then has the time of that answer.
+  const isUnheard = outcome === 'gone' && isBound(current) && current.answeredAt === undefined;
+  const noted = isUnheard ? await noteUnnotified(dependencies, current, call) : current;
   await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
   // Perhaps the task was notified before, and the answer was lost: only the end of its execution or its expiry moves the lease.

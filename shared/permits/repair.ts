@@ -113,7 +113,8 @@ async function notify(
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'delivered') repaired.told++;
   const now = entryOf(current, entry.name);
-  if (outcome === 'gone' && now && isBound(now))
+  // A later task of the request may have been notified of the permit, which then has the time of that answer.
+  if (outcome === 'gone' && now && isBound(now) && now.answeredAt === undefined)
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps it was notified before, and the answer was lost: only the end of its execution or its expiry ends the permit.
