@@ -58,7 +58,7 @@ const npmLibrary = (
   command: [node, here(`libraries/${script}.mjs`)],
   env,
   table: range ? { hash: 'lockId', range: 'lockGroup' } : { hash: 'key' },
-  needs: { file: here(`libraries/node_modules/${module}/package.json`), how: 'npm run bench:libraries' },
+  needs: { file: here(`libraries/node_modules/${module}/package.json`), how: 'npm run verify -- bench-libraries' },
   library: () => `${module} ${installed(module)}`,
 });
 const lockClient = (name: string, env: Record<string, string>) =>
@@ -102,7 +102,7 @@ export const ENTRIES: Entry[] = [
     needs: {
       file: here('libraries/java/target/contestant.jar'),
       program: 'java',
-      how: 'npm run bench:libraries, with mvn and a JDK from 17',
+      how: 'npm run verify -- bench-libraries, with mvn and a JDK from 17',
     },
     library: () => {
       const jar = readdirSync(here('libraries/java/target/lib')).find((file) =>
@@ -119,7 +119,7 @@ export const ENTRIES: Entry[] = [
     table: { hash: 'key', ttlAttribute: 'lease_expiry' },
     needs: {
       file: here('libraries/rust/target/release/dynamodb-lease-contestant'),
-      how: 'npm run bench:libraries, with cargo from 1.85',
+      how: 'npm run verify -- bench-libraries, with cargo from 1.85',
     },
     library: () => {
       const lock = readFileSync(here('libraries/rust/Cargo.lock'), 'utf8');

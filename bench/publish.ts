@@ -39,7 +39,7 @@ export async function publish(): Promise<void> {
   for (const { file, written } of await documents(results)) await writeFile(file, written);
   const libraries = join(import.meta.dirname, 'libraries');
   if (!existsSync(join(libraries, 'node_modules/vega-lite/package.json')))
-    return console.log('the charts are not drawn: npm run bench:libraries installs what draws them');
+    return console.log('the charts are not drawn: npm run verify -- bench-libraries installs what draws them');
   const renderer = spawn(process.execPath, [join(libraries, 'render.mjs')], { stdio: ['pipe', 'inherit', 'inherit'] });
   renderer.stdin.end(JSON.stringify(charts(results)));
   const [code] = await once(renderer, 'exit');

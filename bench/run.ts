@@ -59,7 +59,7 @@ Measurements:
 ${MEASUREMENTS.map(({ name, title }) => `  ${name.padEnd(12)}${title}`).join('\n')}
 
 The run installs missing and changed libraries into bench/libraries, and builds the libraries in Java, Go and Rust if mvn, go and cargo are
-installed (npm run bench:libraries). With --quick, the run uses the libraries that are installed.
+installed (npm run verify -- bench-libraries). With --quick, the run uses the libraries that are installed.
 A measurement that fails or takes more than ${LIMIT_MINUTES} minutes is named at the end, and the other measurements run.
 Exits with 1 if a measurement failed, or if a bar is missed without a recorded reason. Figures go to ${RESULTS}, and from there
 to the documents and the charts. With --quick, figures go to ${QUICK_RESULTS} alone. Without --only, all figures have the date of one run.`;

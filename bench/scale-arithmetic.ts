@@ -1,6 +1,6 @@
 /**
  * What an account can bear and pays, worked out from published limits and prices: docs/scale.md quotes what this prints.
- * Run by `npm run bench:scale`. Nothing here is measured.
+ * Run by `npm run verify -- bench-scale`. Nothing here is measured.
  */
 
 /** Amazon's published defaults, of one account in one region where nothing else is said. */

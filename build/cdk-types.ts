@@ -12,7 +12,7 @@ function cdkTypes(): string {
     .filter(([name]) => !OF_CODE.includes(name))
     .map(([name, parameter]) => `  ${docOf(parameter)}\n  readonly ${name}${mark(parameter)}: ${typeOf(parameter)};\n`);
   return [
-    '// Written by `npm run cdk:types`.\n',
+    '// Written by `npm run verify -- cdk-types`.\n',
     '/** The parameters of the template. A parameter that you leave out has its default. */',
     `export interface HoldfastParameters {\n${fields.join('')}}\n`,
   ].join('\n');

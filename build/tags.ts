@@ -2,14 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readOptions } from '../local/options.ts';
 
-const HELP = `npm run tags: checks that each version of CHANGELOG.md has its git tag, for example v0.1.0.
+const HELP = `npm run verify -- tags: checks that each version of CHANGELOG.md has its git tag, for example v0.1.0.
 
   --create VERSION   make the tag of that version, annotated with its part of the changelog
   --check VERSION    make no tag, and print that part of the changelog
   --commit COMMIT    where to put the tag; HEAD where it is not given
 
 Both fail unless that commit has the version in each package.json and in the contract, the heading in its changelog, and the contract in
-contract/released (npm run contract:release). It exits with 1 where a version has no tag, or a tag no version.`;
+contract/released (npm run verify -- contract-release). It exits with 1 where a version has no tag, or a tag no version.`;
 
 const git = (...args: string[]): string =>
   execFileSync('git', args, { encoding: 'utf8', stdio: 'pipe', maxBuffer: 2 ** 26 }).trim();
@@ -56,7 +56,9 @@ function notesOf(version: string, commit: string): string {
   const { info } = JSON.parse(contract);
   if (info?.version !== version) throw new Error(`contract/openapi.json of ${commit} has the version ${info?.version}`);
   if (contract !== fileOf(commit, `contract/released/${version}.json`))
-    throw new Error(`contract/released/${version}.json of ${commit} is not its contract: npm run contract:release`);
+    throw new Error(
+      `contract/released/${version}.json of ${commit} is not its contract: npm run verify -- contract-release`,
+    );
   return notes;
 }
 

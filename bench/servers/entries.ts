@@ -19,7 +19,7 @@ const redis = (name: string, kind: string, module: string): ServerEntry => ({
   ...{ ...peer, name, kind: 'npm', server: 'redis', program: 'redis-server' },
   command: [process.execPath, libraries('redis.mjs')],
   env: { LOCK_KIND: kind },
-  needs: { file: libraries(`node_modules/${module}/package.json`), how: 'npm run bench:libraries' },
+  needs: { file: libraries(`node_modules/${module}/package.json`), how: 'npm run verify -- bench-libraries' },
   library: () => `${ofModule(module)} on ${versionOf('redis')}`,
 });
 
@@ -30,7 +30,7 @@ const PEERS: ServerEntry[] = [
   {
     ...{ ...peer, name: 'etcd concurrency.Mutex', kind: 'other', server: 'etcd', program: 'etcd' },
     command: [libraries('etcd/target/etcd-contestant')],
-    needs: { file: libraries('etcd/target/etcd-contestant'), how: 'npm run bench:libraries, with go' },
+    needs: { file: libraries('etcd/target/etcd-contestant'), how: 'npm run verify -- bench-libraries, with go' },
     library: () => {
       const [, version] = /client\/v3 v(\S+)/.exec(readFileSync(libraries('etcd/go.mod'), 'utf8')) ?? [];
       return `etcd client ${version} on ${versionOf('etcd')}`;
@@ -47,7 +47,7 @@ const PEERS: ServerEntry[] = [
     ],
     needs: {
       file: libraries('java/target/contestant.jar'),
-      how: 'npm run bench:libraries, with mvn and a JDK from 17',
+      how: 'npm run verify -- bench-libraries, with mvn and a JDK from 17',
     },
     library: () => `Curator ${jar('curator-recipes')} on ZooKeeper ${jar('zookeeper')}`,
   },

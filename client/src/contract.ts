@@ -623,7 +623,7 @@ export interface components {
         AcquireRequest: {
             /** @description If true, the grant lasts as long as `execution` runs, without heartbeats, and for `graceSeconds` after an abnormal end. Needs `execution`, and `taskToken` or `callbackId`. Not with `ttlSeconds`. */
             bound?: boolean;
-            /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs `execution`, the ARN of that durable execution, and the parameter `durableFunctions`. */
+            /** @description The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`. */
             callbackId?: string;
             /** @description What the holder shows to every reader of the key. Up to 4 KiB and 32 levels deep, or of a permit up to 256 bytes. */
             data?: unknown;

@@ -64,7 +64,7 @@ export const acquireRequest = request(acquireInput(), {
     },
     callbackId: {
       description:
-        "The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs `execution`, the ARN of that durable execution, and the parameter `durableFunctions`.",
+        "The id of a durable function's callback. The call returns at once. The callback completes with the grant as JSON, in line order, or fails with the problem in `ErrorData`. Without `requestId`, the request id is `c-` and the SHA-256 of the callback id in base64url. Not with `taskToken`, `waitSeconds`, `ticket` or `fair` false. Needs its own `execution`, and the parameter `durableFunctions`.",
       ...bytes(1024),
     },
     parkSeconds: {

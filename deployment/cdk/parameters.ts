@@ -1,4 +1,4 @@
-// Written by `npm run cdk:types`.
+// Written by `npm run verify -- cdk-types`.
 
 /** The parameters of the template. A parameter that you leave out has its default. */
 export interface HoldfastParameters {

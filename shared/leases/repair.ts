@@ -181,7 +181,9 @@ async function notify(
     repaired.unanswered++;
     return current;
   }
-  const noted = outcome === 'gone' && isBound(current) ? await noteUnnotified(dependencies, current, call) : current;
+  // A grant with the time of an answer is known: the schedule may have notified a later task of the request.
+  const mayBeUnnotified = outcome === 'gone' && isBound(current) && current.answeredAt === undefined;
+  const noted = mayBeUnnotified ? await noteUnnotified(dependencies, current, call) : current;
   await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the lease.

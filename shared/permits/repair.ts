@@ -113,7 +113,8 @@ async function notify(
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'delivered') repaired.told++;
   const now = entryOf(current, entry.name);
-  if (outcome === 'gone' && now && isBound(now))
+  // A permit with the time of an answer is known: the schedule may have notified a later task of the request.
+  if (outcome === 'gone' && now && isBound(now) && now.answeredAt === undefined)
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the permit.

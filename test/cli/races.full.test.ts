@@ -118,7 +118,7 @@ describe('holdfast run', () => {
       if (pids.length > 0) tookMs.push(performance.now() - killedAt);
       return pids.length > 0;
     });
-    // A bar on time, which a busy machine may miss: `npm run cli:kill` measures it.
+    // A bar on time, which a busy machine may miss: `npm run verify -- cli-kill` measures it.
     if (!process.env.BARS) return;
     console.log(`gone after ${Math.round(Math.max(...tookMs))} ms at most, in ${tookMs.length} rounds`);
     expect(Math.max(...tookMs)).toBeLessThan(500);

@@ -19,7 +19,7 @@ import { allWorlds } from '../support/worlds/client-worlds.ts';
 
 const run = promisify(execFile);
 
-/** `npm run client:runtimes` installs what this machine lacks, and names the folders here. */
+/** `npm run verify -- runtimes` installs what this machine lacks, and names the folders here. */
 const folders = [...(process.env.CLIENT_RUNTIMES ?? '').split(delimiter), ...(process.env.PATH ?? '').split(delimiter)];
 
 /** Every program of these names, the first one of each version. */
@@ -39,7 +39,7 @@ async function installed(): Promise<[name: string, command: string[]][]> {
 const runtimes = await installed();
 for (const name of ['node v20', 'node v22', 'node v24', 'bun', 'deno'])
   if (!runtimes.some(([title]) => title.startsWith(name)))
-    console.log(`skipped: there is no ${name} on this machine; npm run client:runtimes brings it`);
+    console.log(`skipped: there is no ${name} on this machine; npm run verify -- runtimes brings it`);
 
 let world: Awaited<ReturnType<typeof allWorlds>>;
 let api: Awaited<ReturnType<typeof startApi>>;

@@ -377,7 +377,7 @@ describe.runIf(executablePath)('the page', () => {
     // Not waitForFunction: it evaluates its text again at each look, which the page's policy forbids.
     await page.evaluate(DRAWN);
     const tookMs = performance.now() - startedAt;
-    // Only `npm run console:pictures` measures.
+    // Only `npm run verify -- pictures` measures.
     if (!process.env.PICTURES) return;
     console.log(`1,000 leases were drawn in ${Math.round(tookMs)} ms`);
     expect(tookMs).toBeLessThan(1000);

@@ -38,7 +38,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-it('npm run tags tags each version of the changelog at its release, with what the changelog says of it', () => {
+it('npm run verify -- tags tags each version of the changelog at its release, with what the changelog says of it', () => {
   const first = commit('0.1.0', ONE);
   const second = commit('0.2.0', TWO);
   expect(tags()).toEqual({ status: 1, output: 'there is no tag v0.2.0\nthere is no tag v0.1.0\n' });
@@ -49,7 +49,7 @@ it('npm run tags tags each version of the changelog at its release, with what th
   expect(git('tag', '--list', '--format=%(contents)', 'v0.2.0')).toBe('Holdfast 0.2.0\n\n### Added\n\n- More.');
 });
 
-it('npm run tags tags no commit of another version, and none whose version the changelog lacks', () => {
+it('npm run verify -- tags tags no commit of another version, and none whose version the changelog lacks', () => {
   const first = commit('0.1.0', ONE);
   commit('0.2.0', ONE);
   expect(tags('--create', '0.2.0', '--commit', first)).toEqual({
@@ -59,7 +59,7 @@ it('npm run tags tags no commit of another version, and none whose version the c
   expect(git('tag')).toBe('');
 });
 
-it('npm run tags tags a commit only with the contract of the release', () => {
+it('npm run verify -- tags tags a commit only with the contract of the release', () => {
   mkdirSync(join(folder, 'contract/released'), { recursive: true });
   const write = (file: string, text: string) => writeFileSync(join(folder, 'contract', file), text);
   const now = '{"info":{"version":"0.1.0"}}';
@@ -69,7 +69,7 @@ it('npm run tags tags a commit only with the contract of the release', () => {
   expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: other });
   write('openapi.json', now);
   commit('0.1.0', ONE);
-  const fault = 'contract/released/0.1.0.json of HEAD is not its contract: npm run contract:release\n';
+  const fault = 'contract/released/0.1.0.json of HEAD is not its contract: npm run verify -- contract-release\n';
   expect(tags('--create', '0.1.0')).toEqual({ status: 1, output: fault });
   write('released/0.1.0.json', '{"before":1}');
   commit('0.1.0', ONE);
@@ -79,7 +79,7 @@ it('npm run tags tags a commit only with the contract of the release', () => {
   expect(tags('--create', '0.1.0')).toMatchObject({ status: 0 });
 });
 
-it('npm run tags checks that the packages of a commit have the version, and prints what a release says of it', () => {
+it('npm run verify -- tags checks that the packages of a commit have the version, and prints what a release says of it', () => {
   commit('0.2.0', TWO);
   expect(tags('--check', '0.2.0')).toEqual({ status: 0, output: '### Added\n\n- More.\n' });
   for (const name of ['client', 'cli']) {
@@ -96,7 +96,7 @@ it('npm run tags checks that the packages of a commit have the version, and prin
   expect(git('tag')).toBe('');
 });
 
-it('npm run tags finds a tag that no version has, and versions that do not descend', () => {
+it('npm run verify -- tags finds a tag that no version has, and versions that do not descend', () => {
   commit('0.1.0', ONE);
   tags('--create', '0.1.0');
   git('tag', 'v9.9.9');

@@ -34,7 +34,7 @@ const environment = (secretAccessKey = caller.secretAccessKey) => ({
 describe('docs/callers.md: signed by their secret, acquire, heartbeat and release get through from', () => {
   for (const { name, ready, start } of all)
     it.skipIf(!ready)(
-      `the signed calls of docs/callers.md succeed from ${name}${ready ? '' : ' (skipped: npm run contract:callers builds it)'}`,
+      `the signed calls of docs/callers.md succeed from ${name}${ready ? '' : ' (skipped: npm run verify -- callers builds it)'}`,
       async () => {
         const [command, ...args] = start;
         gateway.passed.length = 0;

@@ -41,7 +41,7 @@ describe('histories under faults', () => {
     },
   );
 
-  it('break no promise (a few of them; npm run faults plays many)', async () => {
+  it('break no promise (a few of them; npm run verify -- faults plays many)', async () => {
     const seed = testSeed();
     const result = await run({ seed, mostHistories: HISTORIES, mostMs: 60_000, only: [] }, services);
     expect([seed, result.failed?.plan.seed, result.failed?.violations]).toEqual([seed, undefined, undefined]);

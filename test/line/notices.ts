@@ -4,8 +4,21 @@ import type { LineWorld } from './world.ts';
 /** Tasks that have a grant, and that no message about the grant has reached. The schedule notifies those tasks. */
 export async function lateNotices(lineWorld: LineWorld) {
   const world = await lineWorld();
-  const { acquire, release, grantOf, see, rows, isMarked, repair, precededBy, requests, steps, newKey, timeline } =
-    world;
+  const {
+    acquire,
+    heartbeat,
+    release,
+    grantOf,
+    see,
+    rows,
+    isMarked,
+    repair,
+    precededBy,
+    requests,
+    steps,
+    newKey,
+    timeline,
+  } = world;
   const { parkNext: park, exitInLine, putTickets, callerRow, repairsByUpdate } = world;
   const ttlSeconds = 3600;
   /** A task that has the lock, and was not notified. */
@@ -157,6 +170,23 @@ export async function lateNotices(lineWorld: LineWorld) {
       const { task: other } = await park({ ...ofExecution, requestId: 'two' });
       await minute(key);
       expect(other.state).toBe('waiting');
+    });
+
+    it('a task of the same request keeps the lock, even if the answer to its notification was lost', async () => {
+      const key = newKey();
+      const first = await acquire({ key, ttlSeconds });
+      const execution = steps.newExecution('RUNNING');
+      const ofExecution = { key, holder: 'wf', execution, bound: true, parkSeconds: 3600, requestId: 'one' };
+      const { task: gone } = await park(ofExecution);
+      gone.state = 'timedOut';
+      const { task } = await park(ofExecution);
+      steps.faults.SendTaskSuccess = ['refused'];
+      await release(first);
+      steps.faults.SendTaskSuccess = ['lost'];
+      await minute(key);
+      const grant = grantOf(task);
+      await minute(key);
+      expect(await heartbeat({ key, leaseId: grant.leaseId })).toMatchObject({ fence: grant.fence });
     });
 
     it('if the second task is gone too, the third receives the lock', async () => {

@@ -1,10 +1,8 @@
 import { execFile } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { readOptions } from '../../local/options.ts';
-import manifest from '../../package.json' with { type: 'json' };
 import { aFew } from '../support/time/rounds.ts';
 
-const { scripts } = manifest;
 const read = (...args: string[]) =>
   readOptions({ seed: { type: 'string' }, only: { type: 'string', multiple: true, default: [] } }, args);
 
@@ -35,13 +33,26 @@ it.each(
     ['faults', '--histories', '0', "--histories must be a whole number of at least 1, not '0'"],
     ['load', '--connections', '0', "--connections must be a whole number from 1 to 10000, not '0'"],
     ['mutations', '--only', 'no such rule', "no mutation has 'no such rule' in its name"],
-    ['mutations', '--by', 'seed', "--by must be history or test, not 'seed'"],
+    ['mutations', '--some', '0', "--some must be a whole number of at least 1, not '0'"],
   ] as const),
-)('the command npm run %s %s %s plays no round, and does not pass', async (command, option, value, message) => {
-  const run = await new Promise((resolve) =>
-    execFile(process.execPath, [...scripts[command].split(' ').slice(1), option, value], (error, stdout, stderr) =>
-      resolve([error?.code, stdout, stderr]),
+)(
+  'the command npm run verify -- %s %s %s plays no round, and does not pass',
+  async (command, option, value, message) => {
+    const run = await new Promise((resolve) =>
+      execFile(process.execPath, ['verification/run.ts', command, option, value], (error, stdout, stderr) =>
+        resolve([error?.code, stdout, stderr]),
+      ),
+    );
+    expect(run).toEqual([2, '', `npm run verify -- ${command}: ${message}\n`]);
+  },
+);
+
+it('a check that does not exist is refused, and the checks are listed', async () => {
+  const run = await new Promise<{ code: unknown; stderr: string }>((resolve) =>
+    execFile(process.execPath, ['verification/run.ts', 'fault'], (error, _, stderr) =>
+      resolve({ code: error?.code, stderr }),
     ),
   );
-  expect(run).toEqual([2, '', `npm run ${command}: ${message}\n`]);
+  expect(run.code).toBe(2);
+  expect(run.stderr).toMatch(/^there is no check 'fault'\n[\s\S]*\n {2}faults /);
 });

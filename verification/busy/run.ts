@@ -1,7 +1,7 @@
 /**
- * npm run test:busy: the tests, next to ten processes that do nothing but compute. A test may then run out of time. None may
+ * npm run verify -- busy: the tests, next to ten processes that do nothing but compute. A test may then run out of time. None may
  * assert anything that depends on how fast this machine is: each other failure is one of a test that does.
- * Arguments go to vitest: npm run test:busy -- test/line
+ * Arguments go to vitest: npm run verify -- busy test/line
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { type FaultCounts, type FaultKind, noFaults } from '../histories/faults.ts';
 
-/** What one process has played, as `npm run faults -- --report` writes it. */
+/** What one process has played, as `npm run verify -- faults --report` writes it. */
 export interface Played {
   /** The seed of its first history. Each that follows has the next one. */
   seed: number;

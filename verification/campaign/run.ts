@@ -6,12 +6,12 @@ import { readOptions } from '../../local/options.ts';
 import { asLines, knownFailures } from '../histories/known-failures.ts';
 import { entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
 
-const HELP = `npm run campaign: plays histories under faults with seeds that were never played before, one process for each core, and
+const HELP = `npm run verify -- campaign: plays histories under faults with seeds that were never played before, one process for each core, and
 enters them in verification/campaign/ledger.json. The next run goes on where the last one stopped.
 
   --minutes N     how long (10)
   --histories N   stop after so many
-  --only NAME     one capability alone, as npm run faults names them; may be given again
+  --only NAME     one capability alone, as npm run verify -- faults names them; may be given again
   --processes N   how many at once (as many as there are cores)
   --summary       print what was played, and play nothing
 
@@ -124,7 +124,7 @@ async function play({ from, most, seconds, only }: Block, report: string): Promi
 main().then(
   (passed) => process.exit(passed ? 0 : 1),
   (error: Error) => {
-    console.error(`npm run campaign: ${error.message}`);
+    console.error(`npm run verify -- campaign: ${error.message}`);
     process.exit(2);
   },
 );

@@ -8,7 +8,7 @@ import { bundle } from '../../cli/bundle.ts';
 import { readOptions } from '../../local/options.ts';
 import { serveLeases } from '../client/service.ts';
 
-const HELP = `npm run cli:start: what holdfast run adds to the start of a command, with one acquire at a service on this machine: from
+const HELP = `npm run verify -- cli-start: what holdfast run adds to the start of a command, with one acquire at a service on this machine: from
 the start of the process to the command's first instruction, beside the same command alone, in turns. It fails where the
 medians are more than 150 ms apart.
 
@@ -70,7 +70,7 @@ main().then(
     process.exitCode = passed ? 0 : 1;
   },
   (error: Error) => {
-    console.error(`npm run cli:start: ${error.message}`);
+    console.error(`npm run verify -- cli-start: ${error.message}`);
     process.exitCode = 2;
   },
 );

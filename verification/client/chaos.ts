@@ -11,7 +11,7 @@ import { broken, excused, type Left, type Line } from './check.ts';
 import { type FaultyProxy, startProxy } from './proxy.ts';
 import { serveLeases } from './service.ts';
 
-const HELP = `npm run client:chaos: many callers of the client, in processes that are stopped and killed, over a proxy that drops,
+const HELP = `npm run verify -- chaos: many callers of the client, in processes that are stopped and killed, over a proxy that drops,
 delays, duplicates and cuts requests and answers 503. By a log of every fence no two may work at once, none may leave a
 lease but those who were killed, and no process may be kept alive.
 
@@ -197,7 +197,7 @@ main().then(
     process.exitCode = passed ? 0 : 1;
   },
   (error: Error) => {
-    console.error(`npm run client:chaos: ${error.message}`);
+    console.error(`npm run verify -- chaos: ${error.message}`);
     process.exitCode = 2;
   },
 );

@@ -4,7 +4,7 @@ import { signed } from '../../client/src/sigv4.ts';
 import { readOptions } from '../../local/options.ts';
 import { serveLeases } from './service.ts';
 
-const HELP = `npm run client:overhead: what withLease around an empty function takes, beside the same two calls by bare fetch
+const HELP = `npm run verify -- overhead: what withLease around an empty function takes, beside the same two calls by bare fetch
 with the same signature, in turns. It fails where that is more than 10 % longer, or more than two requests.
 
   --rounds N   how many times (600)`;
@@ -84,7 +84,7 @@ main().then(
     process.exitCode = passed ? 0 : 1;
   },
   (error: Error) => {
-    console.error(`npm run client:overhead: ${error.message}`);
+    console.error(`npm run verify -- overhead: ${error.message}`);
     process.exitCode = 2;
   },
 );

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { readOptions } from '../../local/options.ts';
 
-const HELP = `npm run client:runtimes: tries the client in Node 20, 22 and 24, Bun and Deno, which it installs from npm into
+const HELP = `npm run verify -- runtimes: tries the client in Node 20, 22 and 24, Bun and Deno, which it installs from npm into
 .data/runtimes, and in Chromium where that is installed.`;
 
 const PROGRAMS = ['node@20.20.2', 'node@22.23.3', 'bun@1.4.5', 'deno@2.9.6'];

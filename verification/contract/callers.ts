@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readOptions } from '../../local/options.ts';
 import { languages } from '../../test/support/programs/callers.ts';
 
-const HELP = `npm run contract:callers: builds the examples of docs/callers.md, and runs the test that calls through them.
+const HELP = `npm run verify -- callers: builds the examples of docs/callers.md, and runs the test that calls through them.
 
 They are built in ~/.cache/holdfast/callers, once for each text. npm test runs those that are there, and curl and Python
 if they are installed. Python needs boto3 to sign: python3 -m venv .venv && .venv/bin/pip install boto3. What cannot be built here is skipped, and says so.`;
@@ -30,7 +30,7 @@ async function main(): Promise<number> {
 main().then(
   (code) => process.exit(code),
   (error: Error) => {
-    console.error(`npm run contract:callers: ${error.message}`);
+    console.error(`npm run verify -- callers: ${error.message}`);
     process.exit(2);
   },
 );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { readOptions } from '../../local/options.ts';
 
-const HELP = `npm run contract:clients: generates clients from contract/openapi.json, and compiles them.
+const HELP = `npm run verify -- clients: generates clients from contract/openapi.json, and compiles them.
 
   --only NAME   openapi-typescript, openapi-python-client or oapi-codegen alone; may be given again
 
@@ -136,7 +136,7 @@ const firstLine = (error: unknown) => (error as Error).message.split('\n', 1)[0]
 main().then(
   (passed) => process.exit(passed ? 0 : 1),
   (error: Error) => {
-    console.error(`npm run contract:clients: ${error.message}`);
+    console.error(`npm run verify -- clients: ${error.message}`);
     process.exit(2);
   },
 );

@@ -8,7 +8,7 @@ import { openapi } from '../../contract/openapi.ts';
 import { readOptions } from '../../local/options.ts';
 import { npmStart } from '../start/npm-start.ts';
 
-const HELP = `npm run contract:fuzz: Schemathesis against npm start, with requests that fit the contract and requests that do not.
+const HELP = `npm run verify -- fuzz: Schemathesis against npm start, with requests that fit the contract and requests that do not.
 
   --seconds N   how long (60)
   --seed N      the seed of the requests (1)
@@ -58,7 +58,7 @@ async function fuzz(seconds: number, seed: number): Promise<boolean> {
 main().then(
   (passed) => process.exit(passed ? 0 : 1),
   (error: Error) => {
-    console.error(`npm run contract:fuzz: ${error.message}`);
+    console.error(`npm run verify -- fuzz: ${error.message}`);
     process.exit(2);
   },
 );

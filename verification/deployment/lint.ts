@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import manifest from '../../package.json' with { type: 'json' };
 
 /**
- * `npm run template:lint`: what two linters of others say of the released template. A finding that is not listed here fails, and so does
+ * `npm run verify -- template`: what two linters of others say of the released template. A finding that is not listed here fails, and so does
  * a reason without a finding. `-- --all` shows each finding. `npm run release` must have written the template.
  */
 const KNOWN: Record<string, string> = {

@@ -10,7 +10,7 @@ import { earlierRelease, toldOf } from './release.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
 import { CAPABILITY_NAMES, type History } from './world.ts';
 
-const HELP = `npm run faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
+const HELP = `npm run verify -- faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
 
   --seconds N     how long (30)
   --minutes N     the same in minutes
@@ -79,7 +79,7 @@ async function main(): Promise<boolean> {
     console.log(HELP);
     return true;
   }
-  console.log(`npm run faults -- --seed ${seed}\n${toldOf(await earlierRelease())}`);
+  console.log(`npm run verify -- faults --seed ${seed}\n${toldOf(await earlierRelease())}`);
   if (write !== undefined) await mkdir(write, { recursive: true });
   const each = async (history: History) => {
     if (write !== undefined) await writeFile(join(write, `${history.plan.seed}.jsonl`), asJsonLines(history));
@@ -96,7 +96,7 @@ async function main(): Promise<boolean> {
     const wrong = await courses;
     if (failed) {
       console.log(
-        `\nAgain: npm run faults -- --seed ${failed.plan.seed} --histories 1${only.map((name) => ` --only ${name}`).join('')}\n`,
+        `\nAgain: npm run verify -- faults --seed ${failed.plan.seed} --histories 1${only.map((name) => ` --only ${name}`).join('')}\n`,
       );
       console.log(report(whole ? failed : await shortest(failed, services[0] as FaultyService)));
       return false;
@@ -155,7 +155,7 @@ function summary({ histories, operations, permits, counts, beyondBound, failed, 
 main().then(
   (passed) => process.exit(passed ? 0 : 1),
   (error: Error) => {
-    console.error(`npm run faults: ${error.message}`);
+    console.error(`npm run verify -- faults: ${error.message}`);
     process.exit(2);
   },
 );

@@ -5,7 +5,7 @@ import { npmStart } from '../start/npm-start.ts';
 import { ApiClient, Tally } from './client.ts';
 import { Knowledge, MIX } from './workloads.ts';
 
-const HELP = `npm run load: 64 connections against npm start, with mixed calls on few names and on many.
+const HELP = `npm run verify -- load: 64 connections against npm start, with mixed calls on few names and on many.
 
   --seconds N       how long (60)
   --connections N   how many at once (64)
@@ -91,7 +91,7 @@ function report(
 main().then(
   (passed) => process.exit(passed ? 0 : 1),
   (error: Error) => {
-    console.error(`npm run load: ${error.message}`);
+    console.error(`npm run verify -- load: ${error.message}`);
     process.exit(2);
   },
 );

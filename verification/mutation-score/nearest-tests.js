@@ -15,7 +15,7 @@ import { strykerPlugins as theirs } from '@stryker-mutator/vitest-runner';
 /** What was learned in the dry run: Stryker starts this process anew after a mutant that hangs. */
 const COVERAGE = 'nearest-tests.json';
 
-/** How many tests of the usual length a mutant meets at most. `npm run mutation-score -- --open` tries what survives with all. */
+/** How many tests of the usual length a mutant meets at most. `npm run verify -- mutation-score --open` tries what survives with all. */
 const MOST = Number(process.env.MUTATION_TESTS ?? Number.POSITIVE_INFINITY);
 
 /** Mutants are numbered from 0. */

@@ -174,7 +174,7 @@ function markdown(report: Report, files: string[]): string {
   return [
     '# Mutation score',
     '',
-    'Written by `npm run mutation-score`. The README of `verification/mutation-score` explains the columns.',
+    'Written by `npm run verify -- mutation-score`. The README of `verification/mutation-score` explains the columns.',
     '',
     '| | caught | timed out | survived | run by no test | equivalent | left out | score |',
     '|---|---|---|---|---|---|---|---|',

@@ -19,7 +19,7 @@ import {
 } from './report.ts';
 import { type Mutant, runStryker } from './stryker.ts';
 
-const HELP = `npm run mutation-score: has Stryker make small changes to the domain, one after the other, and counts those that the tests catch.
+const HELP = `npm run verify -- mutation-score: has Stryker make small changes to the domain, one after the other, and counts those that the tests catch.
 Writes report.json and report.md to ${REPORT}, and prints the survivors. Files that have not changed since the last run are left out.
 Entries of equivalent.json whose text has left the source are deleted at the end of a run, and printed.
 
@@ -183,7 +183,7 @@ function install(): void {
 main().then(
   () => process.exit(0),
   (error: Error) => {
-    console.error(`npm run mutation-score: ${error.message}`);
+    console.error(`npm run verify -- mutation-score: ${error.message}`);
     process.exit(2);
   },
 );

@@ -3,7 +3,7 @@ import { change, type Mutation } from './mutation.ts';
 
 /**
  * Ways to break the product that a history must show, because they test the checkers of the promises. What a test must show is a matter of
- * `npm run mutation-score`.
+ * `npm run verify -- mutation-score`.
  */
 export const MUTATIONS: Mutation[] = [
   {

@@ -8,7 +8,7 @@ import { startStores } from '../histories/service.ts';
 import { type Mutation, placeOfChange, readProduct } from './mutation.ts';
 import { MUTATIONS } from './mutations.ts';
 
-const HELP = `npm run mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless a history shows
+const HELP = `npm run verify -- mutations: breaks a copy of the product on purpose, in one way after the other, and fails unless a history shows
 within two minutes that the promise is broken.
 
   --only TEXT   those alone whose name has it
@@ -49,7 +49,8 @@ async function main(): Promise<boolean> {
   const chosen = MUTATIONS.filter(({ name }) => name.includes(values.only));
   if (chosen.length === 0) throw new Error(`no mutation has '${values.only}' in its name`);
   const seed = number('seed', { least: 0, whole: true }) ?? 1;
-  const tried = drawn(chosen, { most: number('some', { least: 1, whole: true }) ?? chosen.length, seed });
+  const most = number('some', { least: 1, whole: true }) ?? chosen.length;
+  const tried = drawn(chosen, { most, seed });
   const stores = await startStores();
   try {
     let survivors = 0;
@@ -140,7 +141,7 @@ function faults(folder: string, args: string[]): Promise<{ exitCode: number | nu
 main().then(
   (passed) => process.exit(passed ? 0 : 1),
   (error: Error) => {
-    console.error(`npm run mutations: ${error.message}`);
+    console.error(`npm run verify -- mutations: ${error.message}`);
     process.exit(2);
   },
 );

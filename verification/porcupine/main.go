@@ -2,7 +2,7 @@
 //
 //	go run . FILE_OR_FOLDER...
 //
-// reads what `npm run faults -- --write FOLDER` has written, and exits with 1 where some object's answers have no order that
+// reads what `npm run verify -- faults --write FOLDER` has written, and exits with 1 where some object's answers have no order that
 // explains them, and with 2 where it could not tell.
 package main
 

@@ -2,7 +2,7 @@ import { median } from '../../bench/measurement.ts';
 import { readOptions } from '../../local/options.ts';
 import { npmStart } from './npm-start.ts';
 
-const HELP = `npm run start:measure: how long npm start takes until it answers. It fails where the median is more than three seconds, which
+const HELP = `npm run verify -- start: how long npm start takes until it answers. It fails where the median is more than three seconds, which
 says something on a machine that does nothing else.
 
   --rounds N   how many times (5)`;

@@ -91,7 +91,7 @@ export const beyond = (page: Page): Promise<unknown> =>
     .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.filters, .banner nav'))
     .map((one) => one.outerHTML.slice(0, 200))`);
 
-/** For docs/console.md: `npm run console:pictures` names the folder. */
+/** For docs/console.md: `npm run verify -- pictures` names the folder. */
 export async function picture(page: Page, name: string): Promise<void> {
   if (!process.env.PICTURES) return;
   const taken = await page.screenshot({ path: join(process.env.PICTURES, `console-${name}.png`) });

@@ -1,5 +1,6 @@
-import type { Caller } from '../caller.ts';
+import type { Caller, WorldFacts } from '../caller.ts';
 import { AFTERWARDS, type Capability, stuck } from '../capability.ts';
+import type { Entry, Violation } from '../history.ts';
 import { grantToldInTime, toldInTime, windowKept } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { exclusive, fencesRise, keysOf, LEASE_CALLS } from './leases.ts';
@@ -93,24 +94,31 @@ export const redrives: Capability = {
             ];
         return [
           ...ofKind,
-          ...waitsForNobody(history, key, facts),
+          ...(facts.withinBound ? inTime(history, key, { ofKey, facts }) : []),
           ...claimedInTime(history, key, facts),
           ...boundIsRefused(ofKey),
           ...deadHolderGone(history, key, facts),
           ...overtaken(history, { key, mayLoseMark: facts.sweeps, isPool }, facts),
           ...oneTaskForEach(ofKey),
-          ...forgotten(ofKey),
-          ...toldInTime(history, key, facts),
           ...grantToldInTime(history, key, facts),
         ];
       }),
       ...stuck(
-        calls.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
+        calls.filter(({ input, call }) =>
+          facts.withinBound ? keys.includes(String(input.key)) || call === 'repairQueues' : call === 'repairQueues',
+        ),
         'no key is stuck',
       ),
     ];
   },
 };
+
+/** Clocks decide whether a grant or a ticket is from before a redrive. If they differ by more than the bound, an execution may wait for itself. */
+const inTime = (
+  history: readonly Entry[],
+  key: string,
+  { ofKey, facts }: { ofKey: readonly Entry[]; facts: WorldFacts },
+): Violation[] => [...waitsForNobody(history, key, facts), ...forgotten(ofKey), ...toldInTime(history, key, facts)];
 
 const CALLS = new Set([...LEASE_CALLS, 'task', 'executionEnds', 'executionRedriven', 'repairQueues']);
 

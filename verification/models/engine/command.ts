@@ -24,7 +24,7 @@ export interface Model {
   mutants: Record<string, Mutant>;
 }
 
-export const HELP = `npm run models -- [bound|keys|leases|once|permits]: checks the models of docs/protocols by seeded walks, and small scenarios and once completely.
+export const HELP = `npm run verify -- models [bound|keys|leases|once|permits]: checks the models of docs/protocols by seeded walks, and small scenarios and once completely.
 Without a name it checks all, each in a process of its own.
 
   --walks N     walks of each mix (200)
