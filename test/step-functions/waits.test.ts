@@ -142,12 +142,14 @@ describe('Wait states of the local stack', () => {
   });
 
   it('a Wait leaves no timer behind when its execution has ended', async () => {
+    // Other tests of this worker may have left timers.
+    const before = vi.getTimerCount();
     const { result, abort } = play(wait({ Timestamp: EXPIRES_AT }));
     await vi.advanceTimersByTimeAsync(1);
     const ended = result.catch(({ name }: Error) => name);
     abort();
     expect(await ended).toBe('ExecutionAbortedError');
     // The library keeps the timer of the task itself, which holds nothing up.
-    expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
+    expect(vi.getTimerCount() - before).toBeLessThanOrEqual(1);
   });
 });
