@@ -2,7 +2,7 @@
  * In bytes after gzip, in a browser: what `import 'holdfast-client'` loads, and what the client loads later: the signer at the first signed
  * request, uploads at the first commit with content, several leases at the first `withLeases`, a slot at the first `once`.
  */
-export const MAIN_BYTES = { index: 5800, sigv4: 800, content: 1000, several: 900, once: 1280 };
+export const MAIN_BYTES = { index: 5800, sigv4: 800, content: 1000, several: 900, once: 1300 };
 
 /** README.md and docs/client.md name `index` and `all`, the sum of all parts of the main entry. */
 export const MAX_BYTES = { ...MAIN_BYTES, all: 9500 };

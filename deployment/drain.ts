@@ -1,5 +1,6 @@
 import type { Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { paginateScan } from '@aws-sdk/client-dynamodb';
+import { shown } from '../cli/src/escape.ts';
 import { integer } from '../shared/aws/attributes.ts';
 import { stopCommand } from '../shared/line/executions/stop-command.ts';
 import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
@@ -149,7 +150,7 @@ async function useOf(aws: Aws, stack: Stack): Promise<Use> {
   const ofBound = new Set(bound.map(({ key }) => key));
   const behind = waiting.filter((key) => ofBound.has(key)).length;
   const others = waiting.length - behind;
-  const named = keys.length > 0 ? ` (${first(keys, MOST_KEYS_NAMED).join(', ')})` : '';
+  const named = keys.length > 0 ? ` (${first(keys.map(shown), MOST_KEYS_NAMED).join(', ')})` : '';
   return {
     ...(held + others > 0 && { passing: `${held} leases or permits are held${named}, ${others} calls or tasks wait` }),
     ...(bound.length > 0 && {
@@ -167,7 +168,8 @@ function first(all: string[], most: number): string[] {
 
 function described({ key, holder, execution, acquiredAt }: BoundHolder): string {
   const since = new Date(acquiredAt).toISOString();
-  return `${key} is held by ${holder} since ${since} until its execution ends. To stop the execution: ${stopCommand(execution) ?? execution}`;
+  const stop = stopCommand(execution) ?? shown(execution);
+  return `${shown(key)} is held by ${shown(holder)} since ${since} until its execution ends. To stop the execution: ${stop}`;
 }
 
 /** The key of each task, and of each call that may still wait. */

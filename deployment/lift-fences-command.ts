@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { shown } from '../cli/src/escape.ts';
 import { inShell } from '../shared/line/executions/stop-command.ts';
 import { ask } from './ask.ts';
 import { connect, timeOfAws } from './aws.ts';
@@ -47,7 +48,11 @@ function breaking(bound: BoundHolder[]): string[] {
   if (bound.length === 0) return [];
   return [
     `${bound.length} bound leases or permits came back with the table, and do not expire. Break them before holdfast resume:`,
-    ...bound.map(({ key, fence }) => `holdfast break --now --fence ${fence} -- ${inShell(key)}`),
+    ...bound.map(({ key, fence }) =>
+      shown(key) === key
+        ? `holdfast break --now --fence ${fence} -- ${inShell(key)}`
+        : `by the page, because a terminal would not show the whole key: ${shown(key)}, fence ${fence}`,
+    ),
   ];
 }
 

@@ -130,11 +130,12 @@ export async function begin(core: Core, key: string, holder: string, options: Op
 const TELLING = /^(signal|held|lost|assertHeld)$/;
 
 async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | Promise<T>): Promise<T> {
-  /** The loss, once the signal has fired. A loss that the work could not see, because the event loop was blocked, has not stopped it. */
-  let lost: HoldfastError | undefined;
+  const { signal } = lease;
+  /** Why the signal has fired: a loss, or the caller's own signal. A loss that the work could not see, because the event loop was blocked, has not stopped it. */
+  let stopped: unknown = signal.aborted ? signal.reason : undefined;
   let isWatching = false;
-  lease.signal.addEventListener('abort', () => {
-    lost = lease.lost;
+  signal.addEventListener('abort', () => {
+    stopped = lease.lost ?? signal.reason;
   });
   const run = new Proxy(lease, {
     get(target, name) {
@@ -143,7 +144,7 @@ async function workUnder<T>(lease: Lease & OnceRun, act: (run: OnceRun) => T | P
     },
   });
   const result = await act(run);
-  if (lost && isWatching) throw lost;
+  if (stopped !== undefined && isWatching) throw stopped;
   return result;
 }
 

@@ -1,7 +1,7 @@
 import type { Json } from '../aws/attributes.ts';
 import type { Call } from '../aws/call.ts';
 import { naming } from '../aws/send.ts';
-import { HoldfastError } from '../errors.ts';
+import { HoldfastError, invalidRequest } from '../errors.ts';
 import { endedBefore } from '../leases/previous.ts';
 import { locationOf } from '../leases/read-record.ts';
 import { unusable } from '../leases/record.ts';
@@ -17,6 +17,7 @@ import { judge } from './judge-slot.ts';
 import { newOnceGrant, type OnceGrant, type OnceRequest, onceItem } from './once-grant.ts';
 import { type Done, type OnceRecord, parseOnce } from './record.ts';
 import { rowOf, withKey } from './row-key.ts';
+import { isAfterAllPeriods } from './slots.ts';
 import { keepSecondsOf, slotOf } from './terms.ts';
 import { writeGrant } from './write.ts';
 
@@ -79,6 +80,8 @@ export function beginOnce(dependencies: LeaseDependencies) {
     refuseForeignExecutions(dependencies.executions ?? ANY_EXECUTION, { execution }, call);
     const arrivedAt = clock.now();
     const request = requestOf(dependencies, input, call);
+    if (request.isPeriod && isAfterAllPeriods(request.slot, clock.now() + dependencies.clockSkewMs))
+      throw invalidRequest([{ path: 'slot', message: 'must be a period that has begun' }]);
     const asked = { request, arrivedAt, waitSeconds: input.waitSeconds };
     const chosen = request.isPeriod && { slot: request.slot };
     const outcome = await tryThenLook(dependencies, asked, call)

@@ -205,6 +205,19 @@ describe('once', () => {
     expect(await late).toMatchObject({ code: 'LeaseLost', reason: 'taken' });
   });
 
+  it('holdfast.once stores nothing of work that the signal of its caller stopped', async () => {
+    const { one, other } = setting();
+    const stop = new AbortController();
+    const half = errorOf(
+      one.once('backup', { signal: stop.signal }, async ({ signal }) => {
+        stop.abort(new Error('the caller stops'));
+        return signal.aborted ? 'half' : 'whole';
+      }),
+    );
+    expect(await half).toMatchObject({ message: 'the caller stops' });
+    expect(await other.once('backup', {}, () => 'whole')).toMatchObject({ outcome: 'ran', result: 'whole' });
+  });
+
   it('holdfast.once aborts the signal and stores nothing if the run is lost, and does not overwrite the result of the successor', async () => {
     const world = setting();
     const { clock, one, other, faults } = world;

@@ -158,6 +158,12 @@ describe('a drain with bound holders', () => {
       );
   });
 
+  it('a drain shows what a caller chose without the characters that move a cursor', async () => {
+    await hold('nightly', { holder: 'wf\nTo stop it: \u001b[2K' });
+    await expect(drained(600_000)).rejects.toThrow(left(1));
+    expect(said).toContainEqual(expect.stringContaining('nightly is held by wf\\nTo stop it: \\x1b[2K since'));
+  });
+
   it('a drain waits for other holders beside a bound holder, and names the bound holder once', async () => {
     await hold('nightly');
     const lease = await world.acquire({ key: 'hourly', ttlSeconds: 3600 });

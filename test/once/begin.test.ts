@@ -272,6 +272,12 @@ describe('the slot of a call', () => {
     expect(await begin({ key: `in doubt ${first}`, per: '1d', ttlSeconds: 600, ...retry })).toMatchObject(own);
   });
 
+  it('a call with per is refused for a period that has not begun', async () => {
+    const { code, context } = await failure(begin({ key: 'future', per: '1d', slot: '9999-12-31' }));
+    expect([code, context]).toMatchObject(['InvalidRequest', { issues: [{ path: 'slot' }] }]);
+    expect(await begin({ key: 'future', per: '1d' })).toMatchObject({ outcome: 'run', previous: null });
+  });
+
   it('a call with per fails with Conflict after a slot that sorts last', async () => {
     clock.set(Date.parse('2026-03-12T12:00:00Z'));
     const trapped = await done('trap', { slot: 'zzz', keepSeconds: 60_000_000 });
