@@ -261,7 +261,7 @@ const otherOf = (content: Buffer): Buffer => Buffer.from(content).fill('x', cont
 describe('the bucket for the code of administrators', () => {
   const Bucket = `holdfast-code-${ACCOUNT}-${REGION}`;
   const keys = async () => {
-    const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket, Prefix: 'holdfast/' }));
+    const { Contents = [] } = await s3.send(new ListObjectsV2Command({ Bucket }));
     return Contents.map(({ Key }) => String(Key));
   };
   const read = async (Key: string) => {
@@ -330,9 +330,10 @@ describe('the bucket for the code of administrators', () => {
   });
 
   it('a deployment replaces a template and code that have other bytes than the release', async () => {
-    const first = await deploy('replaced');
+    // Under a prefix of its own: other tests deploy the same code at the same time, and would find new versions of it.
+    const first = await deploy('replaced', ['--param=codePrefix=replaced/']);
     expect(first.exitCode, first.output).toBe(0);
-    for (const [index, kind] of [/template-/, /\/acquire-/].entries()) {
+    for (const [index, kind] of [/^replaced\/template-/, /^replaced\/acquire-/].entries()) {
       const [Key = ''] = (await keys()).filter((key) => kind.test(key));
       const content = await read(Key);
       await s3.send(new PutObjectCommand({ Bucket, Key, Body: otherOf(content) }));
@@ -340,7 +341,7 @@ describe('the bucket for the code of administrators', () => {
       expect(next.exitCode, next.output).toBe(0);
       expect((await read(Key)).equals(content), Key).toBe(true);
     }
-    const [zip = ''] = (await keys()).filter((key) => /\/acquire-/.test(key));
+    const [zip = ''] = (await keys()).filter((key) => /^replaced\/acquire-/.test(key));
     const [{ Configuration }] = await describeAll([
       ['lambda', 'get_function', { FunctionName: 'holdfast-replaced-acquire' }],
     ]);
