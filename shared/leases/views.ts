@@ -51,13 +51,17 @@ export function grantView(record: LeaseRecord, now: number): LeaseGrant {
   };
 }
 
+/** The end of an execution removes the holder with its request, and keeps the name for `previous` of the next grant. */
+const holderOfEnded = ({ previous, fence }: Pick<LeaseRecord, 'previous' | 'fence'> = {}): string | null =>
+  previous?.fence === fence ? (previous?.holder ?? null) : null;
+
 export function leaseView(key: string, record: LeaseRecord | undefined, now: number): LeaseView {
   const state = stateOf(record, now);
   const ends = record && isLeased(record) ? endsAt(record) : Number.NaN;
   return {
     key,
     state,
-    holder: record?.holder ?? null,
+    holder: record?.holder ?? holderOfEnded(record),
     fence: record?.fence ?? null,
     acquiredAt: record?.acquiredAt !== undefined && isInstant(record.acquiredAt) ? instant(record.acquiredAt) : null,
     expiresAt: Number.isFinite(ends) ? instant(ends) : null,

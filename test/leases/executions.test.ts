@@ -44,6 +44,13 @@ describe('the lease of an execution that ends', () => {
     expect(task.state).toBe('succeeded');
   });
 
+  it('the lease of an execution that has ended shows who held it last', async () => {
+    const [key, execution] = ['held last', steps.newExecution()];
+    const { fence } = await acquire({ key, holder: 'worker', execution });
+    await executionEnded(execution);
+    expect(await read({ key })).toMatchObject({ state: 'released', holder: 'worker', fence });
+  });
+
   it('the lease is free and counted once if the write that frees it has no answer, and the next grant names how it ended', async () => {
     const [key, execution] = ['freed without an answer', steps.newExecution()];
     await acquire({ key, execution });
