@@ -99,7 +99,8 @@ beforeAll(async () => {
     ...{ tracing: 'Active', logFormat: 'JSON', accessLogs: 'true', throttlingRate: '50', throttlingBurst: '20' },
     ...{ domainName: DOMAIN, noncurrentVersionDays: '30', deletionProtection: 'true', dashboard: 'true' },
     ...{ acquireConcurrency: '50', heartbeatConcurrency: '5', releaseConcurrency: '6' },
-    ...{ alarms: 'all' },
+    // Other tests upload the same code at the same time, each as a new version.
+    ...{ alarms: 'all', codePrefix: 'platform/' },
   };
   const options = Object.entries(parameters).map(([name, value]) => `--param=${name}=${value}`);
   outputs = await deployed(STAGE, [...options, '--tag=team=platform']);

@@ -1,5 +1,4 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { type IncomingMessage, request } from 'node:http';
 import { join, resolve as pathTo } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -109,29 +108,6 @@ export const release = pathTo('release', `holdfast-${manifest.version}`);
 /** `npm run deploy`, less the making of the release. */
 export const deploy = (stage: string, args: string[] = [], credentials?: Credentials): Promise<Run> =>
   run(process.execPath, commandOf(stage, args), { env: environment(credentials) });
-
-/** A deployment that a test observes while it runs. */
-export interface Deployment {
-  /** Resolves when the command has printed this text. @throws Error if the command ends without it */
-  prints(text: string): Promise<void>;
-  ended: Promise<Run>;
-  interrupt(): void;
-}
-
-export function startDeploy(stage: string, args: string[] = [], credentials?: Credentials): Deployment {
-  const child = spawn(process.execPath, commandOf(stage, args), {
-    env: environment(credentials),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text));
-  const ended = once(child, 'close').then(([exitCode]) => ({ exitCode: exitCode ?? -1, output }));
-  const prints = async (text: string) => {
-    for (; !output.includes(text); await delay(100))
-      if (child.exitCode !== null) throw new Error(`the command ended without printing '${text}':\n${output}`);
-  };
-  return { prints, ended, interrupt: () => void child.kill('SIGINT') };
-}
 
 /** A deployment that must succeed. @returns its outputs, by name */
 export async function deployed(stage: string, args: string[] = []): Promise<Record<string, string>> {
