@@ -36,7 +36,7 @@ describe('npm run release', () => {
 
   it('npm run release writes the template that other tests are about, but for the names of the zips', () => {
     const unnamed = (template: object) =>
-      JSON.parse(JSON.stringify(template).replaceAll(/-[0-9a-f]{16}\.zip/g, '.zip'));
+      JSON.parse(JSON.stringify(template).replaceAll(/-[0-9a-f]{64}\.zip/g, '.zip'));
     expect(unnamed(released)).toEqual(unnamed(withoutCode));
   });
 });
