@@ -503,14 +503,6 @@ export const MUTATIONS: Mutation[] = [
     only: 'once',
   },
   {
-    name: 'a lease does not know that a redriven execution received it again',
-    promise: 'nobody loses a lease before its time',
-    changes: [
-      change('record.claimTtlMs === undefined && record.execution === undefined;', 'record.claimTtlMs === undefined;'),
-    ],
-    only: 'redrives',
-  },
-  {
     name: 'a permit does not know that a redriven execution received it again',
     promise: 'nobody loses a permit before its time',
     changes: [
