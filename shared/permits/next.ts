@@ -133,7 +133,7 @@ const judging = (dependencies: LeaseDependencies, look: Look, call: Call): Judgi
   grantOf: (waiter) => grantOf(dependencies, look, waiter),
   lost: (how) => permitLost(look.record.key, how),
   failOverdue: (waiter) => failOverdue(dependencies, { waiter, record: look.record }, call),
-  repeat: (waiter) => repeat(dependencies, { waiter, record: look.record }, call),
+  repeat: (waiter) => repeat(dependencies, { waiter, look }, call),
 });
 
 function grantOf(
@@ -159,17 +159,23 @@ function grantOf(
 const isShared = (entry: PoolEntry, { ticket, weight }: NewPermit): boolean =>
   entry.ticket !== ticket && entry.weight === weight && entry.claimTtlMs === undefined && !entry.isEnding;
 
-/** Sends a task the permit that the request has by another ticket, or InvalidRequest if the task expects another end of the permit. */
+/**
+ * Sends a task the permit that the request has by another ticket, or InvalidRequest if the task expects another end of the permit. Each message
+ * gives the permit a new version, which the look keeps for the next row of the request.
+ */
 async function repeat(
   dependencies: LeaseDependencies,
-  { waiter, record }: { waiter: WaitingTask; record: PoolRecord },
+  { waiter, look }: { waiter: WaitingTask; look: Look },
   call: Call,
 ): Promise<Notified<unknown>['outcome']> {
+  const { record } = look;
   const entry = entryOf(record, requestName(waiter));
   if (!entry) return 'overtaken';
   const error = otherTerms(entry, waiter);
   if (error) return failTask(dependencies, { waiter, error }, call);
-  const { outcome } = await notifyPermit(dependencies, { waiter, record, entry, repeated: true, isOurs: false }, call);
+  const grant = { waiter, record, entry, repeated: true, isOurs: false };
+  const { outcome, record: current } = await notifyPermit(dependencies, grant, call);
+  look.record = current;
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   return outcome;
 }

@@ -22,10 +22,10 @@ export async function lateNotices(lineWorld: LineWorld) {
   const { parkNext: park, exitInLine, putTickets, callerRow, repairsByUpdate } = world;
   const ttlSeconds = 3600;
   /** A task that has the lock, and was not notified. */
-  async function unnotified(terms: object = {}) {
+  async function unnotified(terms: object = { ttlSeconds }) {
     const key = newKey();
     const first = await acquire({ key, ttlSeconds: 60 });
-    const parked = await park({ key, holder: 'task', ttlSeconds, ...terms });
+    const parked = await park({ key, holder: 'task', ...terms });
     steps.faults.SendTaskSuccess = ['refused'];
     await release(first);
     expect([parked.task.state, await see(key)]).toMatchObject(['waiting', { holder: 'task', waiting: 0, waiters: [] }]);
@@ -36,7 +36,7 @@ export async function lateNotices(lineWorld: LineWorld) {
 
   describe('the schedule', () => {
     it('the schedule notifies a task of its grant from ten seconds after the grant until three minutes after the deadline', async () => {
-      const { key, task } = await unnotified({ parkSeconds: 1, execution: steps.newExecution('RUNNING') });
+      const { key, task } = await unnotified({ ttlSeconds, parkSeconds: 1, execution: steps.newExecution('RUNNING') });
       const deadline = Number((await rows(key))[0]?.deadline?.N);
       timeline.advance(9999);
       expect(await repair(key)).toMatchObject(neither); // the call that granted the lock may still notify the task
@@ -50,6 +50,26 @@ export async function lateNotices(lineWorld: LineWorld) {
       expect(grantOf(task)).toMatchObject({ remainingMs: 3_600_000, repeated: false });
       expect(steps.requests.map(({ action }) => action)).not.toContain('DescribeExecution');
       expect(await rows(key)).toEqual([]);
+    });
+
+    it('the schedule notifies the task of a bound grant however long after its deadline', async () => {
+      const { key, task } = await unnotified({ parkSeconds: 1, execution: steps.newExecution('RUNNING'), bound: true });
+      timeline.advance(3_600_000);
+      expect(await repair(key)).toMatchObject({ told: 1, unanswered: 0 });
+      expect(grantOf(task)).toMatchObject({ holder: 'task', repeated: false });
+    });
+
+    it('one run notifies the latest try of the request that has the lock, although an earlier try is gone', async () => {
+      const key = newKey();
+      const ofRequest = { key, holder: 'wf', execution: steps.newExecution('RUNNING'), requestId: 'one', ttlSeconds };
+      await park(ofRequest);
+      steps.faults.SendTaskSuccess = ['refused', 'refused'];
+      const tries = [await park(ofRequest), await park(ofRequest)];
+      expect(tries.map(({ task }) => task.state)).toEqual(['waiting', 'waiting']);
+      for (const { task } of tries.slice(0, 1)) task.state = 'timedOut';
+      timeline.advance(10_000);
+      await repair(key);
+      expect(tries.map(({ task }) => task.state)).toEqual(['timedOut', 'succeeded']);
     });
 
     it('the schedule deletes the ticket of a task that a message has reached without an answer, and the grant stays', async () => {
