@@ -5,7 +5,7 @@ import { type Deliverable, deliver, measureHandOff, type Notified } from '../lin
 import type { WaitingTask } from '../line/waiters.ts';
 import { renew } from './marks.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { endsAt, isLeased } from './rules.ts';
+import { endsAt, isBound, isLeased } from './rules.ts';
 import { grantView } from './views.ts';
 
 interface GrantMessage {
@@ -27,7 +27,7 @@ export async function notifyLease(
   const deliverable = (record: Leased): Deliverable<LeaseRecord> => ({
     record,
     expiresAt: endsAt(record),
-    ttlMs: record.ttlMs ?? 0,
+    ttlMs: isBound(record) ? 0 : (record.ttlMs ?? 0),
     output: (now) => ({ ...grantView(record, now), previous: previousView(record.previous) }),
     renewed: async () => {
       const renewed = await renew(dependencies, { record, isRepeated: message.repeated }, call);

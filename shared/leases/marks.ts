@@ -9,7 +9,7 @@ import { isRedriven } from './bound.ts';
 import { grantUnchanged, isStillHeld, isUnmarked, lineUnchanged } from './conditions.ts';
 import type { GrantRequest } from './grant.ts';
 import type { Leased, LeaseRecord } from './record.ts';
-import { isLeased, risingFence } from './rules.ts';
+import { isBound, isLeased, risingFence } from './rules.ts';
 import { assigning, removedMark, updateLease, type Written } from './write.ts';
 
 /**
@@ -125,7 +125,8 @@ export function renew(
 ): Promise<Written> {
   const { ttlMs, expiresAt = 0 } = record;
   const now = dependencies.clock.now();
-  const isLonger = ttlMs !== undefined && now + ttlMs > expiresAt;
+  // Only a heartbeat changes the times of a bound grant, which so show whether its holder knows it.
+  const isLonger = !isBound(record) && ttlMs !== undefined && now + ttlMs > expiresAt;
   const set = { ...(isLonger && lastingItem(now, ttlMs)), ...(isRepeated && { answered_at: integer(now) }) };
   return writeVersion(dependencies, { record, ...setting(set, []) }, call);
 }

@@ -181,8 +181,9 @@ async function notify(
     repaired.unanswered++;
     return current;
   }
-  // A grant with the time of an answer is known: the schedule may have notified a later task of the request.
-  const mayBeUnnotified = outcome === 'gone' && isBound(current) && current.answeredAt === undefined;
+  // Somebody knows a grant that has had a heartbeat, or that a later task of the request was answered with.
+  const isKnown = current.answeredAt !== undefined || current.heartbeatAt !== current.acquiredAt;
+  const mayBeUnnotified = outcome === 'gone' && isBound(current) && !isKnown;
   const noted = mayBeUnnotified ? await noteUnnotified(dependencies, current, call) : current;
   await deleteWaiter(dependencies, row, call);
   if (outcome === 'delivered') repaired.told++;

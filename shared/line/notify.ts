@@ -30,6 +30,7 @@ export interface Deliverable<Current> {
   record: Current;
   /** Epoch milliseconds. */
   expiresAt: number;
+  /** What must be left of it when the message is sent. 0 if the grant is bound. */
   ttlMs: number;
   /** The answer of acquire, without `key`, the durations and `repeated`. */
   output(now: number): object;

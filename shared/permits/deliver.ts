@@ -7,7 +7,7 @@ import { type Deliverable, deliver, type Notified } from '../line/notify.ts';
 import type { WaitingTask } from '../line/waiters.ts';
 import { isRedriven, setting } from './bound.ts';
 import { isStill } from './conditions.ts';
-import { entryOf, type PoolEntry, type PoolRecord } from './record.ts';
+import { entryOf, isBound, type PoolEntry, type PoolRecord } from './record.ts';
 import { permitGrant, permitTerms } from './views.ts';
 import { updatePool, type Written } from './write.ts';
 
@@ -30,7 +30,7 @@ export function notifyPermit(
   const deliverable = (current: PoolRecord, own: PoolEntry): Deliverable<PoolRecord> => ({
     record: current,
     expiresAt: own.expiresAt,
-    ttlMs: own.ttlMs,
+    ttlMs: isBound(own) ? 0 : own.ttlMs,
     output: (now) => ({
       ...permitGrant(current.key, own, now),
       previous: previousView(own.previous),
@@ -136,13 +136,16 @@ async function writeVersion(
   const isFull = fullTtlMs !== undefined;
   const ttlMs = fullTtlMs ?? entry.ttlMs;
   const expiresAt = Math.max(now + ttlMs, isFull ? 0 : entry.expiresAt);
+  // Only a heartbeat changes the times of a bound permit, which so show whether its holder knows it.
+  const isLonger = isFull || !isBound(entry);
   const written = await updatePool(
     dependencies,
     {
       key,
       now,
       set: [
-        ...['#h.v = :version', '#h.b = :beat', '#h.e = :expires'],
+        '#h.v = :version',
+        ...(isLonger ? ['#h.b = :beat', '#h.e = :expires'] : []),
         ...(isFull ? ['#h.t = :ttlMs', '#h.a = :now'] : []),
         ...(isAnswered ? ['#h.r = :now'] : []),
         ...(more?.set ?? []),
@@ -153,8 +156,7 @@ async function writeVersion(
       values: {
         ':version': text(version),
         // Never earlier than the beat that set the expiry. Otherwise a heartbeat by a clock that is behind would shorten the permit.
-        ':beat': integer(expiresAt - ttlMs),
-        ':expires': integer(expiresAt),
+        ...(isLonger && { ':beat': integer(expiresAt - ttlMs), ':expires': integer(expiresAt) }),
         ...(isFull && { ':ttlMs': integer(ttlMs) }),
         ...((isFull || isAnswered) && { ':now': integer(now) }),
         ...more?.values,

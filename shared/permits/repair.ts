@@ -113,8 +113,9 @@ async function notify(
   if (outcome === 'unanswered') repaired.unanswered++;
   if (outcome === 'delivered') repaired.told++;
   const now = entryOf(current, entry.name);
-  // A permit with the time of an answer is known: the schedule may have notified a later task of the request.
-  if (outcome === 'gone' && now && isBound(now) && now.answeredAt === undefined)
+  // Somebody knows a permit that has had a heartbeat, or that a later task of the request was answered with.
+  const isKnown = now?.answeredAt !== undefined || now?.beatAt !== now?.acquiredAt;
+  if (outcome === 'gone' && now && isBound(now) && !isKnown)
     await noteUnnotified(dependencies, { key: record.key, entry: now }, call);
   if (outcome === 'delivered' || outcome === 'gone') await deleteWaiter(dependencies, waiter, call);
   // Perhaps an earlier message reached the task, and its answer was lost. So only the end of the execution or the expiry may end the permit.

@@ -209,6 +209,30 @@ export async function lateNotices(lineWorld: LineWorld) {
       expect(await heartbeat({ key, leaseId: grant.leaseId })).toMatchObject({ fence: grant.fence });
     });
 
+    it('a grant that has had a heartbeat stays, even if its ticket stayed too', async () => {
+      const key = newKey();
+      const first = await acquire({ key, ttlSeconds });
+      const ofExecution = {
+        key,
+        holder: 'wf',
+        execution: steps.newExecution('RUNNING'),
+        bound: true,
+        parkSeconds: 3600,
+      };
+      const { task } = await park({ ...ofExecution, requestId: 'one' });
+      const tickets = await rows(key);
+      await release(first);
+      const { leaseId, fence } = grantOf(task);
+      timeline.advance(1000);
+      await heartbeat({ key, leaseId });
+      await putTickets(tickets); // the deletion of the ticket was lost
+      const { task: other } = await park({ ...ofExecution, requestId: 'two' });
+      await minute(key);
+      await minute(key);
+      expect(other.state).toBe('waiting');
+      expect(await heartbeat({ key, leaseId })).toMatchObject({ fence });
+    });
+
     it('if the second task is gone too, the third receives the lock', async () => {
       const { key, ofExecution } = await goneTask();
       const { task: second } = await park({ ...ofExecution, requestId: 'two' });
