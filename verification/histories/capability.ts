@@ -50,14 +50,18 @@ export const isBoundExpiry = (expiresAt: string | null | undefined): boolean =>
 export const CERTAIN_AFTER_MS = 62_000 + CLOCK_SKEW_MS;
 
 /**
- * The errors that the last caller must not receive. If a holder whose execution has ended has a bound grant, this caller asks about the execution, and receives
- * the key.
+ * The errors that the last caller must not receive, as its last answer about a key. If a holder whose execution has ended has a bound grant, this
+ * caller asks about the execution, and receives the key.
  */
 export const stuck = (entries: readonly Entry[], promise: string): Violation[] =>
   entries
     .filter(({ actor, outcome }) => actor === AFTERWARDS && outcome !== 'ok')
+    .filter((entry) => entry.call !== 'acquire' || !isAskedAgain(entry, entries))
     .map((entry) => ({
       promise,
       detail: `${entry.call} was answered ${entry.outcome ?? 'nothing'}`,
       entries: [entry],
     }));
+
+const isAskedAgain = ({ actor, call, input }: Entry, entries: readonly Entry[]): boolean =>
+  entries.findLast((one) => one.actor === actor && one.call === call && one.input.key === input.key)?.input !== input;

@@ -61,7 +61,11 @@ export const redrives: Capability = {
     await caller.sleep(SURE_MS + caller.world.facts.spreadMs);
     for (const name of [LEASE, POOL]) {
       const id = `${AFTERWARDS}-${name}`;
-      const answer = await caller.call('acquire', requestOf(caller, { name, id, ttlSeconds: 2 }));
+      const ask = () => caller.call('acquire', requestOf(caller, { name, id, ttlSeconds: 2 }));
+      const first = await ask();
+      // If the event was lost and nobody asked, this caller is the first to learn of the end, and the grace begins.
+      if (first?.outcome !== 'ok') await caller.sleep(SURE_MS);
+      const answer = first?.outcome === 'ok' ? first : await ask();
       if (answer?.outcome === 'ok')
         await caller.call('release', { key: caller.world.prefix + name, leaseId: answer.body.leaseId });
     }
