@@ -1,16 +1,10 @@
+import type { Protocol } from '../engine/states.ts';
 import { moves, type Rules } from './moves.ts';
 import { BOUND, LAG, MARGIN, PERIOD, SETTLE } from './rules.ts';
 import { FAULTS, type Fault, type State, type Tick } from './types.ts';
 
 /** What no rule looks back beyond. */
 const OLD = -(SETTLE + MARGIN + 2);
-
-interface Explored {
-  states: number;
-  complete: boolean;
-  /** What broke, and what led there. */
-  broken?: { rule: string; path: string[] };
-}
 
 function beginning(faults: readonly Fault[]): State {
   const past = [{ at: OLD, status: 'R' as const, stop: undefined, redriven: undefined }];
@@ -84,34 +78,10 @@ function broken({ executions, lease, age }: State, { mutant }: Rules): string | 
   return age > BOUND ? `an execution that has ended is on record for ${BOUND} ticks` : undefined;
 }
 
-interface Seen {
-  before: string | undefined;
-  what: string;
-}
-
-function pathTo(name: string, seen: ReadonlyMap<string, Seen>): string[] {
-  const path: string[] = [];
-  for (let step = seen.get(name); step; step = step.before === undefined ? undefined : seen.get(step.before))
-    path.push(step.what);
-  return path.toReversed();
-}
-
-/** Goes through all states of a mix, or until the time is over. */
-export function explore(faults: readonly Fault[], rules: Rules, mostMs: number): Explored {
-  const first = beginning(faults);
-  const seen = new Map<string, Seen>([[nameOf(first), { before: undefined, what: 'begin' }]]);
-  const stack = [{ state: first, name: nameOf(first) }];
-  const until = performance.now() + mostMs;
-  for (let next = stack.pop(); next; next = stack.pop()) {
-    const rule = broken(next.state, rules);
-    if (rule) return { states: seen.size, complete: false, broken: { rule, path: pathTo(next.name, seen) } };
-    if (performance.now() > until) return { states: seen.size, complete: false };
-    for (const { what, state } of moves(next.state, rules)) {
-      const name = nameOf(state);
-      if (seen.has(name)) continue;
-      seen.set(name, { before: next.name, what });
-      stack.push({ state, name });
-    }
-  }
-  return { states: seen.size, complete: true };
-}
+/** Two executions, and faults of which each may happen once. */
+export const protocolOf = (faults: readonly Fault[], rules: Rules): Protocol<State> => ({
+  first: beginning(faults),
+  nameOf,
+  broken: (state) => broken(state, rules),
+  moves: (state) => moves(state, rules),
+});

@@ -1,5 +1,8 @@
+import type { Move as ModelMove } from '../engine/states.ts';
 import { DELAY, GRACE, GUESSED_TTL, LAG, MARGIN, type Mutant, PERIOD, SETTLE } from './rules.ts';
-import type { Event, Execution, Fault, Judge, Move, State, Status, Tick } from './types.ts';
+import type { Event, Execution, Fault, Judge, State, Status, Tick } from './types.ts';
+
+type Move = Extract<ModelMove<State>, { state: State }>;
 
 /** What a mix explores: by how much the times of an execution may differ by its own clock, and the rule that is off. */
 export interface Rules {

@@ -69,8 +69,3 @@ export interface State {
   /** For how long an execution that has ended is on record. */
   age: number;
 }
-
-export interface Move {
-  what: string;
-  state: State;
-}

@@ -1,3 +1,5 @@
+import type { Move as ModelMove, Protocol } from '../engine/states.ts';
+
 /**
  * The protocol of docs/protocols/once.md as states and moves: one record, two workers that want slot 1 and then slot 2, and a waiter that only wants
  * the result of slot 1. Each write is one conditional update. A write may land while its answer is lost, and may arrive late. A run lasts TTL ticks.
@@ -42,7 +44,7 @@ interface Worker {
 
 type Late = { what: 'begin'; slot: number } | { what: 'store'; fence: number; slot: number };
 
-export interface State extends Faults {
+interface State extends Faults {
   row: Row;
   workers: readonly Worker[];
   late: readonly Late[];
@@ -51,13 +53,12 @@ export interface State extends Faults {
   waiter: 'waits' | 'told' | 'superseded';
 }
 
-/** A state that follows, or what must not happen. */
-export type Move = { what: string } & ({ next: State } | { broken: string });
+type Move = ModelMove<State>;
 
 const TTL = 2;
 const LAST_SLOT = 2;
 
-export const start = (faults: Faults): State => ({
+const start = (faults: Faults): State => ({
   ...faults,
   row: { fence: 0, held: 0, left: 0, slot: 0, doneSlot: 0, doneBy: 0 },
   workers: [0, 1].map(() => ({ slot: 1, phase: 'idle', fence: 0, left: -1 })),
@@ -66,21 +67,24 @@ export const start = (faults: Faults): State => ({
   waiter: 'waits',
 });
 
-export class Protocol {
+export class OnceProtocol implements Protocol<State> {
+  readonly first: State;
   readonly #off: Rule | undefined;
 
   /** @param off the rule that is switched off */
-  constructor(off?: Rule) {
+  constructor(faults: Faults, off?: Rule) {
+    this.first = start(faults);
     this.#off = off;
   }
 
-  /** What is wrong in a state, if anything is. */
-  fault({ row, workers, told }: State): string | undefined {
+  nameOf = (state: State): string => JSON.stringify(normal(state));
+
+  broken = ({ row, workers, told }: State): string | undefined => {
     if (workers.filter(({ phase, left }) => phase === 'work' && left >= 0).length > 1) return 'two workers at once';
     if (row.held && row.left < -1 && !this.#begin(row, LAST_SLOT)) return 'a dead worker keeps the key';
     if (row.doneSlot && ![0, row.doneBy].includes(told[row.doneSlot] ?? 0)) return 'a slot has two results';
     return undefined;
-  }
+  };
 
   *moves(state: State): Generator<Move> {
     for (const at of state.workers.keys()) yield* this.#movesOf(state, at);
@@ -90,7 +94,7 @@ export class Protocol {
     if ((row.held && row.left >= -1) || workers.some(({ left }) => left >= 0))
       yield {
         what: 'a tick',
-        next: {
+        state: {
           ...state,
           row: row.held ? { ...row, left: Math.max(row.left - 1, -2) } : row,
           workers: workers.map((worker) => ({ ...worker, left: Math.max(worker.left - 1, -1) })),
@@ -143,12 +147,12 @@ export class Protocol {
       const { fence } = begun;
       yield {
         what: `W${at} begins slot ${slot}`,
-        next: put({ ...state, row: begun }, at, { phase: 'work', fence, left: TTL }),
+        state: put({ ...state, row: begun }, at, { phase: 'work', fence, left: TTL }),
       };
       if (lost)
         yield {
           what: `W${at} begins slot ${slot}, and the answer is lost`,
-          next: put({ ...state, row: begun, lost: lost - 1 }, at, { phase: 'asked', fence }),
+          state: put({ ...state, row: begun, lost: lost - 1 }, at, { phase: 'asked', fence }),
         };
     } else if (row.doneSlot >= slot) {
       const told = hear(state, row.doneSlot, row.doneBy);
@@ -156,32 +160,32 @@ export class Protocol {
       else
         yield {
           what: `W${at} is told that slot ${row.doneSlot} is done`,
-          next: put({ ...state, told }, at, after(slot)),
+          state: put({ ...state, told }, at, after(slot)),
         };
     }
     if (lost && late.length === 0)
       yield {
         what: `the begin of W${at} is late`,
-        next: { ...state, late: [{ what: 'begin', slot }], lost: lost - 1 },
+        state: { ...state, late: [{ what: 'begin', slot }], lost: lost - 1 },
       };
   }
 
   #asksAgain(state: State, at: number): Move {
     const { row } = state;
     return row.held === workerAt(state, at).fence && row.left >= 0
-      ? { what: `W${at} repeats, and has its run`, next: put(state, at, { phase: 'work', left: row.left }) }
-      : { what: `W${at} begins again`, next: put(state, at, { phase: 'idle', fence: 0 }) };
+      ? { what: `W${at} repeats, and has its run`, state: put(state, at, { phase: 'work', left: row.left }) }
+      : { what: `W${at} begins again`, state: put(state, at, { phase: 'idle', fence: 0 }) };
   }
 
   *#works(state: State, at: number): Generator<Move> {
     const { row, deaths } = state;
-    yield { what: `W${at} goes to store`, next: put(state, at, { phase: 'storing' }) };
+    yield { what: `W${at} goes to store`, state: put(state, at, { phase: 'storing' }) };
     const gone = { phase: 'done', left: -1 } as const;
-    if (deaths) yield { what: `W${at} dies`, next: put({ ...state, deaths: deaths - 1 }, at, gone) };
+    if (deaths) yield { what: `W${at} dies`, state: put({ ...state, deaths: deaths - 1 }, at, gone) };
     if (row.held === workerAt(state, at).fence)
       yield {
         what: `W${at} fails, and releases`,
-        next: put({ ...state, row: { ...row, held: 0, left: 0 } }, at, gone),
+        state: put({ ...state, row: { ...row, held: 0, left: 0 } }, at, gone),
       };
   }
 
@@ -196,14 +200,17 @@ export class Protocol {
       const told = written || row.doneBy === fence ? hear(landed, slot, fence) : undefined;
       if (!told) yield { what: `W${at} is told`, broken: 'a worker is told that it stored, and the result is another' };
       else
-        yield { what: `W${at} has stored`, next: put({ ...landed, told }, at, { ...after(slot), fence: 0, left: -1 }) };
-    } else yield { what: `W${at} may not store`, next: put(state, at, { phase: 'idle', fence: 0, left: -1 }) };
+        yield {
+          what: `W${at} has stored`,
+          state: put({ ...landed, told }, at, { ...after(slot), fence: 0, left: -1 }),
+        };
+    } else yield { what: `W${at} may not store`, state: put(state, at, { phase: 'idle', fence: 0, left: -1 }) };
     if (!lost) return;
-    yield { what: `W${at} stores, and the answer is lost`, next: { ...landed, lost: lost - 1 } };
+    yield { what: `W${at} stores, and the answer is lost`, state: { ...landed, lost: lost - 1 } };
     if (late.length === 0)
       yield {
         what: `the store of W${at} is late`,
-        next: { ...state, late: [{ what: 'store', fence, slot }], lost: lost - 1 },
+        state: { ...state, late: [{ what: 'store', fence, slot }], lost: lost - 1 },
       };
   }
 
@@ -215,11 +222,11 @@ export class Protocol {
     if (arriving.what === 'begin') {
       const begun = this.#begin(row, arriving.slot);
       if (begun && isToldAs(state, arriving.slot)) return { what, broken: 'a done slot begins' };
-      return { what, next: { ...state, row: begun ?? row, late } };
+      return { what, state: { ...state, row: begun ?? row, late } };
     }
     const { row: written } = this.#store(row, arriving);
     if (written && arriving.fence < row.fence) return { what, broken: 'a worker stores over a later grant' };
-    return { what, next: { ...state, row: written ?? row, late } };
+    return { what, state: { ...state, row: written ?? row, late } };
   }
 
   /** The waiter looks. */
@@ -228,11 +235,11 @@ export class Protocol {
     const takesAny = this.#off === 'waiterAsksForItsSlot';
     if (waiter !== 'waits' || (takesAny ? row.doneBy === 0 : row.doneSlot < 1)) return;
     if (row.doneSlot !== 1 && !takesAny) {
-      yield { what: 'the waiter is superseded', next: { ...state, waiter: 'superseded' } };
+      yield { what: 'the waiter is superseded', state: { ...state, waiter: 'superseded' } };
       return;
     }
     const told = hear(state, 1, row.doneBy);
-    if (told) yield { what: 'the waiter is told', next: { ...state, told, waiter: 'told' } };
+    if (told) yield { what: 'the waiter is told', state: { ...state, told, waiter: 'told' } };
     else yield { what: 'the waiter is told', broken: 'a waiter is told the result of another slot' };
   }
 }
@@ -262,7 +269,7 @@ const isToldAs = ({ row, told }: State, slot: number): boolean =>
   row.doneSlot >= slot || told.slice(slot).some((fence) => fence > 0);
 
 /** The same state with the smallest fences: only their order counts, and which are the same. */
-export function normal(state: State): State {
+function normal(state: State): State {
   const { row, workers, told, late } = state;
   const ofLate = late.flatMap((one) => (one.what === 'store' ? [one.fence] : []));
   const used = [row.fence, row.held, row.doneBy, ...workers.map(({ fence }) => fence), ...told, ...ofLate];
