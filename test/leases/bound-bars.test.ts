@@ -1,5 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
 import { call } from '../support/emulators/aws.ts';
+import { rounds } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { queueWorld } from '../support/worlds/line.ts';
 
@@ -10,9 +11,11 @@ const { acquire, park, executionEnded, steps, repairWith, requests, release } = 
 afterAll(() => steps.stop());
 const asked = () => steps.requests.filter(({ action }) => action === 'DescribeExecution').length;
 
-it('1,000 bound leases that no caller wants cost no question in an hour of the schedule', async () => {
+const IDLE = rounds(1000, 50);
+
+it(`${IDLE} bound leases that no caller wants cost no question in an hour of the schedule`, async () => {
   const hold = (n: number) => park({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
-  for (let first = 0; first < 1000; first += 50)
+  for (let first = 0; first < IDLE; first += 50)
     await Promise.all(Array.from({ length: 50 }, (_, n) => hold(first + n)));
   for (let minute = 0; minute < 60; minute++) {
     timeline.advance(60_000);

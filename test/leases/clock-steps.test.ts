@@ -6,6 +6,7 @@ import { acquireInput } from '../../shared/locks/inputs.ts';
 import { release } from '../../shared/locks/release.ts';
 import type { Clock } from '../../shared/surroundings/clock.ts';
 import { call, type Fault } from '../support/emulators/aws.ts';
+import { aFew } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { leaseWorld } from '../support/worlds/leases.ts';
 import { queueWorld } from '../support/worlds/line.ts';
@@ -81,12 +82,13 @@ async function takenOverAt(asked: { key: string }): Promise<number> {
 const PERMIT = { limit: 1 };
 
 describe('the deadline of a waiting caller, whose machine is set forth during the wait and back during the write of the grant,', () => {
-  it.each([
+  const WAITS: [what: string, key: string, kind: object, command: string][] = [
     ['a lease, outside the line', 'lease-race', { fair: false }, 'PutItem'],
     ['a lease, in line', 'lease-line', {}, 'UpdateItem'],
     ['a permit, outside the line', 'permit-race', { ...PERMIT, fair: false }, 'UpdateItem'],
     ['a permit, in line', 'permit-line', PERMIT, 'UpdateItem'],
-  ])(
+  ];
+  it.each(aFew(2, WAITS))(
     'the deadline of a waiting caller passes before another caller has %s, if its machine is set forward during the wait and back during the grant',
     async (_, key, terms, write) => {
       clocks.one.stepTo(-AWAY_MS);

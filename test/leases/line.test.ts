@@ -1,4 +1,4 @@
 import { testLine } from '../line/suite.ts';
-import { leaseLine } from '../line/world.ts';
+import { isFull } from '../support/time/rounds.ts';
 
-await testLine(leaseLine);
+await testLine('lease', isFull);

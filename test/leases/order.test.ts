@@ -8,7 +8,7 @@ import { queueWorld } from '../support/worlds/line.ts';
 const worlds = await Promise.all([queueWorld(), queueWorld(), queueWorld()]);
 afterAll(() => Promise.all(worlds.map(({ steps }) => steps.stop())));
 
-const ROUNDS = rounds(20, 3);
+const ROUNDS = rounds(20, 1);
 const PARKED = 30;
 const TTL_SECONDS = 20;
 

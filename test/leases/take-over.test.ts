@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { aFew } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { steadyLineWorld } from '../support/worlds/steady-line.ts';
 
@@ -29,6 +30,12 @@ async function takenOver(key: string, arm: () => unknown = () => {}) {
   );
   return grant;
 }
+
+const TRANSFERS = [
+  ['is answered after 6 s', answeredLate(6000)],
+  ['is answered after its ttl', answeredLate(12_000)],
+  ['has no answer', 'lostReply'],
+] as const;
 
 describe('a call in line that takes an expired lease over', () => {
   it('a call has a full grant by its transfer: it neither looks again nor claims', async () => {
@@ -71,11 +78,7 @@ describe('a call in line that takes an expired lease over', () => {
     await release(grant);
   });
 
-  it.each([
-    ['is answered after 6 s', answeredLate(6000)],
-    ['is answered after its ttl', answeredLate(12_000)],
-    ['has no answer', 'lostReply'],
-  ] as const)('a call has its whole ttl if its transfer %s', async (_, fault) => {
+  it.each(aFew(1, TRANSFERS))('a call has its whole ttl if its transfer %s', async (_, fault) => {
     const key = newKey();
     const grant = await takenOver(key, () => {
       requests.faultsOf.UpdateItem = [fault];

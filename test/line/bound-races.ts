@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { before as beforeStep, stepped } from '../support/faults/steps.ts';
+import { aFew } from '../support/time/rounds.ts';
 import type { Grant, LineWorld } from './world.ts';
 
 /** More than any of these calls sends. */
@@ -7,6 +8,8 @@ const MAX_STEPS = 40;
 
 const SURE_MS = 61_000;
 const SECOND_PASS_MS = 90_000;
+
+type Race = [title: string, play: () => Promise<void>];
 
 /** Races at the end of a holder's execution: before each step of what frees the grant, the execution is redriven and asks again. */
 export async function racesOfRedrives(lineWorld: LineWorld) {
@@ -104,15 +107,7 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
       expect(seen).toEqual(new Set([true, false]));
     }
 
-    it.each(CASES)('a redrive before each step of %s leaves one holder (repeat by %s)', (frees, asks) =>
-      redriveBeforeEachStep(frees, asks),
-    );
-
-    it.each(ALONE)('a redrive before each step of %s without a line leaves one holder (%s)', (frees, asks) =>
-      redriveBeforeEachStep(frees, asks, { isAlone: true }),
-    );
-
-    it.each(CASES)('%s before each step of a repeat by %s leaves one holder', async (frees, asks) => {
+    async function freedBeforeEachStep(frees: string, asks: string) {
       let at = 0;
       for (let goesOn = true; goesOn && at < MAX_STEPS; at++) {
         const race = await parties(asks, {});
@@ -129,9 +124,9 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
         await onlyOneHolds(race, again, `step ${at}`);
       }
       expect(at).toBeGreaterThan(1);
-    });
+    }
 
-    it.each(PASSES)('a redrive before each step of %s keeps the grant (repeat in the grace)', async (frees) => {
+    async function repeatInTheGrace(frees: string) {
       let at = 0;
       for (let goesOn = true; goesOn && at < MAX_STEPS; at++) {
         const race = await parties('a task', { graceSeconds: 60 });
@@ -150,6 +145,34 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
         if (goesOn) await onlyOneHolds(race, again, `step ${at}`);
       }
       expect(at).toBeGreaterThan(2);
-    });
+    }
+
+    const RACES: Race[] = [
+      ...CASES.map(
+        ([frees, asks]): Race => [
+          `a redrive before each step of ${frees} leaves one holder (repeat by ${asks})`,
+          () => redriveBeforeEachStep(frees, asks),
+        ],
+      ),
+      ...ALONE.map(
+        ([frees, asks]): Race => [
+          `a redrive before each step of ${frees} without a line leaves one holder (${asks})`,
+          () => redriveBeforeEachStep(frees, asks, { isAlone: true }),
+        ],
+      ),
+      ...CASES.map(
+        ([frees, asks]): Race => [
+          `${frees} before each step of a repeat by ${asks} leaves one holder`,
+          () => freedBeforeEachStep(frees, asks),
+        ],
+      ),
+      ...PASSES.map(
+        (frees): Race => [
+          `a redrive before each step of ${frees} keeps the grant (repeat in the grace)`,
+          () => repeatInTheGrace(frees),
+        ],
+      ),
+    ];
+    it.each(aFew(5, RACES))('%s', (_, play) => play());
   });
 }

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { listKeys } from '../../shared/locks/listed-keys.ts';
 import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { call } from '../support/emulators/aws.ts';
-import { rounds } from '../support/time/rounds.ts';
+import { isFull, rounds } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { Grant, LineWorld } from './world.ts';
 
 const SECOND_MS = 1000;
-const ROUNDS = rounds(40, 2);
+const ROUNDS = rounds(10);
 const base = testSeed();
 
 interface Client {
@@ -169,9 +169,12 @@ export async function counts(lineWorld: LineWorld) {
       expect(await counted(first.key)).toMatchObject({ listed: 0, waiting: 0 });
     });
 
-    it(`a list never shows fewer waiters than wait, whoever comes and goes (${ROUNDS} rounds from seed ${base})`, async () => {
-      for (let round = 0; round < ROUNDS; round++) await playRound(base + round);
-    });
+    it.runIf(isFull)(
+      `a list never shows fewer waiters than wait, whoever comes and goes (${ROUNDS} rounds from seed ${base})`,
+      async () => {
+        for (let round = 0; round < ROUNDS; round++) await playRound(base + round);
+      },
+    );
 
     it('a call that leaves corrects a count of waiters that were withdrawn', async () => {
       const { key } = await held();

@@ -1,3 +1,4 @@
+import { seededRandom, testSeed } from '../support/chance/seed.ts';
 import { askingAgain } from './asking-again.ts';
 import { boundGrants } from './bound.ts';
 import { racesOfRedrives } from './bound-races.ts';
@@ -24,7 +25,7 @@ import { rulesOfCalls } from './rules.ts';
 import { secondWaiters } from './second-waiters.ts';
 import { retriedTasks } from './tasks.ts';
 import { withdrawals } from './withdrawals.ts';
-import type { LineWorld } from './world.ts';
+import { type LineWorld, leaseLine, permitLine } from './world.ts';
 
 /** What the line promises in front of each kind of lock. */
 const TOPICS = [
@@ -56,7 +57,22 @@ const TOPICS = [
   withdrawals,
 ];
 
-/** Runs all topics for one kind of lock. */
-export async function testLine(lineWorld: LineWorld): Promise<void> {
-  for (const cases of TOPICS) await cases(lineWorld);
+/** Leases and permits have code of their own for these, and share the code of the others. */
+const OF_BOTH: readonly ((lineWorld: LineWorld) => Promise<void>)[] = [
+  boundGrants,
+  looksAtHolders,
+  racesOfRedrives,
+  breaks,
+  graces,
+  handOffs,
+  looks,
+];
+
+/** Runs the topics for one kind of lock: all of them, or those of both kinds and those that fall to this kind by seed. */
+export async function testLine(kind: 'lease' | 'permit', isWhole: boolean): Promise<void> {
+  const random = seededRandom(testSeed());
+  for (const cases of TOPICS) {
+    const chosen = random() < 0.5 ? 'lease' : 'permit';
+    if (isWhole || chosen === kind || OF_BOTH.includes(cases)) await cases(kind === 'lease' ? leaseLine : permitLine);
+  }
 }

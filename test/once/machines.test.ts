@@ -4,7 +4,7 @@ import { beginOnce } from '../../shared/once/begin.ts';
 import { completeOnce } from '../../shared/once/complete.ts';
 import { beginInput } from '../../shared/once/inputs.ts';
 import { call } from '../support/emulators/aws.ts';
-import { isFull } from '../support/time/rounds.ts';
+import { aFew, isFull } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
@@ -22,10 +22,12 @@ const unlessHeld = (error: unknown): undefined => {
   throw error;
 };
 
-it.each([
+const SLOTS: [string, (fire: number) => object][] = [
   ['the fire time is the slot', (fire: number) => ({ slot: new Date(fire).toISOString() })],
   ['the slot is the minute of the clock of the service', () => ({ per: '1m' })],
-])(
+];
+
+it.each(aFew(1, SLOTS))(
   `three machines with clocks 400 ms apart run each of ${FIRES} fires once, if %s`,
   async (name, slotOf) => {
     const runs = new Map<string, number>();

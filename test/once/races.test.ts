@@ -10,7 +10,7 @@ import { Interleaver } from '../support/faults/interleave.ts';
 import { expectAllHappened, goesOn, rounds } from '../support/time/rounds.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
-const ROUNDS = rounds(500, 20);
+const ROUNDS = rounds(500, 10);
 const { clock, dependencies: ofWorld, rawRow } = await onceWorld();
 const dynamodb = testClient();
 let interleaver: Interleaver;

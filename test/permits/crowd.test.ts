@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { seededIds, testSeed } from '../support/chance/seed.ts';
-import { aFew } from '../support/time/rounds.ts';
+import { isFull } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
@@ -197,7 +197,7 @@ describe('a crowd in line that comes back, in simulated time in which requests a
     { callers: 48, limit: 8, mostRequests: 12, leastPerSecond: 90 },
     { callers: 24, limit: 1, mostRequests: 15, leastPerSecond: 12 },
   ];
-  it.each(aFew(1, crowds))(
+  it.runIf(isFull).each(crowds)(
     'a crowd in line that comes back sends few requests, none too late: $callers callers for $limit permits, each for five milliseconds',
     async ({ callers, limit, ...bounds }) => {
       const key = `${callers} for ${limit}`;

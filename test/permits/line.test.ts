@@ -1,4 +1,4 @@
 import { testLine } from '../line/suite.ts';
-import { permitLine } from '../line/world.ts';
+import { isFull } from '../support/time/rounds.ts';
 
-await testLine(permitLine);
+await testLine('permit', isFull);

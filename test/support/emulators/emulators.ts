@@ -8,6 +8,7 @@ import { dynamodbCommand } from '../../../local/dynamodb-command.ts';
 import { givenOr } from '../../../local/emulator.ts';
 import { freePort } from '../../../local/ports.ts';
 import { startS3 } from '../../../local/s3.ts';
+import { testSeed } from '../chance/seed.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -46,6 +47,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** What the tests of one run share. @param workers how many emulators of DynamoDB there are */
 export async function start(workers = 1) {
+  // What one worker leaves out by its seed may be what another plays, so all have the same.
+  process.env.SEED ??= String(testSeed());
   // The emulators need neither, but the SDK that creates their tables does.
   process.env.AWS_REGION ??= 'us-east-1';
   process.env.AWS_ACCESS_KEY_ID ??= 'test';

@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { seededIds, seededRandom, testSeed } from '../support/chance/seed.ts';
-import { aFew } from '../support/time/rounds.ts';
 import { Timeline } from '../support/time/timeline.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
@@ -46,7 +45,7 @@ describe('callers that come at once for permits, in simulated time', () => {
     { limit: 8, ...slow, mostRequests: 10.2, mostMs: 600 },
     { limit: 8, ...shared, mostRequests: 9.8, mostMs: 1200 },
   ];
-  it.each(aFew(2, crowds))(
+  it.each(crowds)(
     `callers that come at once for $limit permits, $how, send few requests, none too late (seed ${seed})`,
     async ({ limit, how, mostRequests, mostMs, ...machine }) => {
       const key = `${limit}, ${how}`;
