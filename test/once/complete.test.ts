@@ -158,15 +158,24 @@ describe('heartbeat, release and break by a lease id of once', () => {
   });
 
   it('heartbeat, release and break never let DynamoDB delete the record before its result is forgotten', async () => {
-    const { leaseId: first } = await run({ key: 'ttl', keepSeconds: 600 });
-    await complete({ key: 'ttl', leaseId: first });
-    const keptUntil = clock.now() + 600_000;
+    let keptUntil = 0;
     const isSafe = async (what: string) => {
       const row = await rawRow('ttl');
       const expiresAt = Number(row?.expires_at?.N ?? 0);
       const least = Math.max(keptUntil, expiresAt) / 1000 + fenceRetentionSeconds;
       expect(Number(row?.lease_expiry?.N), what).toBeGreaterThanOrEqual(Math.floor(least));
     };
+    const { leaseId: first } = await run({ key: 'ttl', keepSeconds: 600 });
+    // The run lasts for longer than its result is kept.
+    for (let beats = 0; beats < 15; beats++) {
+      clock.advance(50_000);
+      await heartbeat({ key: 'ttl', leaseId: first });
+      await isSafe('a heartbeat of a long run');
+    }
+    await heartbeat({ key: 'ttl', leaseId: first, ttlSeconds: 30 });
+    clock.advance(20_000);
+    await complete({ key: 'ttl', leaseId: first });
+    keptUntil = clock.now() + 600_000;
     await isSafe('complete');
     clock.advance(1000);
     const { leaseId } = await run({ key: 'ttl', slot: '2', keepSeconds: 60 });
@@ -192,7 +201,8 @@ describe('an operator that forgets', () => {
     expect(await forget({ key: 'forget', fence })).toEqual({ key: 'forget', forgotten: true, fence, slot: '1' });
     expect(await forget({ key: 'forget', fence })).toEqual({ key: 'forget', forgotten: true, fence, slot: null });
     expect(await readKey('forget')).toMatchObject({ done: null, result: null });
-    expect(await begin({ key: 'forget', slot: '1' })).toMatchObject({ outcome: 'run' });
+    // The worker of the forgotten slot has completed, so it left no work half done.
+    expect(await begin({ key: 'forget', slot: '1' })).toMatchObject({ outcome: 'run', previous: null });
   });
 
   it('forget does nothing while a caller works, under another fence, or of a key without a record', async () => {

@@ -1,10 +1,11 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { lookAtPool } from '../../shared/permits/holder-look.ts';
 import { call } from '../support/emulators/aws.ts';
 import { failure } from '../support/worlds/leases.ts';
 import { poolLineWorld } from '../support/worlds/permits-in-line.ts';
 
 const world = await poolLineWorld();
-const { acquire, park, read, repairWith, steps, clock, requests } = world;
+const { acquire, park, read, repairWith, steps, clock, requests, dependencies } = world;
 afterAll(() => steps.stop());
 
 const LOOK_MS = 30_000;
@@ -56,6 +57,16 @@ describe('a look at a pool of bound permits', () => {
     }
     expect(steps.described.slice(0, 12)).toEqual(executions);
     expect(steps.described).toHaveLength(15);
+  });
+
+  it('a look asks no more questions than its run has left, and the next look goes on', async () => {
+    const executions = running(5);
+    await hold(executions, 5);
+    await lookAtPool(dependencies, { key, most: 2 }, call());
+    expect(steps.described).toEqual(executions.slice(0, 2));
+    clock.advance(LOOK_MS + 1);
+    await lookAtPool(dependencies, { key, most: 3 }, call());
+    expect(steps.described).toEqual(executions);
   });
 
   it('the schedule asks about five executions of a pool, and a caller asks about the next five', async () => {
