@@ -4,10 +4,10 @@ import { askWithin, type Looked, NOTHING, newQuestions } from '../../shared/line
 
 describe('the questions of a run about holders', () => {
   const due = { key: 'k', lookedAt: 0, most: 5 };
-  /** Looks at three keys, one after the other. @returns how many questions each look might ask */
-  async function looks(questions: ReturnType<typeof newQuestions>, look: () => Promise<Looked>) {
+  /** Looks at a few keys, one after the other. @returns how many questions each look might ask */
+  async function looks(questions: ReturnType<typeof newQuestions>, look: () => Promise<Looked>, keys = 3) {
     const allowed: number[] = [];
-    for (let keys = 0; keys < 3; keys++)
+    for (let nth = 0; nth < keys; nth++)
       await askWithin(questions, due, (most) => {
         allowed.push(most);
         return look();
@@ -25,6 +25,7 @@ describe('the questions of a run about holders', () => {
     const throttled = async () => {
       throw new HoldfastError('Throttled', 'too many questions');
     };
-    expect(await looks(newQuestions(), throttled)).toEqual({ allowed: [5], isCutShort: true });
+    expect(await looks(newQuestions(), throttled, 1)).toEqual({ allowed: [5], isCutShort: true });
+    expect(await looks(newQuestions(), throttled, 3)).toEqual({ allowed: [5], isCutShort: true });
   });
 });
