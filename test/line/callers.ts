@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { dyingAfter } from '../support/faults/mortal.ts';
+import { aFew } from '../support/time/rounds.ts';
 import { failure } from '../support/worlds/leases.ts';
 import type { LineWorld } from './world.ts';
 
@@ -181,7 +182,7 @@ export async function callers(lineWorld: LineWorld) {
       expect(await rows(key)).toEqual([]);
     });
 
-    it.each([1, 2, 3])(
+    it.each(aFew(1, [1, 2, 3]))(
       'each of %i callers that exit in line behind an expired grant delays the next one by no more',
       async (dead) => {
         const key = newKey();
