@@ -27,7 +27,7 @@ export interface Capability {
 }
 
 /** An actor of its own name and number of steps. */
-interface Other {
+export interface Other {
   name: string;
   steps: number;
   /** In how many of the histories it takes part, 0 to 1; in all where absent. */

@@ -1,5 +1,5 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, CERTAIN_AFTER_MS, stuck } from '../capability.ts';
+import { AFTERWARDS, type Capability } from '../capability.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { startExecution } from './executions.ts';
 import { fencesRiseOnRecord, neverBoth, ofKind, wrongKindIsTrue } from './kinds.model.ts';
@@ -7,13 +7,10 @@ import { actOn, exclusive, falselyLost, keysOf } from './leases.ts';
 import { fencesRiseInPool, mayForget, neverTooHeavy } from './pools.model.ts';
 import { neverTooManyPermits, recordKept, ticketsGone } from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
-import { isAnybodyThere } from './queue.ts';
+import { cancelOne, schedule, settleLines, stuckOn } from './schedule.ts';
 
 /** The first is used as a lease, the second as a pool. */
 const KEYS = ['m0', 'm1'];
-
-const MINUTE_MS = 60_000;
-const MAX_MINUTES = 40;
 
 /** Every tenth caller is wrong about the kind of the key. */
 function termsFor(caller: Caller, key: string): object {
@@ -30,29 +27,14 @@ export const kinds: Capability = {
     const key = caller.world.prefix + caller.pick(KEYS);
     const dice = caller.random();
     if (dice < 0.15) startExecution(caller, [key], termsFor);
-    else if (dice < 0.2) await cancel(caller, key);
+    else if (dice < 0.2) await cancelOne(caller, key);
     else await actOn(caller, KEYS, termsFor);
   },
 
-  others: [
-    {
-      name: 'schedule of kinds',
-      steps: 3,
-      async act(caller) {
-        await caller.sleep(MINUTE_MS);
-        await caller.call('repairQueues', {});
-      },
-    },
-  ],
+  others: [schedule('schedule of kinds', 3)],
 
   async settle(caller) {
-    for (let minutes = 0; minutes < MAX_MINUTES; minutes++) {
-      await caller.sleep(MINUTE_MS);
-      await caller.call('repairQueues', {});
-      if (minutes > 1 && !isAnybodyThere(caller)) break;
-    }
-    await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
-    await caller.call('repairQueues', {});
+    await settleLines(caller, 3);
     for (const name of KEYS) for (const terms of [{}, { limit: 1 }, {}]) await haveAs(caller, name, terms);
   },
 
@@ -84,10 +66,7 @@ export const kinds: Capability = {
           ...deadHolderGone(history, key, facts),
         ];
       }),
-      ...stuck(
-        entries.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
-        'no key is stuck',
-      ),
+      ...stuckOn(entries, keys),
     ];
   },
 };
@@ -96,13 +75,6 @@ const CALLS = new Set([
   ...['acquire', 'heartbeat', 'release', 'breakLease', 'readLeases', 'cancelWaiter', 'withdraw', 'repairQueues'],
   ...['task', 'executionEnds', 'executionRedriven'],
 ]);
-
-/** An operator lists who is in line, and cancels one of them. */
-async function cancel(caller: Caller, key: string): Promise<void> {
-  const answer = await caller.call('readLeases', { key, waiters: 'true' });
-  const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };
-  if (waiters.length > 0) await caller.call('cancelWaiter', { key, ticket: caller.pick(waiters).ticket });
-}
 
 /** Has the key as each kind, when nothing should be in the way any more. */
 async function haveAs(caller: Caller, name: string, terms: object): Promise<void> {

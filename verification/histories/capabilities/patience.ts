@@ -18,12 +18,12 @@ import { overtaken } from './line.model.ts';
 import { fencesRiseInPool, foundAgain, neverTooHeavy } from './pools.model.ts';
 import { neverTooManyPermits, recordKept, roomIsHad, timeIsKept } from './pools.record.ts';
 import { asGrants, oneTaskForEach } from './queue.model.ts';
+import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 
 /** Of their own: a lease, and a pool. */
 const LEASE = 'u0';
 const POOL = 'u1';
 
-const MINUTE_MS = 60_000;
 const MAX_TTL_MS = 120_000;
 const MAX_GRACE_SECONDS = 40;
 
@@ -40,21 +40,11 @@ export const patience: Capability = {
   others: [
     { name: 'unreachable tasks', steps: 3, act: parkUnreachable },
     { name: 'working executions', steps: 4, act: startWork },
-    {
-      name: 'schedule of patience',
-      steps: 4,
-      async act(caller) {
-        await caller.sleep(MINUTE_MS);
-        await caller.call('repairQueues', {});
-      },
-    },
+    schedule('schedule of patience', 4),
   ],
 
   async settle(caller) {
-    for (let minutes = 0; minutes < 4; minutes++) {
-      await caller.sleep(MINUTE_MS);
-      await caller.call('repairQueues', {});
-    }
+    await repairUntilNobodyWaits(caller, { least: 4, most: 4 });
     await caller.sleep(MAX_TTL_MS + 2000 + CLOCK_SKEW_MS + caller.world.facts.spreadMs);
     for (const name of [LEASE, POOL]) await acquire(caller, name, `${AFTERWARDS}-${name}`);
   },
@@ -106,8 +96,6 @@ const CALLS = new Set([...LEASE_CALLS, 'task', 'work', 'executionEnds', 'executi
 const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : POOL);
 
 const termsOf = (name: string): object => (name === POOL ? { limit: 2 } : {});
-
-const idFor = (caller: Caller): string => Math.floor(caller.random() * 1e9).toString(36);
 
 /** Waits or not, holds for a moment, and gives it back. */
 async function askPlainly(caller: Caller): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, CERTAIN_AFTER_MS, stuck } from '../capability.ts';
+import { AFTERWARDS, type Capability } from '../capability.ts';
 import { grantToldInTime, toldInTime, toldWholeToCallers, WHOLE_PERMIT } from './bounds.model.ts';
 import { deadHolderGone } from './dead-holders.model.ts';
 import { askInTheNameOfATask, startExecution } from './executions.ts';
@@ -17,15 +17,13 @@ import {
   withdrawalTold,
 } from './pools.record.ts';
 import { asGrants, cancelledForGood, forgotten, oneTaskForEach, toldWhole } from './queue.model.ts';
-import { isAnybodyThere } from './queue.ts';
+import { cancelOne, idFor, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
 import { TTLS } from './work.ts';
 
 /** Of the first, permits with weights; of the second, readers and writers. Few, so that they meet. */
 const POOL_KEYS = ['p0', 'p1'];
 
 const SHORT_TTLS = [2, 3, 5, 10];
-const MINUTE_MS = 60_000;
-const MAX_MINUTES = 40;
 
 /** What a caller asks for: where limits differ, some of them are lower than what is in use. */
 function termsFor(caller: Caller, key: string): { limit?: number; weight?: number; mode?: string } {
@@ -64,20 +62,13 @@ export const pools: Capability = {
     const key = caller.world.prefix + (caller.random() < 0.6 ? 'p0' : 'p1');
     const dice = caller.random();
     if (dice < 0.15) startExecution(caller, [key], termsFor);
-    else if (dice < 0.18) await parkJunk(caller, key);
-    else if (dice < 0.23) await cancel(caller, key);
+    else if (dice < 0.18) await parkJunk(caller, key, TTLS, () => termsFor(caller, key));
+    else if (dice < 0.23) await cancelOne(caller, key);
     else await useOne(caller, key);
   },
 
   others: [
-    {
-      name: 'schedule of pools',
-      steps: 3,
-      async act(caller) {
-        await caller.sleep(MINUTE_MS);
-        await caller.call('repairQueues', {});
-      },
-    },
+    schedule('schedule of pools', 3),
     {
       name: 'second client of tasks of pools',
       steps: 6,
@@ -87,13 +78,7 @@ export const pools: Capability = {
   ],
 
   async settle(caller) {
-    for (let minutes = 0; minutes < MAX_MINUTES; minutes++) {
-      await caller.sleep(MINUTE_MS);
-      await caller.call('repairQueues', {});
-      if (minutes > 1 && !isAnybodyThere(caller)) break;
-    }
-    await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
-    await caller.call('repairQueues', {});
+    await settleLines(caller, 3);
     for (const name of POOL_KEYS) await haveAlone(caller, caller.world.prefix + name);
   },
 
@@ -132,10 +117,7 @@ export const pools: Capability = {
           ...deadHolderGone(history, key, facts),
         ];
       }),
-      ...stuck(
-        entries.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
-        'no key is stuck',
-      ),
+      ...stuckOn(entries, keys),
     ];
   },
 };
@@ -160,7 +142,7 @@ async function useOne(caller: Caller, key: string): Promise<void> {
   if (caller.random() < 0.1) return look(caller, key);
   const seen = memory.fences.findLast((one) => one.key === key);
   if (seen && caller.random() < 0.1) return void (await caller.call('breakLease', { key, fence: seen.fence }));
-  const id = Math.floor(caller.random() * 1e9).toString(36);
+  const id = idFor(caller);
   const waits = { waitSeconds: 1 + Math.floor(caller.random() * 5), ...(caller.random() < 0.15 && { fair: false }) };
   const wait = caller.random() < 0.5 ? waits : {};
   const terms = { ttlSeconds: caller.pick(SHORT_TTLS), ...termsFor(caller, key), ...wait };
@@ -200,21 +182,6 @@ async function look(caller: Caller, key: string): Promise<void> {
   const answer = await caller.call('readLeases', { key });
   const { holders = [] } = (answer?.body ?? {}) as { holders?: { fence: number }[] };
   if (holders.length > 0) memoryOf(caller).fences.push({ key, fence: caller.pick(holders).fence });
-}
-
-/** A caller parks a token that no task has. Each caller that may acquire can do that. */
-async function parkJunk(caller: Caller, key: string): Promise<void> {
-  caller.strikes('junkTicket', 1);
-  const id = Math.floor(caller.random() * 1e9).toString(36);
-  const request = { key, holder: `junk/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), taskToken: `junk-${id}` };
-  await caller.call('acquire', { ...request, ...termsFor(caller, key) });
-}
-
-/** An operator lists who is in line, and cancels one of them. */
-async function cancel(caller: Caller, key: string): Promise<void> {
-  const answer = await caller.call('readLeases', { key, waiters: 'true' });
-  const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };
-  if (waiters.length > 0) await caller.call('cancelWaiter', { key, ticket: caller.pick(waiters).ticket });
 }
 
 /** Takes it alone and gives it back, when nothing should be in the way any more, and looks at what is left. */

@@ -1,5 +1,4 @@
-import type { Caller } from '../caller.ts';
-import { AFTERWARDS, type Capability, CERTAIN_AFTER_MS, stuck } from '../capability.ts';
+import type { Capability } from '../capability.ts';
 import type { Entry } from '../history.ts';
 import {
   freedByEvent,
@@ -37,15 +36,12 @@ import {
   targetsAlone,
   toldWhole,
 } from './queue.model.ts';
+import { cancelOne, parkJunk, schedule, settleLines, stuckOn } from './schedule.ts';
 import { TTLS } from './work.ts';
 import { startWrapper } from './wrappers.ts';
 
 /** Of their own: nobody but these is parked. Few, so that they meet. */
 const QUEUE_KEYS = ['q0', 'q1'];
-
-const MINUTE_MS = 60_000;
-/** Each parked task may die with the lease. Its end is found a minute later. */
-const MAX_QUEUE_MINUTES = 40;
 
 export const queue: Capability = {
   name: 'queue',
@@ -57,33 +53,20 @@ export const queue: Capability = {
     const key = `${caller.world.prefix}${name}`;
     if (dice < 0.35) startExecution(caller, caller.random() < 0.25 ? all : [key]);
     else if (dice < 0.55) startWrapper(caller, key);
-    else if (dice < 0.6) await parkJunk(caller, key);
-    else if (dice < 0.65) await cancel(caller, key);
+    else if (dice < 0.6) await parkJunk(caller, key, TTLS);
+    else if (dice < 0.65) await cancelOne(caller, key);
     else await actOn(caller, QUEUE_KEYS);
   },
 
   actForeign: (caller) => actForeignOn(caller, QUEUE_KEYS),
 
   others: [
-    {
-      name: 'schedule',
-      steps: 4,
-      async act(caller) {
-        await caller.sleep(MINUTE_MS);
-        await caller.call('repairQueues', {});
-      },
-    },
+    schedule('schedule', 4),
     { name: 'second client of tasks', steps: 6, share: 0.3, act: (caller) => askInTheNameOfATask(caller, QUEUE_KEYS) },
   ],
 
   async settle(caller) {
-    for (let minutes = 0; minutes < MAX_QUEUE_MINUTES; minutes++) {
-      await caller.sleep(MINUTE_MS);
-      await caller.call('repairQueues', {});
-      if (minutes > 2 && !isAnybodyThere(caller)) break;
-    }
-    await caller.sleep(CERTAIN_AFTER_MS + caller.world.facts.spreadMs);
-    await caller.call('repairQueues', {});
+    await settleLines(caller, 4);
     for (const name of QUEUE_KEYS) await acquireAfterwards(caller, name);
   },
 
@@ -117,10 +100,7 @@ export const queue: Capability = {
         ];
       }),
       ...freedByEvent(entries, facts),
-      ...stuck(
-        entries.filter(({ input, call }) => keys.includes(String(input.key)) || call === 'repairQueues'),
-        'no key is stuck',
-      ),
+      ...stuckOn(entries, keys),
     ];
   },
 };
@@ -137,27 +117,3 @@ const OWN_CALLS = new Set([
 
 /** Of all keys. */
 const isForAll = ({ call }: Entry) => call === 'repairQueues' || call === 'executionEnded';
-
-export const isAnybodyThere = ({ world }: Caller): boolean => {
-  const ended = new Set<string>();
-  for (const { call, actor } of world.entries)
-    if (call === 'executionEnds') ended.add(actor);
-    else if (call === 'executionRedriven') ended.delete(actor);
-  return world.entries.some(({ call, actor }) => call === 'task' && !ended.has(actor));
-};
-
-/** A caller parks a token that no task has. Each caller that may acquire can do that. */
-async function parkJunk(caller: Caller, key: string): Promise<void> {
-  caller.strikes('junkTicket', 1);
-  const id = Math.floor(caller.random() * 1e9).toString(36);
-  const request = { key, holder: `junk/${id}`, requestId: id, ttlSeconds: caller.pick(TTLS), taskToken: `junk-${id}` };
-  await caller.call('acquire', request);
-}
-
-/** An operator lists the parked tasks, and cancels one of them. */
-async function cancel(caller: Caller, key: string): Promise<void> {
-  const answer = await caller.call('readLeases', { key, waiters: 'true' });
-  const { waiters = [] } = (answer?.body ?? {}) as { waiters?: { ticket: string }[] };
-  if (waiters.length === 0 || caller.name === AFTERWARDS) return;
-  await caller.call('cancelWaiter', { key, ticket: caller.pick(waiters).ticket });
-}

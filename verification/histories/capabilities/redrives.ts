@@ -9,14 +9,13 @@ import { startLife } from './lives.ts';
 import { foundAgain, neverTooHeavy } from './pools.model.ts';
 import { neverTooManyPermits, recordKept, timeIsKept } from './pools.record.ts';
 import { asGrants, forgotten, oneTaskForEach } from './queue.model.ts';
-import { isAnybodyThere } from './queue.ts';
 import { boundIsRefused, claimedInTime, leaseIsKept, waitsForNobody } from './redrives.model.ts';
+import { idFor, repairUntilNobodyWaits, schedule } from './schedule.ts';
 
 /** The keys of these executions: a lease, and a pool. */
 const LEASE = 'x0';
 const POOL = 'x1';
 
-const MINUTE_MS = 60_000;
 /** Longer than any task of these executions waits, and their last ttl. */
 const MAX_MINUTES = 20;
 const MAX_WAIT_SECONDS = 20;
@@ -41,23 +40,12 @@ export const redrives: Capability = {
     { name: 'caller without Step Functions', steps: 3, share: 0.3, act: (caller) => wait(caller, { directly: true }) },
     { name: 'slow Step Functions', steps: 3, share: 0.4, act: slowDown },
     { name: 'end of all faults', steps: 1, act: calmDown },
-    {
-      name: 'schedule of redrives',
-      steps: 10,
-      async act(caller) {
-        await caller.sleep(MINUTE_MS);
-        await caller.call('repairQueues', {});
-      },
-    },
+    schedule('schedule of redrives', 10),
   ],
 
   async settle(caller) {
     caller.world.service.questions.mostMs = 0;
-    for (let minutes = 0; minutes < MAX_MINUTES; minutes++) {
-      await caller.sleep(MINUTE_MS);
-      await caller.call('repairQueues', {});
-      if (minutes > 3 && !isAnybodyThere(caller)) break;
-    }
+    await repairUntilNobodyWaits(caller, { least: 5, most: MAX_MINUTES });
     await caller.sleep(SURE_MS + caller.world.facts.spreadMs);
     for (const name of [LEASE, POOL]) {
       const id = `${AFTERWARDS}-${name}`;
@@ -129,8 +117,6 @@ const CALLS = new Set([...LEASE_CALLS, 'task', 'executionEnds', 'executionRedriv
 const nameFor = (caller: Caller): string => (caller.random() < 0.6 ? LEASE : POOL);
 
 const termsOf = (name: string): object => (name === POOL ? { limit: 1 } : {});
-
-const idFor = (caller: Caller): string => Math.floor(caller.random() * 1e9).toString(36);
 
 const requestOf = (caller: Caller, { name, id, ttlSeconds }: { name: string; id: string; ttlSeconds: number }) => ({
   ...{ key: caller.world.prefix + name, holder: id, requestId: id, ttlSeconds },
