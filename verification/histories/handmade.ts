@@ -1,5 +1,7 @@
 import type { WorldFacts } from './caller.ts';
+import { BEGIN } from './clocks.ts';
 import type { Entry } from './history.ts';
+import type { Landed } from './landed.ts';
 
 /** Of the world of the histories that the tests of the checkers make by hand. */
 export const facts: WorldFacts = {
@@ -12,6 +14,18 @@ export const facts: WorldFacts = {
   foreignQueue: false,
   sweeps: false,
 };
+
+/** A millisecond of such a world, as answers have it. */
+export const at = (ms: number): string => new Date(BEGIN + ms).toISOString();
+
+/** What a request did at its millisecond. It was sent then too, unless `sent` says when. */
+export type Effect = Landed extends infer One
+  ? One extends Landed
+    ? Omit<One, 'sent' | 'moment' | 'key'> & { sent?: number }
+    : never
+  : never;
+export const landedOn = (key: string, ...effects: Effect[]): Landed[] =>
+  effects.map((effect) => ({ key, sent: effect.ms, moment: effect.ms, ...effect }) as Landed);
 
 /** A call with its answer, at milliseconds; without `answered` there was no answer. */
 export function entry(

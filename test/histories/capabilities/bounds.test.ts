@@ -16,17 +16,13 @@ import {
 } from '../../../verification/histories/capabilities/free.model.ts';
 import { nameOf } from '../../../verification/histories/capabilities/pools.record.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
-import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
-import type { Landed } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
 const minute = (nth: number) => nth * 60_000;
-const at = (ms: number) => new Date(BEGIN + ms).toISOString();
 
-type Effect = Landed extends infer One ? (One extends Landed ? Omit<One, 'sent' | 'moment' | 'key'> : never) : never;
-const landed = (...effects: Effect[]) =>
-  effects.map((effect) => ({ key: KEY, sent: effect.ms, moment: effect.ms, ...effect }) as Landed);
+const landed = (...effects: Effect[]) => landedOn(KEY, ...effects);
 
 /** A run of the schedule that takes a second. */
 const run = (ms: number, more: Partial<Entry> = {}) =>

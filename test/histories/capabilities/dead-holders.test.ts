@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { deadHolderGone } from '../../../verification/histories/capabilities/dead-holders.model.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
-import { entry, facts } from '../../../verification/histories/handmade.ts';
+import { at, entry, facts } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
 
 const KEY = 'w-q0';
 const FAR_MS = 400 * 86_400_000;
-const at = (ms: number) => new Date(BEGIN + ms).toISOString();
 const held = (lastsMs: number) => ({ holder: 'dead', fence: BEGIN + 1000, expiresAt: at(1000 + lastsMs) });
 
 describe('the holder of a bound grant whose execution has ended', () => {

@@ -2,16 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { requestName } from '../../../shared/permits/identity.ts';
 import { kinds } from '../../../verification/histories/capabilities/kinds.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
-import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
-import type { Landed } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-m0';
 const UNTRUE = 'WrongKind is told only of a key that the other kind uses';
 const RISE = 'fences rise with each grant';
 const check = (...history: Entry[]) => promises(kinds.check(history, facts));
 
-const at = (ms: number) => new Date(BEGIN + ms).toISOString();
 const request = (who: string, more: object = {}) => ({ key: KEY, holder: who, requestId: who, ttlSeconds: 5, ...more });
 const POOL = { limit: 3 };
 
@@ -26,17 +24,8 @@ const grant = (
   const times = { remainingMs: lasts, waitedMs: 0, acquiredAt: at(ms), expiresAt: at(ms + lasts) };
   const body = { leaseId: isPool ? `p.${who}` : who, fence, ...times };
   const name = isPool ? requestName({ holder: who, requestId: who }) : `${who} of ${who}`;
-  const landed: Landed = {
-    key: KEY,
-    sent: ms,
-    moment: ms,
-    ms,
-    what: 'grant',
-    ticket: undefined,
-    request: name,
-    fence: written ?? fence,
-  };
-  return entry('acquire', request(who, terms), [ms - 10, ms + 10], 'ok', body, { actor: who, landed: [landed] });
+  const landed = landedOn(KEY, { what: 'grant', ms, ticket: undefined, request: name, fence: written ?? fence });
+  return entry('acquire', request(who, terms), [ms - 10, ms + 10], 'ok', body, { actor: who, landed });
 };
 const release = (who: string, leaseId: string, ms: number) =>
   entry('release', { key: KEY, leaseId }, [ms - 10, ms + 10], 'ok', { released: true }, { actor: who });
@@ -93,9 +82,10 @@ describe('a caller that is refused because of its kind', () => {
 
   it('a caller that is refused because of its kind may have met a line', () => {
     const [holder, request] = ['w', 'w of w'];
-    const row: Landed = { key: KEY, sent: 90, moment: 90, ms: 90, what: 'row', ticket: 't', deadline: BEGIN, request };
-    const gone = (ms: number): Landed => ({ key: KEY, sent: ms, moment: ms, ms, what: 'deletion', ticket: 't' });
-    const inLine = (...landed: Landed[]) => entry('repairQueues', { holder }, [80, 300], 'ok', {}, { landed });
+    const row = { what: 'row', ms: 90, ticket: 't', deadline: BEGIN, request } as const;
+    const gone = (ms: number) => ({ what: 'deletion', ms, ticket: 't' }) as const;
+    const inLine = (...effects: Effect[]) =>
+      entry('repairQueues', { holder }, [80, 300], 'ok', {}, { landed: landedOn(KEY, ...effects) });
     expect(check(inLine(row, gone(250)), refused(200, POOL, lease(100)))).toEqual([]);
     expect(check(inLine(row, gone(150)), refused(200, POOL, lease(100)))).toEqual([UNTRUE]);
   });

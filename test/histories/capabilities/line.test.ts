@@ -3,20 +3,15 @@ import { leases } from '../../../verification/histories/capabilities/leases.ts';
 import { overtaken } from '../../../verification/histories/capabilities/line.model.ts';
 import { queue } from '../../../verification/histories/capabilities/queue.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
-import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import { type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
-import { effectOf, type Landed } from '../../../verification/histories/landed.ts';
+import { effectOf } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-q0';
 const promise = 'nobody in line is overtaken';
-type Effect = Landed extends infer One
-  ? One extends Landed
-    ? Omit<One, 'sent' | 'moment' | 'ms' | 'key'>
-    : never
-  : never;
 
 /** A call, and what its requests did, each at its millisecond. */
-const did = (who: string, ...effects: (Effect & { ms: number; sent?: number })[]): Entry =>
+const did = (who: string, ...effects: Effect[]): Entry =>
   entry(
     'acquire',
     { key: KEY, holder: who },
@@ -25,7 +20,7 @@ const did = (who: string, ...effects: (Effect & { ms: number; sent?: number })[]
     {},
     {
       actor: who,
-      landed: effects.map((effect) => ({ key: KEY, sent: effect.ms, moment: effect.ms, ...effect }) as Landed),
+      landed: landedOn(KEY, ...effects),
     },
   );
 const row = (ms: number, who: string, leavesMs = 20_000) =>

@@ -4,9 +4,9 @@ import { requestName } from '../../../shared/permits/identity.ts';
 import type { PoolEntry } from '../../../shared/permits/record.ts';
 import { pools } from '../../../verification/histories/capabilities/pools.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
-import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
-import { effectOf, effectsOnPool, type Landed } from '../../../verification/histories/landed.ts';
+import { effectOf, effectsOnPool } from '../../../verification/histories/landed.ts';
 
 const KEY = 'w-p0';
 const HEAVY = 'never more weight than a holder allowed when it came in';
@@ -15,7 +15,6 @@ const check = (...history: Entry[]) => promises(pools.check(history, facts));
 const request = (who: string, more: object = {}) => ({ key: KEY, holder: who, requestId: who, ttlSeconds: 5, ...more });
 const nameOf = (who: string) => requestName({ holder: who, requestId: who });
 const leaseOf = (who: string, fence: number) => `p.${nameOf(who)}.${who}-${fence}.${fence % 8}`;
-const at = (ms: number) => new Date(BEGIN + ms).toISOString();
 
 /** A permit that is granted at a millisecond, with that as its fence, to a caller that asks for it ten before, and hears of it ten later. */
 const grant = (who: string, ms: number, more: object = {}, { fence = ms, lasts = 5000 } = {}): Entry => {
@@ -112,13 +111,11 @@ const standing = (who: string, fence: number, more: Partial<PoolEntry> = {}): Po
   ...more,
 });
 
-type Effect = Landed extends infer One ? (One extends Landed ? Omit<One, 'sent' | 'moment' | 'key'> : never) : never;
-
 /** A call, and what its requests did, each at its millisecond. */
 const did = (who: string, call: Entry, ...effects: Effect[]): Entry => ({
   ...call,
   actor: who,
-  landed: effects.map((effect) => ({ key: KEY, sent: effect.ms, moment: effect.ms, ...effect }) as Landed),
+  landed: landedOn(KEY, ...effects),
 });
 
 interface Left {

@@ -8,17 +8,13 @@ import {
   waitsForNobody,
 } from '../../../verification/histories/capabilities/redrives.model.ts';
 import { BEGIN } from '../../../verification/histories/clocks.ts';
-import { entry, facts, promises } from '../../../verification/histories/handmade.ts';
+import { at, type Effect, entry, facts, landedOn, promises } from '../../../verification/histories/handmade.ts';
 import type { Entry } from '../../../verification/histories/history.ts';
-import type { Landed } from '../../../verification/histories/landed.ts';
 import { QUESTION_LATE } from '../../../verification/histories/wire.ts';
 
 const KEY = 'w-x0';
-const at = (ms: number) => new Date(BEGIN + ms).toISOString();
 
-type Effect = Partial<Landed> & { what: Landed['what']; ms: number };
-const landed = (...effects: Effect[]) =>
-  effects.map((one) => ({ key: KEY, sent: one.ms, moment: one.ms, ...one }) as Landed);
+const landed = (...effects: Effect[]) => landedOn(KEY, ...effects);
 
 /** A task of an execution that is answered with a lease, and the write of that lease. */
 const task = (who: string, times: [number, number?], more: { requestId?: string; bound?: boolean } = {}) => {
