@@ -150,29 +150,29 @@ export async function racesOfRedrives(lineWorld: LineWorld) {
     const RACES: Race[] = [
       ...CASES.map(
         ([frees, asks]): Race => [
-          `a redrive before each step of ${frees} leaves one holder (repeat by ${asks})`,
+          `a redrive before each step of ${frees}, and a repeat by ${asks}`,
           () => redriveBeforeEachStep(frees, asks),
         ],
       ),
       ...ALONE.map(
         ([frees, asks]): Race => [
-          `a redrive before each step of ${frees} without a line leaves one holder (${asks})`,
+          `a redrive before each step of ${frees} without a line, and a repeat by ${asks}`,
           () => redriveBeforeEachStep(frees, asks, { isAlone: true }),
         ],
       ),
       ...CASES.map(
         ([frees, asks]): Race => [
-          `${frees} before each step of a repeat by ${asks} leaves one holder`,
+          `${frees} before each step of a repeat by ${asks}`,
           () => freedBeforeEachStep(frees, asks),
         ],
       ),
       ...PASSES.map(
         (frees): Race => [
-          `a redrive before each step of ${frees} keeps the grant (repeat in the grace)`,
+          `a redrive before each step of ${frees}, and a repeat in the grace`,
           () => repeatInTheGrace(frees),
         ],
       ),
     ];
-    it.each(aFew(5, RACES))('%s', (_, play) => play());
+    it.each(aFew(5, RACES))('a bound grant has one holder after %s', (_, play) => play());
   });
 }
