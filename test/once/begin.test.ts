@@ -4,15 +4,8 @@ import { failure } from '../support/worlds/leases.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
 const world = await onceWorld();
-const { begin, complete, release, heartbeat, readOnce, clock, requests, rawRow } = world;
+const { begin, run, complete, release, heartbeat, readKey, clock, requests, rawRow } = world;
 const SKEW_MS = world.dependencies.clockSkewMs;
-
-/** A run of the key. The test fails if the key has none. */
-async function run(input: object) {
-  const begun = await begin(input);
-  if (begun.outcome !== 'run') throw new Error(`expected a run, got ${JSON.stringify(begun)}`);
-  return begun;
-}
 
 async function done(key: string, input: object = {}, result: unknown = { files: 7 }) {
   const begun = await run({ key, slot: '1', ...input });
@@ -397,11 +390,5 @@ describe('a run and other records', () => {
     expect(() => begin({ key: 'k'.repeat(1011) })).toThrow('must be at most 1,010 bytes of UTF-8');
   });
 });
-
-async function readKey(key: string) {
-  const view = await readOnce({ key });
-  if ('keys' in view) throw new Error('a key, not a page');
-  return view;
-}
 
 const callAs = (principal: string) => call({ principal });

@@ -5,24 +5,13 @@ import { failure } from '../support/worlds/leases.ts';
 import { onceWorld } from '../support/worlds/once.ts';
 
 const world = await onceWorld();
-const { begin, complete, forget, release, heartbeat, breakRun, readOnce, clock, requests, rawRow } = world;
+const { begin, complete, forget, release, heartbeat, breakRun, readOnce, readKey, clock, requests, rawRow } = world;
 const { clockSkewMs, fenceRetentionSeconds } = world.dependencies;
 
 /** Another instance of the service over the same table. */
 const other = await onceWorld({ table: world.table, clock });
 
-async function run(input: object) {
-  const begun = await begin({ slot: '1', ...input });
-  if (begun.outcome !== 'run') throw new Error(`expected a run, got ${JSON.stringify(begun)}`);
-  return begun;
-}
-
-async function readKey(key: string) {
-  const view = await readOnce({ key });
-  if ('keys' in view) throw new Error('a key, not a page');
-  return view;
-}
-
+const run = (input: object) => world.run({ slot: '1', ...input });
 /** Lets the time of a run and the margin go by. */
 const expire = (ttlSeconds = 60) => clock.advance(ttlSeconds * 1000 + clockSkewMs + 1);
 

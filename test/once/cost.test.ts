@@ -6,17 +6,11 @@ import { onceWorld } from '../support/worlds/once.ts';
 
 const timeline = new Timeline();
 const world = await onceWorld({ clock: timeline });
-const { begin, complete, requests } = world;
+const { begin, run, complete, requests } = world;
 const CALLERS = 1000;
 const FEWER = 300;
 const MOST_WRITES = 2.1 * CALLERS;
 const unitsOf = unitCounter(world.dynamodb);
-
-async function run(input: object) {
-  const begun = await begin(input);
-  if (begun.outcome !== 'run') throw new Error('expected a run');
-  return begun;
-}
 
 describe('the cost of once', () => {
   it('the cost is one write unit for begin and for complete, of a record up to 1 KiB, and half a read unit for each look', async () => {

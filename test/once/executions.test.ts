@@ -5,17 +5,11 @@ import { onceWorld } from '../support/worlds/once.ts';
 const line = await queueWorld();
 const { steps, executionEnded, clock } = line;
 afterAll(() => steps.stop());
-const { begin, complete, release, rawRow, readOnce } = await onceWorld({ table: line.table, clock });
-
-async function run(key: string, execution: string) {
-  const begun = await begin({ key, slot: '1', execution });
-  if (begun.outcome !== 'run') throw new Error('expected a run');
-  return begun;
-}
+const { begin, run, complete, release, rawRow, readOnce } = await onceWorld({ table: line.table, clock });
 
 it('the end of an execution frees its slot, and the next caller learns that the execution has ended', async () => {
   const execution = steps.newExecution();
-  const { leaseId } = await run('aborted', execution);
+  const { leaseId } = await run({ key: 'aborted', slot: '1', execution });
   const before = Number((await rawRow('aborted'))?.lease_expiry?.N);
   expect(await executionEnded(execution)).toMatchObject({ freed: 1 });
   expect(Number((await rawRow('aborted'))?.lease_expiry?.N)).toBeGreaterThanOrEqual(before);
@@ -57,7 +51,7 @@ it('a request whose execution has ended may begin its slot again', async () => {
 
 it('the end of an execution leaves a slot that the execution has completed', async () => {
   const execution = steps.newExecution();
-  const { leaseId } = await run('succeeded', execution);
+  const { leaseId } = await run({ key: 'succeeded', slot: '1', execution });
   await complete({ key: 'succeeded', leaseId, result: 1 });
   expect(await executionEnded(execution)).toMatchObject({ freed: 0 });
   expect(await begin({ key: 'succeeded', slot: '1' })).toMatchObject({ outcome: 'done', result: 1 });
@@ -65,6 +59,6 @@ it('the end of an execution leaves a slot that the execution has completed', asy
 
 it('a reader sees the execution that works', async () => {
   const execution = steps.newExecution();
-  await run('shown', execution);
+  await run({ key: 'shown', slot: '1', execution });
   expect(await readOnce({ key: 'shown' })).toMatchObject({ state: 'held', execution });
 });

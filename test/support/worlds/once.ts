@@ -38,13 +38,25 @@ export async function onceWorld(overrides: Partial<LeaseDependencies> = {}) {
   const broken = documented('breakLease', breakGrant(dependencies));
   const beaten = documented('heartbeat', heartbeat(dependencies));
   const released = documented('release', release(dependencies));
+  /** The schemas fill in the defaults. */
+  const begin = (input: object, as = call()) => begun(inputs.begin.parse({ holder: 'tester', ...input }), as);
   return {
     ...world,
-    /** The schemas fill in the defaults. */
-    begin: (input: object, as = call()) => begun(inputs.begin.parse({ holder: 'tester', ...input }), as),
+    begin,
+    /** A run of the key. The test fails if the call receives none. */
+    run: async (input: object) => {
+      const answer = await begin(input);
+      if (answer.outcome !== 'run') throw new Error(`expected a run, got ${JSON.stringify(answer)}`);
+      return answer;
+    },
     complete: (input: object, as = call()) => completed(inputs.complete.parse(input), as),
     forget: (input: object, as = call()) => forgotten(inputs.forget.parse(input), as),
     readOnce: (input: object, as = call()) => read(inputs.read.parse(input), as),
+    readKey: async (key: string) => {
+      const view = await read(inputs.read.parse({ key }), call());
+      if ('keys' in view) throw new Error('a key, not a page');
+      return view;
+    },
     breakRun: (input: object, as = call()) => broken(inputs.break.parse({ kind: 'once', ...input }), as),
     heartbeat: (input: Parameters<typeof beaten>[0], as = call()) => beaten(input, as),
     release: (input: Parameters<typeof released>[0], as = call()) => released(input, as),
