@@ -15,8 +15,8 @@ const IDLE = rounds(1000, 50);
 
 it(`${IDLE} bound leases that no caller wants cost no question in an hour of the schedule`, async () => {
   const hold = (n: number) => park({ key: `idle ${n}`, execution: steps.newExecution('RUNNING'), bound: true });
-  for (let first = 0; first < IDLE; first += 50)
-    await Promise.all(Array.from({ length: 50 }, (_, n) => hold(first + n)));
+  for (let first = 0; first < IDLE; first += 10)
+    await Promise.all(Array.from({ length: 10 }, (_, n) => hold(first + n)));
   for (let minute = 0; minute < 60; minute++) {
     timeline.advance(60_000);
     await repairWith(call());
