@@ -32,7 +32,7 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       options: {
         ...{ stage: TEXTS, region: TEXTS, param: TEXTS, reset: TEXTS, tag: TEXTS, untag: TEXTS, 'allow-change': TEXTS },
         ...{ account: TEXTS, 'role-arn': TEXTS },
-        ...{ 'forget-pools': SWITCH, create: SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
+        ...{ create: SWITCH, plan: SWITCH, yes: SWITCH, help: SWITCH },
       },
     });
     if (values.help) {
@@ -51,7 +51,6 @@ export const deployCommand = (folder: string, args: string[]): Promise<number> =
       tags: values.tag,
       untag: values.untag,
       allowedChanges: values['allow-change'],
-      forgetPools: values['forget-pools'],
       mayCreate: create || plan || !yes,
       isPlan: plan,
       roleArn: only('role-arn', values['role-arn']),

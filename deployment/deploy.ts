@@ -1,11 +1,9 @@
 import type { Change, Stack, StackEvent } from '@aws-sdk/client-cloudformation';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
-import { type Clock, systemClock } from '../shared/surroundings/clock.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
 import { hasCodeBucket, upload } from './code.ts';
 import { changedResources } from './differences.ts';
-import { upgrade } from './old-pools.ts';
 import { PENDING, type Plan, planned } from './plan.ts';
 import type { Order } from './request.ts';
 import * as stacks from './stack.ts';
@@ -25,7 +23,6 @@ export interface Observer {
 interface Deployment {
   artifact: Artifact;
   order: Order;
-  clock?: Clock;
 }
 
 /**
@@ -35,7 +32,7 @@ interface Deployment {
  */
 export async function deploy(
   aws: Aws,
-  { artifact, order, clock = systemClock }: Deployment,
+  { artifact, order }: Deployment,
   observer: Observer,
 ): Promise<Stack | undefined> {
   const plan = await planned(aws, { artifact, order }, observer.say);
@@ -43,7 +40,7 @@ export async function deploy(
     await preview(aws, { artifact, plan }, observer);
     return undefined;
   }
-  const deployed = await carryOut(aws, { artifact, order, clock, plan }, observer);
+  const deployed = await carryOut(aws, { artifact, order, plan }, observer);
   if (!deployed) return undefined;
   const { deletionProtection: isProtected = PARAMETERS.deletionProtection?.default } = plan.next;
   const wasProtected = plan.previous.deletionProtection !== 'false';
@@ -83,19 +80,19 @@ function resourcesOf(aws: Aws, { template }: Artifact, { deployed, previous, nex
 /** @returns undefined if the caller did not confirm */
 async function carryOut(
   aws: Aws,
-  { artifact, order, clock, plan }: Required<Deployment> & { plan: Plan },
+  { artifact, order, plan }: Deployment & { plan: Plan },
   observer: Observer,
 ): Promise<Stack | undefined> {
-  const { name, stack, shell, previous, next, old } = plan;
+  const { name, stack, shell, next } = plan;
   const isNew = stack === undefined;
   const prefix = next.codePrefix ?? PARAMETERS.codePrefix?.default ?? '';
   const { TemplateURL, text } = await upload(aws, artifact, { bucket: next.codeBucket ?? '', prefix });
   const role = order.roleArn && { RoleARN: order.roleArn };
-  const changeTo = (values: Values, of: stacks.TemplateOf = { TemplateURL }, type: 'CREATE' | 'UPDATE' = 'UPDATE') =>
+  const changeTo = (values: Values, type: 'CREATE' | 'UPDATE') =>
     stacks.propose(
       aws,
-      { StackName: name, ChangeSetType: type, ...of, ...stacks.requestOf(values, plan.tags), ...role },
-      of.TemplateURL && text,
+      { StackName: name, ChangeSetType: type, TemplateURL, ...stacks.requestOf(values, plan.tags), ...role },
+      text,
     );
   // CloudFormation rolls a failed creation back, and cannot delete a protected table.
   const isProtected = isNew && (next.deletionProtection ?? PARAMETERS.deletionProtection?.default) === 'true';
@@ -107,7 +104,7 @@ async function carryOut(
     observer.say(`Deleting what a failed creation of ${name} left`);
     await stacks.removeShell(aws, shell);
   }
-  const changeSet = await changeTo(first, undefined, isNew ? 'CREATE' : 'UPDATE');
+  const changeSet = await changeTo(first, isNew ? 'CREATE' : 'UPDATE');
   if (!changeSet) {
     observer.say('Nothing to change');
     return stack;
@@ -120,17 +117,9 @@ async function carryOut(
     }
   }
   const execute = (changes: stacks.ChangeSet) => stacks.execute(aws, { changeSet: changes, name }, observer.onEvent);
-  const apply = async (values: Values, of?: stacks.TemplateOf) => {
-    const changes = await changeTo(values, of);
-    return changes && execute(changes);
-  };
-  if (old) {
-    await stacks.withdraw(aws, changeSet, name);
-    const { forgetPools } = order;
-    return upgrade(aws, { old, previous, next, forgetPools, clock }, { apply, say: observer.say });
-  }
   const deployed = await execute(changeSet);
   if (!isProtected) return deployed;
   observer.say('Protecting the tables from deletion');
-  return (await apply(next)) ?? deployed;
+  const last = await changeTo(next, 'UPDATE');
+  return last ? execute(last) : deployed;
 }

@@ -29,10 +29,7 @@ interface Change {
 export function refuseSplit(template: CloudFormationTemplate, change: Change): string {
   const { deployed, previous, next, allowed, own, place } = change;
   const after = guardedIn(template, { ...next, ...place });
-  if (!after) throw new Error('the template has no guard');
-  // A stack of 0.2.0 or earlier has no guard.
-  const before = guardedIn(deployed, { ...previous, ...place }) ?? guardedIn(template, { ...previous, ...place });
-  const changes = guardedChanges(before ?? after, after);
+  const changes = guardedChanges(guardedIn(deployed, { ...previous, ...place }), after);
   const isKnown = ({ name }: GuardedChange) => name in (template.Parameters ?? {});
   const other = changes.filter((one) => isKnown(one) && !allowed.includes(one.name));
   const unknown = changes.filter((one) => !isKnown(one));
@@ -51,11 +48,12 @@ export function refuseSplit(template: CloudFormationTemplate, change: Change): s
   return changes.map(allowanceOf).join(' ');
 }
 
-/** What the guard of a template guards. @returns undefined if the template has no guard */
-const guardedIn = (template: CloudFormationTemplate, values: Values): Guarded | undefined =>
-  GUARD in template.Resources
-    ? (Object(evaluate(template, { codeBucket: '', ...values }).Resources[GUARD]?.Properties) as Guarded)
-    : undefined;
+/** What the guard of a template guards. */
+function guardedIn(template: CloudFormationTemplate, values: Values): Guarded {
+  const guard = evaluate(template, { codeBucket: '', ...values }).Resources[GUARD];
+  if (!guard) throw new Error('the template has no guard');
+  return Object(guard.Properties) as Guarded;
+}
 
 const UNKNOWN =
   'Callers would use other records, and a lease could be granted twice. Nothing was changed. Deploy a release that has the parameter.';

@@ -12,7 +12,6 @@ export const DEPLOY_OPTIONS = {
     help: 'let a table, the bucket, the protocol or the way to sign change on a running stack',
     multiple: true,
   },
-  'forget-pools': { help: 'from 0.2.0: do not wait until all permits and their waiters have ended' },
   create: { help: 'create the stack if there is none; needed if the command does not ask' },
   'role-arn': { value: 'ARN', help: 'the role that CloudFormation uses, now and later', multiple: true },
   plan: { help: 'show the changes, and make none' },

@@ -1,6 +1,6 @@
 import type { Stack, Tag } from '@aws-sdk/client-cloudformation';
 import type { CloudFormationTemplate } from '../infrastructure/cloudformation.ts';
-import { GUARD, lambdaId } from '../infrastructure/logical-ids.ts';
+import { lambdaId } from '../infrastructure/logical-ids.ts';
 import { PARAMETERS } from '../infrastructure/parameters.ts';
 import type { Artifact } from './artifact.ts';
 import type { Aws } from './aws.ts';
@@ -9,8 +9,6 @@ import { changedParameters, changedTags } from './differences.ts';
 import { Refusal } from './failure.ts';
 import { refuseForeignCommits } from './foreign-commits.ts';
 import { refuseSplit } from './guards.ts';
-import { adviceOf, type OldPools, oldPoolsOf } from './old-pools.ts';
-import { inferred } from './previous.ts';
 import { mergedTags, type Order } from './request.ts';
 import * as stacks from './stack.ts';
 import { checkNamesakes, checkStageLength } from './stage.ts';
@@ -31,8 +29,6 @@ export interface Plan {
   previous: Values;
   next: Values;
   tags: Tag[];
-  /** The tables of a stack of 0.2.0. */
-  old: OldPools | undefined;
 }
 
 /**
@@ -71,7 +67,7 @@ export async function planned(
       `there is no stack ${name} in account ${aws.account}, region ${aws.region}. To create the stack, add --create`,
     );
   const deployed = stack && (await stacks.deployedTemplate(aws, name));
-  const previous = stack && deployed ? previousValues(template, { stack, deployed, stage }) : {};
+  const previous = stack && deployed ? previousValues(stack, deployed) : {};
   const kept = Object.fromEntries(
     Object.entries(previous).filter(([one]) => template.Parameters?.[one] && !reset.includes(one)),
   );
@@ -81,17 +77,17 @@ export async function planned(
   checkPlace(next, aws);
   const tags = mergedTags(stack?.Tags ?? [], order);
   const plan = { name, stack, deployed, shell: found.shell, previous, next, tags };
-  const old = await checkRecords(aws, template, { plan, order });
-  for (const line of linesOf(template, { ...plan, old }, order)) say(line);
-  return { ...plan, old };
+  await checkRecords(aws, template, { plan, order });
+  for (const line of linesOf(template, plan)) say(line);
+  return plan;
 }
 
-/** Checks that the deployment meets the records that it should. @returns the tables of a stack of 0.2.0 */
+/** Checks that the deployment meets the records that it should. */
 async function checkRecords(
   aws: Aws,
   template: CloudFormationTemplate,
-  { plan: { stack, deployed, previous, next }, order }: { plan: Omit<Plan, 'old'>; order: Order },
-): Promise<OldPools | undefined> {
+  { plan: { stack, deployed, previous, next }, order }: { plan: Plan; order: Order },
+): Promise<void> {
   const own = ownNames(aws, template, order.stage);
   const place = pseudoParameters(aws);
   if (deployed) {
@@ -105,22 +101,16 @@ async function checkRecords(
   await checkNamesakes(aws, { previous, next });
   const commits = next.commitsTable || (stack && own.commitsTable);
   await refuseForeignCommits(aws, { previous, next, table: commits });
-  return oldPoolsOf(previous, own);
 }
 
 /** What the operator reads about the plan. */
-function linesOf(
-  template: CloudFormationTemplate,
-  { stack, deployed, previous, next, tags, old }: Plan,
-  { forgetPools }: Order,
-): string[] {
+function linesOf(template: CloudFormationTemplate, { stack, deployed, previous, next, tags }: Plan): string[] {
   const from = deployed && { template: deployed, values: previous };
   return [
     ...(stack || next.commitProtocol ? [] : [CHOOSE_PROTOCOL]),
     ...(next.acquireConcurrency === '0' ? [STOPPED] : []),
     ...(next.drained === 'true' ? [DRAINED] : []),
     ...(next.alarmTopicArn ? [] : [NO_TOPIC]),
-    ...(old ? [adviceOf(old, forgetPools)] : []),
     ...(previous.deletionProtection === PENDING
       ? ['The first deployment was interrupted before it protected the tables from deletion']
       : []),
@@ -130,22 +120,18 @@ function linesOf(
 }
 
 /**
- * The parameters of the stack. For a stack without parameters, what its template implies.
+ * The parameters of the stack.
  * @throws Refusal if the stack is not Holdfast's, or if another tool, such as CDK, wrote its parameters: then the values to keep are not
  * known
  */
-function previousValues(
-  template: CloudFormationTemplate,
-  { stack, deployed, stage }: { stack: Stack; deployed: CloudFormationTemplate; stage: string },
-): Values {
-  const { StackName, Parameters: parameters = [] } = stack;
+function previousValues(stack: Stack, deployed: CloudFormationTemplate): Values {
   const acquire = deployed.Resources[lambdaId('acquire')]?.Properties?.FunctionName;
   if (!JSON.stringify(acquire ?? '').includes('holdfast-'))
     throw new Refusal(
-      `the stack ${StackName} is not a stack of Holdfast: a deployment would delete its resources. Choose another stage`,
+      `the stack ${stack.StackName} is not a stack of Holdfast: a deployment would delete its resources. Choose another stage`,
     );
-  if (parameters.some(({ ParameterKey }) => ParameterKey === 'stage')) return stacks.valuesOf(stack);
-  if (parameters.length > 0 || GUARD in deployed.Resources)
-    throw new Refusal(`${StackName} was deployed by another tool, such as CDK: deploy the stack with that tool`);
-  return inferred(template, deployed, stage);
+  const values = stacks.valuesOf(stack);
+  if (!('stage' in values))
+    throw new Refusal(`${stack.StackName} was deployed by another tool, such as CDK: deploy the stack with that tool`);
+  return values;
 }

@@ -17,8 +17,6 @@ export interface Request {
   untag: string[];
   /** Names of guarded parameters that may change. */
   allowedChanges: string[];
-  /** Whether permits of 0.2.0 may still be held, and awaited. */
-  forgetPools: boolean;
   /** Whether the stack may be created if there is none. */
   mayCreate: boolean;
   /** Whether to show what would change, and change nothing. */
@@ -35,7 +33,6 @@ export interface Order {
   tags: Tag[];
   untag: string[];
   allowedChanges: string[];
-  forgetPools: boolean;
   mayCreate: boolean;
   isPlan: boolean;
   roleArn?: string | undefined;
@@ -43,7 +40,7 @@ export interface Order {
 
 /** @throws Refusal that names what is wrong, before anybody asks AWS anything */
 export function readRequest({ Parameters = {} }: CloudFormationTemplate, request: Request): Order {
-  const { stage, reset, allowedChanges, forgetPools, mayCreate, isPlan, roleArn } = request;
+  const { stage, reset, allowedChanges, mayCreate, isPlan, roleArn } = request;
   if (!new RegExp(PARAMETERS.stage?.pattern ?? '').test(stage))
     throw new Refusal(`the stage ${PARAMETERS.stage?.constraint}, not '${stage}'`);
   const given = parseParameters(request.parameters, { Parameters });
@@ -63,7 +60,7 @@ export function readRequest({ Parameters = {} }: CloudFormationTemplate, request
   const tags = parseTags(request.tags);
   const contradicted = tags.find(({ Key }) => untag.includes(String(Key)));
   if (contradicted) throw new Refusal(`the tag ${contradicted.Key} is in both --tag and --untag`);
-  return { stage, given, reset, allowedChanges, tags, untag, forgetPools, mayCreate, isPlan, roleArn };
+  return { stage, given, reset, allowedChanges, tags, untag, mayCreate, isPlan, roleArn };
 }
 
 const ROLE = /^arn:[a-z-]+:iam::\d{12}:role\/[!-~]{1,512}$/;

@@ -82,9 +82,6 @@ export interface ChangeSet {
   changes: Change[];
 }
 
-/** Which template a change set has. */
-export type TemplateOf = Pick<CreateChangeSetCommandInput, 'TemplateURL' | 'UsePreviousTemplate'>;
-
 type Request = Omit<CreateChangeSetCommandInput, 'ChangeSetName'>;
 
 /** The parts of a request that every change of a stack has. */

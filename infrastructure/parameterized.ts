@@ -50,9 +50,10 @@ export function parameterized(
   zips: Record<string, string>,
   version: string,
 ): CloudFormationTemplate {
-  const { IamRoleLambdaExecution: _, ...resources } = packaged.Resources; // the framework's role for all functions
-  const { Never: __, ...conditions } = packaged.Conditions;
-  const { ServerlessDeploymentBucketName: ___, ...outputs } = packaged.Outputs;
+  // The framework's bucket, which no release uses, and its role for all functions.
+  const isOfFramework = ([id]: [string, unknown]) => /^(ServerlessDeploymentBucket|IamRoleLambdaExecution)/.test(id);
+  const without = (parts: object) => Object.fromEntries(Object.entries(parts).filter((one) => !isOfFramework(one)));
+  const { Never: _, ...conditions } = packaged.Conditions;
   const template: CloudFormationTemplate = {
     AWSTemplateFormatVersion: packaged.AWSTemplateFormatVersion,
     Description: `Holdfast ${version}: leases, conditional commits, a nameservice and a report of expired records.`,
@@ -60,8 +61,8 @@ export function parameterized(
     Parameters: parameters(),
     Rules: RULES,
     Conditions: { ...(filled(conditions, {}) as Record<string, Json>), ...CONDITIONS },
-    Resources: filled(resources as unknown as Json, VALUES) as unknown as Record<string, TemplateResource>,
-    Outputs: filled(outputs as unknown as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
+    Resources: filled(without(packaged.Resources) as Json, VALUES) as unknown as Record<string, TemplateResource>,
+    Outputs: filled(without(packaged.Outputs) as Json, NAMES) as unknown as CloudFormationTemplate['Outputs'],
   };
   for (const [id, resource] of Object.entries(template.Resources)) settle(id, resource, zips);
   durableFunctions(template);
@@ -83,7 +84,6 @@ const CONDITIONS: Record<string, Json> = {
   },
   NarrowExecutions: { 'Fn::Not': [equals('executionStateMachines', '*')] },
   CleanAutomatically: equals('autoClean', 'true'),
-  KeepServerlessBucket: equals('keepServerlessBucket', 'true'),
   Drained: equals('drained', 'true'),
   ReserveAcquire: isGiven('acquireConcurrency'),
   ReserveHeartbeat: isGiven('heartbeatConcurrency'),
@@ -172,11 +172,6 @@ function settle(id: string, resource: TemplateResource, zips: Record<string, str
         Object.assign(Object(properties.EventPattern).detail, { stateMachineArn: OF_SOME });
       if (id === 'ExpiredReportedRule') properties.State = choose('CleanAutomatically', 'ENABLED', 'DISABLED');
       return;
-  }
-  if (id.startsWith('ServerlessDeploymentBucket')) {
-    resource.Condition = 'KeepServerlessBucket';
-    resource.DeletionPolicy = 'Retain';
-    resource.UpdateReplacePolicy = 'Retain';
   }
 }
 

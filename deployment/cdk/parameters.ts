@@ -6,8 +6,6 @@ export interface HoldfastParameters {
   readonly stage: string;
   /** The guarded parameters that this update may change, each with its new value, such as leasesTable=my-leases. Separated by spaces. */
   readonly allowChange?: string;
-  /** true on a stack that Holdfast 0.1 made: it keeps the bucket with the code of that version. @default false */
-  readonly keepServerlessBucket?: boolean;
   /** How callers of every route sign: with IAM, or with a JWT. @default iam */
   readonly auth?: 'iam' | 'jwt';
   /** auth=jwt: the URL of the issuer of the tokens. */

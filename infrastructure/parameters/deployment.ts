@@ -1,4 +1,4 @@
-import { type Group, SCOPE, SWITCH } from './kinds.ts';
+import { type Group, SCOPE } from './kinds.ts';
 
 export const DEPLOYMENT: Group = {
   stage: {
@@ -29,12 +29,6 @@ export const DEPLOYMENT: Group = {
     description: 'What the keys of the zips begin with in codeBucket.',
     pattern: '^([A-Za-z0-9._/-]*/)?$',
     constraint: 'must be empty or end in /',
-    releasedOnly: true,
-  },
-  keepServerlessBucket: {
-    default: 'false',
-    description: 'true on a stack that Holdfast 0.1 made: it keeps the bucket with the code of that version.',
-    allowed: SWITCH,
     releasedOnly: true,
   },
 };

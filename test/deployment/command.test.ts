@@ -9,7 +9,7 @@ import { aFew } from '../support/time/rounds.ts';
 
 const EMPTY = {
   ...{ stage: 'prod', parameters: [], reset: [], tags: [], untag: [] },
-  ...{ allowedChanges: [], forgetPools: false, mayCreate: false, isPlan: true },
+  ...{ allowedChanges: [], mayCreate: false, isPlan: true },
 };
 
 describe('what is typed for a deployment is refused where it', () => {
@@ -60,7 +60,6 @@ describe('what is typed for a deployment is refused where it', () => {
       given: { memoryMb: '256' },
       reset: ['logLevel'],
       allowedChanges: ['bucket'],
-      forgetPools: false,
       mayCreate: false,
       isPlan: true,
       untag: ['old'],

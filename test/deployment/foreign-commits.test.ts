@@ -28,7 +28,6 @@ const deployed = async (given: Values) => {
     tags: [],
     untag: [],
     allowedChanges: ['commitProtocol'],
-    forgetPools: false,
     mayCreate: true,
     isPlan: false,
   };
