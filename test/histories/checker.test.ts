@@ -60,7 +60,7 @@ describe('a history that breaks a promise', () => {
     const wrong = entry('acquire', { key: 'k' }, [2000, 2010]);
     const others = [entry('repairQueues', {}, [2100, 2110]), entry('release', { key: 'other' }, [2200, 2210])];
     const violations = [{ promise: 'of old', detail: 'broken', entries: [wrong] }];
-    const text = report({ plan, entries: [wrong, ...others], violations, known: [] });
+    const text = report({ plan, entries: [wrong, ...others], violations });
     expect(text).toContain('Broken: of old\n  broken');
     expect(text).toContain('5 ms x 1.000000, set to -7 ms at 1.500.');
     expect(text).toMatch(/> 2000 .* acquire .*\n {2}2100 .* repairQueues .*$/);

@@ -11,7 +11,6 @@ import {
   summary,
   writeLedger,
 } from '../../verification/campaign/ledger.ts';
-import { noFaults } from '../../verification/histories/faults.ts';
 
 const played = (seed: number, histories: number, more: Partial<Played> = {}): Played => ({
   seed,
@@ -19,7 +18,6 @@ const played = (seed: number, histories: number, more: Partial<Played> = {}): Pl
   operations: histories * 50,
   permits: histories * 2,
   beyondBound: 1,
-  counts: { ...noFaults(), lostReply: 7 },
   failed: null,
   ...more,
 });
@@ -27,7 +25,7 @@ const played = (seed: number, histories: number, more: Partial<Played> = {}): Pl
 it('the ledger of histories adds up what was played on each commit, and never gives a seed out twice', () => {
   const failed = { seed: 1_000_120, promises: ['of old'] };
   let ledger: Ledger = [];
-  expect(nextSeed(ledger)).toBe(1_000_000);
+  expect(nextSeed(ledger)).toBeLessThan(2 ** 30);
   ledger = entered(ledger, 'a', played(1_000_000, 100));
   ledger = entered(ledger, 'a', played(1_000_200, 100));
   expect(ledger).toMatchObject([
@@ -44,7 +42,7 @@ it('the ledger of histories adds up what was played on each commit, and never gi
     },
   ]);
   ledger = entered(ledger, 'a', played(1_000_100, 100, { failed }));
-  expect(ledger[0]).toMatchObject({ seeds: [[1_000_000, 1_000_299]], faults: { lostReply: 21 }, broken: [failed] });
+  expect(ledger[0]).toMatchObject({ seeds: [[1_000_000, 1_000_299]], broken: [failed] });
   ledger = entered(ledger, 'b', played(nextSeed(ledger), 10));
   expect(ledger[1]).toMatchObject({ commit: 'b', seeds: [[1_000_300, 1_000_309]] });
   ledger = entered(ledger, 'b', played(nextSeed(ledger), 20, { only: ['pools'] }));
@@ -61,7 +59,7 @@ it('the ledger of histories adds up what was played on each commit, and never gi
 
 it('the ledger of histories is read as it was written', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'ledger-'));
-  const file = join(folder, 'ledger.json');
+  const file = join(folder, 'new', 'ledger.json');
   expect(await readLedger(file)).toEqual([]);
   const ledger = entered([], 'a', played(5, 3));
   await writeLedger(file, ledger);

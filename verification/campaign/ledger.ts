@@ -1,5 +1,5 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { type FaultCounts, type FaultKind, noFaults } from '../histories/faults.ts';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 
 /** What one process has played, as `npm run verify -- faults --report` writes it. */
 export interface Played {
@@ -13,31 +13,21 @@ export interface Played {
   permits: number;
   /** How many had clocks further apart than CLOCK_SKEW_MS. */
   beyondBound: number;
-  counts: FaultCounts;
   failed: { seed: number; promises: string[] } | null;
-  /** In how many histories each promise was broken that is known to be (verification/histories/known-failures.ts). */
-  known?: Record<string, number>;
 }
 
 /** All that was ever played of the same capabilities on one commit. */
-interface Chapter {
+interface Chapter extends Pick<Played, 'only' | 'histories' | 'operations' | 'permits' | 'beyondBound'> {
   commit: string;
-  only?: string[];
   /** First and last seed of each stretch, in their order. */
   seeds: [number, number][];
-  histories: number;
-  operations: number;
-  permits?: number;
-  beyondBound: number;
-  faults: FaultCounts;
   broken: { seed: number; promises: string[] }[];
 }
 
 /** In the order in which commits were first played. */
 export type Ledger = Chapter[];
 
-const FIRST_SEED = 1_000_000;
-
+/** @returns an empty ledger if there is no such file */
 export async function readLedger(file: string): Promise<Ledger> {
   try {
     return JSON.parse(await readFile(file, 'utf8')) as Ledger;
@@ -47,47 +37,35 @@ export async function readLedger(file: string): Promise<Ledger> {
   }
 }
 
-export const writeLedger = (file: string, ledger: Ledger): Promise<void> =>
-  writeFile(file, `${JSON.stringify(ledger, undefined, 2).replace(/\[\s+(\d+),\s+(\d+)\s+\]/g, '[$1, $2]')}\n`);
+export async function writeLedger(file: string, ledger: Ledger): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, `${JSON.stringify(ledger, undefined, 2)}\n`);
+}
 
-/** A seed that no history of any commit had. */
+/** A seed that no history of the ledger had: the next one, or a random one if the ledger is empty. */
 export const nextSeed = (ledger: Ledger): number =>
-  Math.max(FIRST_SEED, ...ledger.flatMap(({ seeds }) => seeds.map(([, last]) => last + 1)));
+  ledger.length === 0
+    ? Math.floor(Math.random() * 2 ** 30)
+    : Math.max(...ledger.flatMap(({ seeds }) => seeds.map(([, last]) => last + 1)));
 
 /** The ledger with what was played. */
 export function entered(ledger: Ledger, commit: string, played: Played): Ledger {
   if (played.histories === 0) return ledger;
   const { only } = played;
   const isSame = (one: Chapter) => one.commit === commit && `${one.only}` === `${only}`;
-  const empty: Chapter = {
-    commit,
-    ...(only && { only }),
-    seeds: [],
-    histories: 0,
-    operations: 0,
-    beyondBound: 0,
-    faults: noFaults(),
-    broken: [],
-  };
+  const empty = { seeds: [], histories: 0, operations: 0, permits: 0, beyondBound: 0, broken: [] };
   const chapter = ledger.find(isSame) ?? empty;
-  const kinds = Object.keys(played.counts) as FaultKind[];
   const next: Chapter = {
     commit,
     ...(only && { only }),
     seeds: joined([...chapter.seeds, [played.seed, played.seed + played.histories - 1]]),
     histories: chapter.histories + played.histories,
     operations: chapter.operations + played.operations,
-    permits: (chapter.permits ?? 0) + played.permits,
+    permits: chapter.permits + played.permits,
     beyondBound: chapter.beyondBound + played.beyondBound,
-    faults: {
-      ...chapter.faults,
-      ...(Object.fromEntries(
-        kinds.map((kind) => [kind, (chapter.faults[kind] ?? 0) + played.counts[kind]]),
-      ) as FaultCounts),
-    },
     broken: played.failed ? [...chapter.broken, played.failed] : chapter.broken,
   };
-  return ledger.includes(chapter) ? ledger.map((one) => (one === chapter ? next : one)) : [...ledger, next];
+  return chapter === empty ? [...ledger, next] : ledger.map((one) => (one === chapter ? next : one));
 }
 
 /** Stretches that touch become one. */
@@ -103,7 +81,7 @@ function joined(stretches: [number, number][]): [number, number][] {
 
 /** The ledger as a person reads it. */
 export function summary(ledger: Ledger): string {
-  const lines = ledger.map(({ commit, only, seeds, histories, operations, permits = 0, beyondBound, broken }) => {
+  const lines = ledger.map(({ commit, only, seeds, histories, operations, permits, beyondBound, broken }) => {
     const stretches = seeds.map(([from, to]) => `${from}-${to}`).join(', ');
     const outcome =
       broken.length === 0

@@ -3,22 +3,21 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { readOptions } from '../../local/options.ts';
-import { asLines, knownFailures } from '../histories/known-failures.ts';
-import { entered, type Ledger, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
+import { entered, nextSeed, type Played, readLedger, summary, writeLedger } from './ledger.ts';
 
-const HELP = `npm run verify -- campaign: plays histories under faults with seeds that were never played before, one process for each core, and
-enters them in verification/campaign/ledger.json. The next run goes on where the last one stopped.
+const HELP = `npm run verify -- campaign: plays histories under faults with new seeds, one process for each core, and enters them in a
+ledger. The next run goes on where the last one stopped. The first run begins at a random seed.
 
   --minutes N     how long (10)
   --histories N   stop after so many
   --only NAME     one capability alone, as npm run verify -- faults names them; may be given again
   --processes N   how many at once (as many as there are cores)
+  --ledger FILE   the ledger (.cache/campaign.json)
   --summary       print what was played, and play nothing
 
-It goes on after a broken promise, and then exits with 1. A failure that is known (docs/histories.md#known-failures) is printed, and is none.`;
+It goes on after a broken promise, and then exits with 1.`;
 
 const ROOT = resolve(import.meta.dirname, '../..');
-const LEDGER = join(import.meta.dirname, 'ledger.json');
 
 /** How many histories one process plays before the ledger has them: a minute's worth, which is all that is lost if a run is cut. */
 const BLOCK = 250;
@@ -29,6 +28,7 @@ async function main(): Promise<boolean> {
     processes: { type: 'string' },
     histories: { type: 'string' },
     only: { type: 'string', multiple: true, default: [] },
+    ledger: { type: 'string', default: join(ROOT, '.cache/campaign.json') },
     summary: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   });
@@ -36,7 +36,7 @@ async function main(): Promise<boolean> {
     console.log(HELP);
     return true;
   }
-  let ledger = await readLedger(LEDGER);
+  let ledger = await readLedger(values.ledger);
   if (values.summary) {
     console.log(summary(ledger));
     return true;
@@ -46,20 +46,19 @@ async function main(): Promise<boolean> {
   const commit = presentCommit();
   const { only } = values;
   let next = nextSeed(ledger);
+  console.log(`From seed ${next}`);
   const last = next + (number('histories', { least: 1, whole: true }) ?? Number.POSITIVE_INFINITY);
   let broken = 0;
-  const known: Record<string, number> = {};
   /** One after the other: all processes end at once when the time is over. */
   let saved = Promise.resolve();
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-campaign-'));
   const enter = async (played: Played) => {
     ledger = entered(ledger, commit, played);
-    for (const [promise, count] of Object.entries(played.known ?? {})) known[promise] = (known[promise] ?? 0) + count;
     if (played.failed) {
       broken += 1;
       console.log(`seed ${played.failed.seed} breaks: ${played.failed.promises.join(', ')}`);
     }
-    saved = saved.then(() => writeLedger(LEDGER, ledger));
+    saved = saved.then(() => writeLedger(values.ledger, ledger));
     await saved;
   };
   /** Where a promise was broken, the same process plays the seeds that were left out next. */
@@ -82,16 +81,14 @@ async function main(): Promise<boolean> {
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-  console.log([summary(chapterOf(ledger, commit)), ...knownFailures(), ...asLines(known)].join('\n'));
+  console.log(summary(ledger.filter((one) => one.commit === commit)));
   return broken === 0;
 }
-
-const chapterOf = (ledger: Ledger, commit: string): Ledger => ledger.filter((one) => one.commit === commit);
 
 /** The commit whose code is played. Says so if there are uncommitted changes. */
 function presentCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
-  const isChanged = git('status', '--porcelain', '--', '.', ':!verification/campaign/ledger.json') !== '';
+  const isChanged = git('status', '--porcelain') !== '';
   return `${git('rev-parse', '--short=12', 'HEAD')}${isChanged ? ' with changes' : ''}`;
 }
 

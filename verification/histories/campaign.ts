@@ -27,8 +27,6 @@ export interface Result {
   /** How many histories ran with clocks further apart than CLOCK_SKEW_MS. */
   beyondBound: number;
   failed: History | undefined;
-  /** In how many histories each promise that is known to be broken was broken. */
-  known: Record<string, number>;
 }
 
 /**
@@ -40,7 +38,7 @@ export async function run(
   services: readonly FaultyService[],
 ): Promise<Result> {
   const none = { histories: 0, operations: 0, permits: 0, beyondBound: 0 };
-  const result: Result = { ...none, counts: noFaults(), failed: undefined, known: {} };
+  const result: Result = { ...none, counts: noFaults(), failed: undefined };
   const startedAt = performance.now();
   // On a slow machine a rare fault may need more time.
   const isOver = () => {
@@ -60,8 +58,6 @@ export async function run(
         result.permits += history.entries.filter(isPermit).length;
         if (!history.plan.facts.withinBound) result.beyondBound += 1;
         if (history.violations.length > 0) result.failed ??= history;
-        for (const promise of new Set(history.known.map((one) => one.promise)))
-          result.known[promise] = (result.known[promise] ?? 0) + 1;
         await each?.(history);
       }
     }),

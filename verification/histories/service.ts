@@ -1,8 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import {
   BatchWriteItemCommand,
@@ -33,7 +30,6 @@ import type { Ids } from '../../shared/surroundings/ids.ts';
 import { unsigned } from '../../test/support/emulators/unsigned.ts';
 import { keepLimits } from '../../test/support/faults/limits.ts';
 import { DurableModel } from './durable.ts';
-import { earlierRelease, halfOf } from './release.ts';
 import { currentThread } from './simulation.ts';
 import { StepFunctionsModel } from './step-functions.ts';
 import { injectIntoDynamodb, injectIntoLambda, injectIntoS3, injectIntoStepFunctions, type Questions } from './wire.ts';
@@ -65,16 +61,13 @@ export interface FaultyService {
   stepFunctions: StepFunctionsModel;
   durable: DurableModel;
   questions: Questions;
-  /** False if functions of an earlier version run too: they take the waiter of a callback for a task without a token. */
-  servesDurableFunctions: boolean;
   /** Where messages to the repair of a key go. */
   messages: { send(message: RepairMessage): void };
   /**
    * Begins a world for which there was none before: the schedules look at everything there is, and an environment of a
    * function remembers what it met. A seed would not be the same history again.
-   * @param world the seed says which half of the functions is that of the release before. Without a seed, none is
    */
-  begin(world?: { quotas?: Quotas | undefined; seed?: number }): Promise<void>;
+  begin(quotas?: Quotas): Promise<void>;
   /** Clients with faults. Third-party clients use them to reach the stores directly. */
   dynamodb: DynamoDBClient;
   s3: ReturnType<typeof s3Client>;
@@ -142,21 +135,14 @@ export async function faultyService(): Promise<FaultyService> {
     repairLater: async (message: RepairMessage) => messages.send(message),
   };
   const direct = { dynamodb: new DynamoDBClient({ endpoint: dynamodbEndpoint, signer: unsigned }), s3: s3Client() };
-  const earlier = await earlierRelease();
-  const own = await load('.');
-  const released = earlier && (await load(earlier.folder));
-  const newHandlers = (functions: Functions, quotas: Quotas) =>
-    handlers(
-      functions,
-      { ...shared, quotas },
-      {
-        leases: nameOf('leases'),
-        waiters: nameOf('waiters'),
-        commits: nameOf('commits'),
-        nameservice: nameOf('nameservice'),
-        bucket,
-      },
-    );
+  const loaded = await load();
+  const places = {
+    leases: nameOf('leases'),
+    waiters: nameOf('waiters'),
+    commits: nameOf('commits'),
+    nameservice: nameOf('nameservice'),
+    bucket,
+  };
   let present: Record<string, LambdaHandler> = {};
   return {
     get handlers() {
@@ -169,18 +155,12 @@ export async function faultyService(): Promise<FaultyService> {
     stepFunctions: model,
     durable,
     questions,
-    servesDurableFunctions: released === undefined,
     messages,
-    begin: async ({ quotas = DEFAULT_QUOTAS, seed } = {}) => {
+    begin: async (quotas = DEFAULT_QUOTAS) => {
       model.forget();
       durable.forget();
       questions.mostMs = 0;
-      present = newHandlers(own, quotas);
-      if (released && seed !== undefined) {
-        const half = halfOf(Object.keys(present), seed);
-        const before = Object.entries(newHandlers(released, quotas)).filter(([name]) => half.has(name));
-        Object.assign(present, Object.fromEntries(before));
-      }
+      present = handlers(loaded, { ...shared, quotas }, places);
       await Promise.all(named.map(({ definition }) => removeRows(direct.dynamodb, definition)));
       await removeObjects(direct.s3, bucket);
     },
@@ -253,13 +233,10 @@ const FILES = {
 
 type Functions = Record<keyof typeof FILES, (...dependencies: object[]) => LambdaHandler>;
 
-/** Loaded only now: the functions read their environment when they are imported. @param root of this version, or of a release */
-async function load(root: string): Promise<Functions> {
+/** Loaded only now: the functions read their environment when they are imported. */
+async function load(): Promise<Functions> {
   const loaded = Object.entries(FILES).map(async ([name, file]) => {
-    const path = resolve(root, 'functions', `${file}.ts`);
-    // A release has no functions that came after it.
-    const source = existsSync(path) ? path : resolve('functions', `${file}.ts`);
-    const module = await import(/* @vite-ignore */ pathToFileURL(source).href);
+    const module = await import(/* @vite-ignore */ new URL(`../../functions/${file}.ts`, import.meta.url).href);
     return [name, module[name]] as const;
   });
   return Object.fromEntries(await Promise.all(loaded)) as Functions;

@@ -15,7 +15,6 @@ import { AFTERWARDS, type Capability } from './capability.ts';
 import { MachineClock } from './clocks.ts';
 import type { FaultCounts } from './faults.ts';
 import type { Entry, Violation } from './history.ts';
-import { isKnown } from './known-failures.ts';
 import { CLOCK_SKEW_MS, type FaultyService } from './service.ts';
 import { Simulation } from './simulation.ts';
 
@@ -65,8 +64,6 @@ export interface History {
   plan: Plan;
   entries: Entry[];
   violations: Violation[];
-  /** Of promises that are known to be broken (known-failures.ts). */
-  known: Violation[];
 }
 
 /** @param only capabilities to take part; all where there are none */
@@ -186,7 +183,7 @@ const plays = new Map<number, number>();
 
 /** Plays a plan to its end, lets all faults stop, and checks what all callers were told. */
 export async function play(plan: Plan, service: FaultyService, counts: FaultCounts): Promise<History> {
-  await service.begin({ seed: plan.seed });
+  await service.begin();
   const nth = plays.get(plan.seed) ?? 0;
   plays.set(plan.seed, nth + 1);
   const simulation = new Simulation(plan.seed);
@@ -213,9 +210,8 @@ export async function play(plan: Plan, service: FaultyService, counts: FaultCoun
   }
   await simulation.run();
   await settle(world, plan);
-  const found = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
-  const { known = [], unknown: violations = [] } = Object.groupBy(found, (one) => (isKnown(one) ? 'known' : 'unknown'));
-  return { plan, entries: world.entries, violations, known };
+  const violations = CAPABILITIES.flatMap((capability) => capability.check(world.entries, plan.facts));
+  return { plan, entries: world.entries, violations };
 }
 
 /**

@@ -14,7 +14,7 @@ const check = (...history: Entry[]) => promises(pools.check(history, facts));
 
 const request = (who: string, more: object = {}) => ({ key: KEY, holder: who, requestId: who, ttlSeconds: 5, ...more });
 const nameOf = (who: string) => requestName({ holder: who, requestId: who });
-const leaseOf = (who: string, fence: number) => `p.${nameOf(who)}.${who}-${fence}.${fence % 8}`;
+const leaseOf = (who: string, fence: number) => `p.${nameOf(who)}.${who}-${fence}`;
 
 /** A permit that is granted at a millisecond, with that as its fence, to a caller that asks for it ten before, and hears of it ten later. */
 const grant = (who: string, ms: number, more: object = {}, { fence = ms, lasts = 5000 } = {}): Entry => {

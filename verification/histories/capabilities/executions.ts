@@ -12,7 +12,7 @@ const DURABLE_OF_FIVE = 2;
 /** An execution of a state machine, or of a durable function: it parks, is woken, works under its leases, gives them back; and may die at any moment. */
 export function startExecution(caller: Caller, keys: readonly string[], terms: Terms = () => ({})): void {
   const id = Math.floor(caller.random() * 1e9).toString(36);
-  if (caller.world.service.servesDurableFunctions && Number.parseInt(id, 36) % 5 < DURABLE_OF_FIVE)
+  if (Number.parseInt(id, 36) % 5 < DURABLE_OF_FIVE)
     caller.start(`durable ${id}`, (one) => new DurableExecution(one, keys, { id, terms }).run());
   else caller.start(`execution ${id}`, (one) => new Worker(one, keys, { id, terms }).run());
 }
@@ -45,7 +45,7 @@ export class Execution {
   readonly keys: readonly string[];
   isAborted = false;
   hasEnded = false;
-  /** Whether its event says how and when it ended. The rule of an earlier version does not pass that on. */
+  /** Whether its event says how and when it ended. An operator who invokes the function by hand need not say so. */
   readonly tellsItsEnd: boolean = false;
   readonly bus: Bus = USUAL_BUS;
   /** Called when it is aborted from outside. */

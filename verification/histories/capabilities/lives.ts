@@ -16,7 +16,7 @@ interface Named {
 
 /** An execution of a state machine, or of a durable function. If a state or a step receives no grant, the execution goes on and asks again later. */
 export function startLife(caller: Caller, named: Named): void {
-  const isDurable = caller.world.service.servesDurableFunctions && caller.random() < 0.3;
+  const isDurable = caller.random() < 0.3;
   if (isDurable) caller.start(`lasting function ${named.id}`, (one) => new DurableLife(one, named).run());
   else caller.start(`lasting execution ${named.id}`, (one) => new Life(one, named).run());
 }

@@ -36,7 +36,7 @@ const FACTS: WorldFacts = {
 
 /** @returns what it breaks */
 export async function playCourse(course: Course, service: FaultyService): Promise<Violation[]> {
-  await service.begin({ quotas: course.quotas });
+  await service.begin(course.quotas);
   const simulation = new Simulation(1);
   const clock = new MachineClock(simulation, 0, 1);
   const world: Surroundings = {
