@@ -32,7 +32,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
   const now = Date.now();
   const [id, version] = [randomUUID(), randomUUID()];
   const name = requestName({ holder, requestId });
-  const { Attributes: standing } = await client.send(
+  await client.send(
     new UpdateItemCommand({
       TableName: table,
       Key: { key: { S: key } },
@@ -76,7 +76,7 @@ export async function acquire(key: string, requestId: string = randomUUID()): Pr
       ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
     }),
   );
-  return leaseIdOf({ name, id, fence: Number(standing?.[`f${name}`]?.N) });
+  return leaseIdOf({ name, id });
 }
 
 export async function release(key: string, leaseId: string): Promise<void> {

@@ -215,9 +215,6 @@ async function withdraw(core: Core, { request, timeoutMs, leftMs }: Withdrawal):
     if ((await insist(core, 'withdraw', request as RequestOf<'withdraw'>, { timeoutMs, ms: timeoutMs / 2 })).cancelled)
       return;
   } catch (reason) {
-    // A deployment of 0.2.0 refuses a ticket here.
-    if (request.ticket && isHoldfastError(reason, 'InvalidRequest'))
-      return withdraw(core, { request: { ...request, ticket: undefined }, timeoutMs, leftMs });
     error = reason;
   }
   if (leftMs > 0) core.by.after(leftMs, () => withdraw(core, { request, timeoutMs, leftMs: 0 }), true);

@@ -91,8 +91,7 @@ function Facts({ lease, at, onChange }: PartProps) {
   const context = useContext(Page);
   const [breaking, setBreaking] = useState<LeaseWithQueue>();
   const { state, ending, holder, fence, acquiredAt, expiresAt, ttlSeconds, execution, data } = lease;
-  // A deployment of 0.2.0 does not say whether there is a record.
-  if (lease.hasRecord === false) return html`<${NoRecord} />`;
+  if (!lease.hasRecord) return html`<${NoRecord} />`;
   const refusal = refusalOf(context, 'breakLease');
   const isHeld = state === 'held' || state === 'expired';
   const isBound = lease.bound && state === 'held';

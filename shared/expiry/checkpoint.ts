@@ -15,18 +15,20 @@ export interface Segment {
   after?: Item | string;
   scanned: number;
   readUnits: number;
-  /** How many leases and permits each namespace holds. Absent in a report of an earlier version. */
-  held?: Readonly<Record<string, number>>;
+  /** How many leases and permits each namespace holds. */
+  held: Readonly<Record<string, number>>;
   expired: Tallies;
   neverDeletable: number;
   /** The rows, run by run: the fence of each run, and how many of its parts count. */
   runs: [fence: number, parts: number][];
 }
 
+/** Of a stored report. A change that functions of this version cannot read needs another number. */
+export const FORMAT = 1;
+
 /** A stored report: in CHECKPOINT between its runs, and with its summary afterwards. Instants are epoch milliseconds. */
 export interface Checkpoint {
-  /** 1 in reports without permits. */
-  format: 1 | 2;
+  format: typeof FORMAT;
   reportId: string;
   startedAt: number;
   finishedAt: number | null;
@@ -57,7 +59,7 @@ export const partKey = (reportId: string, { source, segment }: Segment, [fence, 
 const MAX_NAMESPACES = 1000;
 
 /** Adds up two counts. Namespaces that come after the first thousand are left out. */
-export function addHeld(to: Segment['held'] = {}, more: Segment['held'] = {}): Record<string, number> {
+export function addHeld(to: Segment['held'], more: Segment['held'] = {}): Record<string, number> {
   const held = new Map(Object.entries(to));
   for (const [namespace, leases] of Object.entries(more)) {
     const before = held.get(namespace);
@@ -80,19 +82,15 @@ export function heldByNamespace({ segments }: Checkpoint, namespace?: string): H
 }
 
 export function newSegment(source: Segment['source'], segment: number, of: number): Segment {
-  const counts = { scanned: 0, readUnits: 0, expired: noTallies(), neverDeletable: 0 };
+  const counts = { scanned: 0, readUnits: 0, held: {}, expired: noTallies(), neverDeletable: 0 };
   return { source, segment, of, done: false, ...counts, runs: [] };
 }
 
-/**
- * Undefined if no version up to this one wrote the text. Version 0.2.0 fails on kinds and sources that it does not know, and takes a
- * report of another format for none: after a roll-back it begins a new one.
- */
+/** @returns undefined if the text is no report of this format. Then a run begins a new report */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   try {
     const value = JSON.parse(text) as Partial<Checkpoint>;
-    const isKnown = value.format === 1 || value.format === 2;
-    return isKnown && Array.isArray(value.segments) ? (value as Checkpoint) : undefined;
+    return value.format === FORMAT && Array.isArray(value.segments) ? (value as Checkpoint) : undefined;
   } catch {
     return undefined;
   }

@@ -26,8 +26,7 @@ export function reportsFromEnvironment(env: NodeJS.ProcessEnv = process.env): Om
     pageRows: PAGE_ROWS,
     partRows: PAGE_ROWS,
     giveUpAfterMs: wholeNumber('REPORT_GIVE_UP_HOURS', 24, env) * HOUR_MS,
-    // 0.1.0 had another name for it, and an upgrade changes code and environment of a function one after the other.
-    announce: announcer(requiredString('SERVICE_NAME', { SERVICE_NAME: env.POWERTOOLS_SERVICE_NAME, ...env })),
+    announce: announcer(requiredString('SERVICE_NAME', env)),
     measure: measurer(systemClock, wholeNumber('MAX_LEASES_PER_NAMESPACE', 10_000, env)),
   };
 }

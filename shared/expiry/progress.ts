@@ -6,6 +6,7 @@ import {
   addHeld,
   CHECKPOINT,
   type Checkpoint,
+  FORMAT,
   LATEST,
   newSegment,
   parseCheckpoint,
@@ -205,7 +206,7 @@ function newReport({ clock, ids, places, segments }: ReportDependencies, before:
   const startedAt = clock.now();
   const sources = (Object.keys(SOURCES) as SourceName[]).filter((name) => SOURCES[name].place(places) !== undefined);
   return {
-    format: 2,
+    format: FORMAT,
     reportId: `${new Date(startedAt).toISOString().replaceAll(/[-:.]/g, '')}-${ids.uuid().slice(0, 8)}`,
     startedAt,
     finishedAt: null,

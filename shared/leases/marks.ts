@@ -134,7 +134,6 @@ export function renew(
 /**
  * Makes the grant a full one, for the call that claims it (docs/protocols/queue.md#claim). Raises the fence if the hand-off may have met no record:
  * its write may have been late, and no call has answered with the grant yet.
- * @param request what the call asks for. The ttl on record may be that of another caller: a transfer by version 0.1.0 leaves it there.
  */
 export function claimFull(
   dependencies: LeaseDependencies,

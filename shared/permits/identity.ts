@@ -22,11 +22,10 @@ export interface Proof {
   id: string;
 }
 
-/** The last part has no meaning any more. Functions of 0.2.0 refuse an id without it. */
-export const leaseIdOf = ({ name, id, fence }: Proof & { fence: number }): string => `p.${name}.${id}.${fence % RING}`;
+export const leaseIdOf = ({ name, id }: Proof): string => `p.${name}.${id}`;
 
 /** @returns undefined for an id that this service never gave: its parts become names of attributes */
 export function proofOf(leaseId: string): Proof | undefined {
-  const [, name, id] = /^p\.([\w-]{16})\.([\da-f-]{36})\.[0-7]$/.exec(leaseId) ?? [];
+  const [, name, id] = /^p\.([\w-]{16})\.([\da-f-]{36})$/.exec(leaseId) ?? [];
   return name && id ? { name, id } : undefined;
 }

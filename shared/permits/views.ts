@@ -67,7 +67,7 @@ export function permitGrant(key: string, entry: PoolEntry, now: number): LeaseGr
   return {
     key,
     holder,
-    leaseId: leaseIdOf({ name, id, fence }),
+    leaseId: leaseIdOf({ name, id }),
     version,
     fence,
     acquiredAt: instant(acquiredAt),

@@ -62,12 +62,10 @@ const settings = readSettings(process.env);
 
 /** Without a namespace there are no metrics. @throws Error naming the variable at fault */
 function readSettings(env: NodeJS.ProcessEnv) {
-  const { LOG_LEVEL = 'INFO' } = env;
+  const { LOG_LEVEL = 'INFO', SERVICE_NAME: service = 'holdfast', METRICS_NAMESPACE: namespace } = env;
   const least = LEVELS.indexOf(LOG_LEVEL.toUpperCase() as Level);
   if (least < 0) throw new Error(`LOG_LEVEL must be one of ${LEVELS.join(', ')}, not '${LOG_LEVEL}'`);
-  // An upgrade from 0.1.0 changes the code of a function before its environment, or after it.
-  const { SERVICE_NAME = env.POWERTOOLS_SERVICE_NAME, METRICS_NAMESPACE = env.POWERTOOLS_METRICS_NAMESPACE } = env;
-  return { least, service: SERVICE_NAME ?? 'holdfast', namespace: METRICS_NAMESPACE };
+  return { least, service, namespace };
 }
 
 /** One write, because each is a system's call and takes longer than making the line. */

@@ -410,13 +410,6 @@ describe('a wait that ends in doubt', () => {
       await settled();
       expect(tickets()).toEqual(['ticket-1', undefined]);
     });
-
-    it('a wait in line is withdrawn without its ticket from a deployment that refuses the field', async () => {
-      const { tickets, service } = await abortedAfter(heldBy('other'), inLine);
-      service.of('withdraw')[0]?.fail('InvalidRequest');
-      await settled();
-      expect(tickets()).toEqual(['ticket-1', undefined]);
-    });
   });
 
   it('a wait in line asks for no withdrawal if no grant is possible', async () => {

@@ -1,7 +1,5 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import { describe, expect, it } from 'vitest';
-import { reportKey, type Segment } from '../../shared/expiry/checkpoint.ts';
-import { reportStore } from '../../shared/expiry/store.ts';
 import { acquireOrParkLease } from '../../shared/leases/acquire.ts';
 import { acquireInput } from '../../shared/locks/inputs.ts';
 import { call, type Fault, newBucket } from '../support/emulators/aws.ts';
@@ -444,31 +442,6 @@ describe('a record that another client wrote', () => {
       spared: { by: { changed: 2 } },
       stoppedBy: null,
     });
-  });
-});
-
-describe('a deployment', () => {
-  it('a deployment that was rolled back takes a report with permits for none, and an upgraded deployment reads reports without permits', async () => {
-    const { acquire, clock, expiry } = await permitWorld();
-    await acquire({ key: 'k', holder: 'dead', limit: 2 });
-    clock.advance(2 * HOUR);
-    const { reportId } = await expiry.report();
-    const store = reportStore(expiry.dependencies.s3, expiry.places.bucket);
-    const stored = JSON.parse((await store.get(reportKey(reportId), call()))?.text ?? '');
-    // 0.2.0 reads format 1 alone.
-    expect(stored.format).toBe(2);
-    const withoutPermits = stored.segments.map(
-      ({ expired: { abandonedPermit: _, emptyPool: __, ...expired }, ...segment }: Segment) => ({
-        ...segment,
-        expired,
-        runs: [],
-      }),
-    );
-    const earlier = JSON.stringify({ ...stored, format: 1, segments: withoutPermits });
-    await store.put(reportKey(reportId), earlier, call());
-    const { rows, expired } = await expiry.read({ reportId });
-    const none = { count: 0, oldestAgeSeconds: 0 };
-    expect([rows, expired.abandonedPermit, expired.emptyPool]).toEqual([[], none, none]);
   });
 });
 

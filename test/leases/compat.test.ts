@@ -211,14 +211,6 @@ describe('what any other client may write', async () => {
     expect(await rawItem(asked.key)).not.toHaveProperty('claim_ttl_ms');
   });
 
-  it('a grant on which version 0.1.0 left the ttl of the waiter before gives its request the ttl that the request asks for', async () => {
-    const asked = { key: 'ttl of another', holder: 'h', requestId: 'r', ttlSeconds: 60 };
-    await acquire(asked);
-    await putRaw({ ...(await rawItem(asked.key)), ticket: { S: 't' }, claim_ttl_ms: { N: '3000' } } as never);
-    expect(await acquire(asked)).toMatchObject({ remainingMs: 60_000 });
-    expect(await rawItem(asked.key)).toMatchObject({ ttl_ms: { N: '60000' }, ttl_seconds: { N: '60' } });
-  });
-
   describe('a record that no condition fits', () => {
     const RECORDS: [string, Record<string, AttributeValue>][] = [
       ['lease_version', { lease_version: { N: '1' }, lease_expiry: { N: '9000000000' } }],

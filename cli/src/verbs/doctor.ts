@@ -136,8 +136,7 @@ async function commits(findings: Findings, service: Service): Promise<void> {
   let cursor: string | null = null;
   do {
     const page: AnswerOf<'readInFlight'> = await service.call('readInFlight', { ...(cursor && { cursor }) }, ONCE);
-    // A deployment of an earlier version does not name its protocol.
-    if (page.protocol === 'dynamo' || !page.protocol) return;
+    if (page.protocol === 'dynamo') return;
     const foreign = page.commits.find(({ commitId }) => commitId === null);
     if (foreign) {
       const detail = `another client commits ${foreign.path} by a record, which commitProtocol=native does not respect: see docs/commits.md`;
@@ -152,8 +151,8 @@ async function commits(findings: Findings, service: Service): Promise<void> {
 /** The Rust crate takes the record of a pool for a held lease, even if the pool is empty. */
 async function pools(findings: Findings, service: Service): Promise<void> {
   const page = await service.call('readLeases', { kind: 'pool', limit: 1 }, ONCE).catch((error) => {
-    // A deployment of an earlier version lists no pools, and a deployment may have no route for leases.
-    if (isHoldfastError(error, 'InvalidRequest') || isHoldfastError(error, 'Refused')) return undefined;
+    // A deployment may have no route for leases.
+    if (isHoldfastError(error, 'Refused')) return undefined;
     throw error;
   });
   const [pool] = (page as Listing | undefined)?.leases ?? [];

@@ -21,8 +21,7 @@ export const queue: Verb = {
       return 0;
     }
     if (read.kind === 'pool') pool(read, output);
-    // A deployment of 0.2.0 does not say whether there is a record.
-    else if (read.hasRecord === false) output.fields({ key: read.key, state: NO_RECORD, waiting: read.waiting });
+    else if (!read.hasRecord) output.fields({ key: read.key, state: NO_RECORD, waiting: read.waiting });
     else lease(read, output);
     waiters(read, output);
     return 0;

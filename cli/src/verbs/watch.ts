@@ -58,7 +58,7 @@ function lineOf(read: ReadKey): string {
   const line = read.waiting > 0 ? `, ${read.waiting} in line` : '';
   if (read.kind === 'pool') return `${read.key} is a pool, in use: ${usedText(read)}${byWhom(read.holders)}${line}`;
   const { key, state, holder, fence, acquiredAt, expiresAt } = read;
-  if (read.hasRecord === false) return `${key}: ${NO_RECORD}${line}`;
+  if (!read.hasRecord) return `${key}: ${NO_RECORD}${line}`;
   const by = holder === null ? '' : ` by ${nameOf(holder)}`;
   const held = state === 'held' ? `, fence ${fence}, since ${acquiredAt},${untilEnd(expiresAt)}` : '';
   return `${key} is ${stateText(read)}${state === 'free' ? '' : by}${held}${line}`;

@@ -33,7 +33,7 @@ export const isOfBound = (expiresAt: string): boolean => Date.parse(expiresAt) -
 export const untilEnd = (expiresAt: string | null | undefined): string =>
   expiresAt ? ` until ${isOfBound(expiresAt) ? EXECUTION_END : expiresAt}` : '';
 
-/** When a lease ends, or ended. A deployment of 0.2.0 has no bound leases. */
+/** When a lease ends, or ended. */
 export function endText({ bound, remainingMs, expiresAt }: Ending): string | null {
   if (bound && remainingMs !== 0) return `when ${EXECUTION_END}`;
   return remainingMs === 0 && expiresAt !== null ? `${agoText(expiresAt)} ago` : untilText(remainingMs);

@@ -58,7 +58,7 @@ export const isDurable = (arn: string): boolean => arn.split(':', 3)[2] === 'lam
 export const isDescribed = (rules: ExecutionRules, arn: string, { home }: Call): boolean =>
   isOf(home, arn) && isKnown(rules, arn);
 
-/** False if the account of the deployment is not known. Records of earlier versions may name ARNs that no execution has. */
+/** False if the account of the deployment is not known. Third-party clients may write ARNs that no execution has. */
 function isOf(home: string | undefined, arn: string): boolean {
   const [, partition, , region, account, kind, machine, name, ...more] = arn.split(':');
   const isKind = kind === (isDurable(arn) ? 'function' : 'execution');

@@ -1,7 +1,7 @@
 /**
  * `missing`: the execution never started, or ended longer ago than AWS remembers. `foreign`: AWS does not say, because the execution belongs to another
- * account or region, to an Express workflow, or to a state machine or a function that the deployment may not describe. Records of earlier versions and
- * of other clients may name such executions.
+ * account or region, to an Express workflow, or to a state machine or a function that the deployment may not describe. Third-party
+ * clients may write records that name such executions.
  */
 export type ExecutionState = 'running' | 'ended' | 'missing' | 'foreign';
 
