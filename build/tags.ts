@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readOptions } from '../local/options.ts';
 
-const HELP = `npm run verify -- tags: checks that each version of CHANGELOG.md has its git tag, for example v0.1.0.
+const HELP = `npm run verify -- tags: checks that each version of CHANGELOG.md has its git tag, for example v1.0.0.
 
   --create VERSION   make the tag of that version, annotated with its part of the changelog
   --check VERSION    make no tag, and print that part of the changelog
@@ -31,7 +31,7 @@ function versions(changelog: string): Map<string, string> {
   return new Map(found);
 }
 
-/** @returns undefined where the commit has no such file: 0.1.0 had no contract */
+/** @returns undefined if the commit has no such file */
 function fileOf(commit: string, path: string): string | undefined {
   try {
     return git('show', `${commit}:${path}`);
@@ -46,15 +46,14 @@ function fileOf(commit: string, path: string): string | undefined {
  */
 function notesOf(version: string, commit: string): string {
   for (const file of ['package.json', 'client/package.json', 'cli/package.json']) {
-    const { version: stated } = JSON.parse(fileOf(commit, file) ?? JSON.stringify({ version }));
+    const { version: stated } = JSON.parse(git('show', `${commit}:${file}`));
     if (stated !== version) throw new Error(`${file} of ${commit} has the version ${stated}`);
   }
   const notes = versions(git('show', `${commit}:CHANGELOG.md`)).get(version);
   if (notes === undefined) throw new Error(`CHANGELOG.md of ${commit} has no ${version}`);
-  const contract = fileOf(commit, 'contract/openapi.json');
-  if (contract === undefined) return notes;
+  const contract = git('show', `${commit}:contract/openapi.json`);
   const { info } = JSON.parse(contract);
-  if (info?.version !== version) throw new Error(`contract/openapi.json of ${commit} has the version ${info?.version}`);
+  if (info.version !== version) throw new Error(`contract/openapi.json of ${commit} has the version ${info.version}`);
   if (contract !== fileOf(commit, `contract/released/${version}.json`))
     throw new Error(
       `contract/released/${version}.json of ${commit} is not its contract: npm run verify -- contract-release`,

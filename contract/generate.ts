@@ -1,5 +1,5 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { readOptions } from '../local/options.ts';
 import packageJson from '../package.json' with { type: 'json' };
 import { openapi } from './openapi.ts';
@@ -50,8 +50,10 @@ async function main(): Promise<boolean> {
     ]) {
       const path = join(ROOT, file);
       const standing = await readFile(path, 'utf8').catch(() => '');
-      if (!values.check) await writeFile(path, text);
-      else if (text !== standing) {
+      if (!values.check) {
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, text);
+      } else if (text !== standing) {
         console.error(`${file} is not what the contract says: run npm run contract, and commit what it writes`);
         return false;
       }

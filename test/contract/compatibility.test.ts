@@ -6,17 +6,22 @@ import { aFew } from '../support/time/rounds.ts';
 const read = async (file: string) => JSON.parse(await readFile(`contract/${file}`, 'utf8'));
 const current = await read('openapi.json');
 
-/** By version, not by letter. */
-const versions = (await readdir('contract/released'))
+/** The releases whose contracts are stored, by version and not by letter. Before the first release there is no folder. */
+const versions = (await readdir('contract/released').catch(() => []))
   .map((file) => file.replace('.json', ''))
   .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 
-it('the changelog names every difference from the last release that can break a caller', async () => {
-  const released = versions.at(-1);
-  const changes = breakingChanges(await read(`released/${released}.json`), current);
-  const [since = '', before] = (await readFile('CHANGELOG.md', 'utf8')).split(`\n## ${released}`);
-  expect(before, `CHANGELOG.md has ${released}`).toBeDefined();
-  expect(unnamed(changes, since), 'contract/README.md has the policy for change').toEqual([]);
+/** The changes since a release that can break a caller, and that the changelog does not name. */
+function unnamedSince(version: string, { released, now }: Record<'released' | 'now', Document>, changelog: string) {
+  const [since = '', before] = changelog.split(`\n## ${version}`);
+  expect(before, `the changelog has ${version}`).toBeDefined();
+  return unnamed(breakingChanges(released, now), since);
+}
+
+it.each(versions.slice(-1))('the changelog names what can break a caller of release %s', async (version) => {
+  const documents = { released: await read(`released/${version}.json`), now: current };
+  const changelog = await readFile('CHANGELOG.md', 'utf8');
+  expect(unnamedSince(version, documents, changelog), 'contract/README.md has the policy for change').toEqual([]);
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: a document of many shapes, which each case changes somewhere
@@ -52,6 +57,18 @@ const ACQUIRE = partOf(current, ['/v1/leases/acquire']);
 const SUCCESSFUL_ACQUIRE = partOf(withoutErrors(current), ['/v1/leases/acquire']);
 const HEARTBEAT = partOf(current, ['/v1/leases/heartbeat']);
 const COMMIT = partOf(current, ['/v1/commits']);
+
+it('a call that only the release has is found unless the changelog names the call', () => {
+  const released = structuredClone(HEARTBEAT);
+  released.paths['/v1/gone'] = { get: released.paths['/v1/leases/heartbeat'].post };
+  const unnamedNow = (changelog: string, before: Document) =>
+    unnamedSince('1.0.0', { released: before, now: HEARTBEAT }, changelog);
+  const without = '# Changelog\n\n## Unreleased\n\n- Something else.\n\n## 1.0.0\n\n- `GET /v1/gone` is new.\n';
+  expect(unnamedNow(without, released)).toMatchObject([{ subject: 'GET /v1/gone' }]);
+  const named = without.replace('Something else', '`GET /v1/gone` no longer exists');
+  expect(unnamedNow(named, released)).toEqual([]);
+  expect(unnamedNow(without, HEARTBEAT)).toEqual([]);
+});
 
 describe('a difference', () => {
   /** A comparison resolves every reference again, so each case has the part that it is about, and no more. */
