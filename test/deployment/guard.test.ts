@@ -251,8 +251,8 @@ describe('the guard', () => {
     const { values, limits, defaults } = propertiesOf();
     const later = (value: string) => ({
       limits,
-      values: { ...values, poolsTable: value },
-      defaults: { ...defaults, poolsTable: 'own' },
+      values: { ...values, graphTable: value },
+      defaults: { ...defaults, graphTable: 'own' },
     });
     const between = async (before: object, after: object) => {
       const properties = { OldResourceProperties: before, ResourceProperties: after } as Partial<GuardRequest>;
@@ -262,7 +262,7 @@ describe('the guard', () => {
     expect(await between({ values, limits, defaults }, later('own'))).toBeUndefined();
     expect(await between(later('own'), { values, limits, defaults })).toBeUndefined();
     expect(await between(later('mine'), { values, limits, defaults })).toContain(
-      "poolsTable would change from 'mine' to 'own'",
+      "graphTable would change from 'mine' to 'own'",
     );
   });
 

@@ -201,16 +201,14 @@ describe('the policy', () => {
     const name = rule.name === undefined ? '' : textOf(Properties[rule.name] ?? `holdfast-policy-${id}-1ABC`);
     return rule.actions.map((action) => ({ id, action, resource: rule.arn(name) }));
   });
-  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), drains the pools of 0.2.0 (old-pools.ts),
-  // and looks whether a stage is drained (drain.ts).
+  // The command itself reads the commits table before a change to `native` (foreign-commits.ts), and looks
+  // whether a stage is drained (drain.ts).
   const commits =
     ofTemplate.find(({ resource }) => resource.endsWith('-commits')) ?? expect.fail('no table of commits');
   const ofCommand = [
     ['commits', 'Scan'],
     ['leases', 'Scan'],
-    ['pools', 'Scan'],
     ['waiters', 'Scan'],
-    ['waiters', 'DeleteItem'],
   ] as const;
   const needs = [
     ...ofTemplate,
