@@ -149,7 +149,7 @@ function inParameters(message: string, declared: Properties): string {
 }
 
 /** The environment that all functions share. */
-export function variablesOf({ Resources }: Pick<CloudFormationTemplate, 'Resources'>): Properties {
+function variablesOf({ Resources }: Pick<CloudFormationTemplate, 'Resources'>): Properties {
   const { Environment } = Object(Resources.AcquireLambdaFunction?.Properties);
   return Object(Environment).Variables ?? {};
 }
