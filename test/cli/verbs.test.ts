@@ -457,7 +457,7 @@ describe('where the service', () => {
       remainingMs: 5,
       data: evil,
     },
-    ...{ execution: null, ttlSeconds: 2, waiting: 2 },
+    ...{ kind: 'lease', hasRecord: true, execution: null, ttlSeconds: 2, waiting: 2 },
     waiters: [1, 2].map((at) => ({
       kind: 'task',
       ticket: `t${at}`,
