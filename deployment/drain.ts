@@ -117,7 +117,7 @@ async function setDrained(
   if (values.drained === drained) return true;
   if (values.drained === undefined)
     throw new Refusal(
-      `the stack ${name} has no parameters, because another tool deployed it. Set drained=${drained} with that tool`,
+      `the stack ${name} has no parameter drained, because another tool deployed the stack. Set drained=${drained} with that tool`,
     );
   if (!(await confirm(question))) return false;
   const changeSet = await stacks.propose(aws, {

@@ -113,7 +113,7 @@ describe('a drain', () => {
   it('a drain is refused on a stack of another tool, and while the stack changes', async () => {
     const { parameters = {} } = stack() ?? {};
     Object.assign(stack() ?? {}, { parameters: {} });
-    await expect(drained()).rejects.toThrow('another tool deployed it. Set drained=true with that tool');
+    await expect(drained()).rejects.toThrow('another tool deployed the stack. Set drained=true with that tool');
     Object.assign(stack() ?? {}, { parameters, status: 'UPDATE_ROLLBACK_FAILED' });
     await expect(drained()).rejects.toThrow('continue-update-rollback');
     double.stacks.clear();
