@@ -25,10 +25,6 @@ const CHECKS: Record<string, Check> = {
     what: 'small changes by Stryker that the tests must notice',
     commands: ['node verification/mutation-score/run.ts'],
   },
-  busy: {
-    what: 'the tests next to ten busy processes: a test may fail only by time',
-    commands: ['node verification/busy/run.ts'],
-  },
   load: { what: 'load on the built functions: latency and memory', commands: ['node verification/load/run.ts'] },
   fuzz: { what: 'requests of Schemathesis', commands: ['node verification/contract/fuzz.ts'] },
   clients: {

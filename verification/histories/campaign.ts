@@ -14,8 +14,6 @@ export interface Campaign {
   only: readonly string[];
   /** Whether writers of the Rust crate send an unanswered PUT again. */
   foreignRetries?: boolean;
-  /** Called with each history when it has been checked. */
-  each?: (history: History) => Promise<void>;
 }
 
 export interface Result {
@@ -34,7 +32,7 @@ export interface Result {
  * emulator, another one goes on.
  */
 export async function run(
-  { seed, mostHistories, mostMs, only, foreignRetries = false, each }: Campaign,
+  { seed, mostHistories, mostMs, only, foreignRetries = false }: Campaign,
   services: readonly FaultyService[],
 ): Promise<Result> {
   const none = { histories: 0, operations: 0, permits: 0, beyondBound: 0 };
@@ -58,7 +56,6 @@ export async function run(
         result.permits += history.entries.filter(isPermit).length;
         if (!history.plan.facts.withinBound) result.beyondBound += 1;
         if (history.violations.length > 0) result.failed ??= history;
-        await each?.(history);
       }
     }),
   );

@@ -1,13 +1,11 @@
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
 import { readOptions } from '../../local/options.ts';
 import type { Played } from '../campaign/ledger.ts';
 import { missing, type Result, report, run, shortest } from './campaign.ts';
 import { playCourse } from './courses/course.ts';
 import { COURSES } from './courses/courses.ts';
-import { asJsonLines } from './export.ts';
 import { type FaultyService, faultyService, startStores } from './service.ts';
-import { CAPABILITY_NAMES, type History } from './world.ts';
+import { CAPABILITY_NAMES } from './world.ts';
 
 const HELP = `npm run verify -- faults: plays seeded histories of callers, clocks and stores under faults, and checks every answer.
 
@@ -19,7 +17,6 @@ const HELP = `npm run verify -- faults: plays seeded histories of callers, clock
   --only NAME     leases, commits, nameservice, queue, pools, kinds, expiry, patience, once or redrives alone; may be given again
   --rust-retries  let writers of the Rust crate send an unanswered PUT again, as they do unless told not to: the risk that
                   docs/safety.md names, and these histories show
-  --write FOLDER  keep each history there, in a form that verification/porcupine checks
   --report FILE   write what was played there, as verification/campaign reads it
 
 It fails when a promise is broken, and then prints the seed and the shortest history found. Without --histories and --only, it first
@@ -39,7 +36,6 @@ function readCampaign() {
     seed: { type: 'string' },
     histories: { type: 'string' },
     only: { type: 'string', multiple: true, default: [] },
-    write: { type: 'string' },
     report: { type: 'string' },
     'rust-retries': { type: 'boolean', default: false },
     whole: { type: 'boolean', default: false },
@@ -61,33 +57,18 @@ function readCampaign() {
 }
 
 async function main(): Promise<boolean> {
-  const {
-    help,
-    seed,
-    mostMs,
-    mostHistories,
-    only,
-    write,
-    report: reportFile,
-    whole,
-    foreignRetries,
-    isPart,
-  } = readCampaign();
+  const { help, seed, mostMs, mostHistories, only, report: reportFile, whole, foreignRetries, isPart } = readCampaign();
   if (help) {
     console.log(HELP);
     return true;
   }
   console.log(`npm run verify -- faults --seed ${seed}`);
-  if (write !== undefined) await mkdir(write, { recursive: true });
-  const each = async (history: History) => {
-    if (write !== undefined) await writeFile(join(write, `${history.plan.seed}.jsonl`), asJsonLines(history));
-  };
   const stores = await startStores();
   try {
     const services = await Promise.all(Array.from({ length: AT_ONCE }, faultyService));
     // Beside the histories, so that it all takes as long as was asked for.
     const courses = isPart ? [] : playCourses(await faultyService());
-    const result = await run({ seed, mostHistories, mostMs, only, foreignRetries, each }, services);
+    const result = await run({ seed, mostHistories, mostMs, only, foreignRetries }, services);
     console.log(summary(result));
     if (reportFile !== undefined) await writeFile(reportFile, JSON.stringify(asPlayed({ seed, only }, result)));
     const { failed } = result;

@@ -76,7 +76,7 @@ const creates = ({ op, expected }: Entry['input']) =>
   op === 'initLedger' || op === 'fastForwardCommit' || (op === 'compareAndSetRef' && expected === null);
 
 /** It removes all concerns of an alias at once. */
-export const isPurge = ({ input }: Entry): boolean => input.op === 'purge';
+const isPurge = ({ input }: Entry): boolean => input.op === 'purge';
 
 const CONCERN_OF: Record<string, Concern> = {
   publishCommit: 'commit',
@@ -91,7 +91,7 @@ const CONCERN_OF: Record<string, Concern> = {
 };
 
 /** Whether the call tells of a concern, or may change it. */
-export function concerns(entry: Entry, concern: Concern): boolean {
+function concerns(entry: Entry, concern: Concern): boolean {
   const { call, input } = entry;
   if (call === 'readNames' || creates(input) || isPurge(entry)) return true;
   return concern === concernOf(input);
