@@ -99,105 +99,137 @@ export const obtain = (
     return () => signal?.aborted && waitUntil?.(asking);
   });
 
+/** What an acquisition knows between its tries. */
+interface Acquisition {
+  core: Core;
+  request: Request;
+  options: AcquireOptions & LinkedOptions;
+  startedAt: Moment;
+  /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
+  requestId: string;
+  /** What the service asks the next try to add, such as the ticket, or the slot of the first call. */
+  retryWith?: Record<string, string> | undefined;
+  inLine?: boolean;
+  /** How many tries in a row have failed, from which the pause follows. */
+  failures: number;
+  /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
+  doubt?: [Moment, number] | undefined;
+}
+
+const waitLeftMs = ({ core, options: { waitMs = 0 }, startedAt }: Acquisition) => waitMs - since(core.by, startedAt);
+
 /** Sends requests until the grant or another answer is there, the wait has ended, or a retry cannot help. @throws as `acquire` */
 async function ask(core: Core, request: Request, options: AcquireOptions & LinkedOptions): Promise<Lease | Answered> {
-  const { by, emit } = core;
-  const { signal, waitMs = 0, timeoutMs = 30_000, releaseTimeoutMs = RELEASE_MS, once } = options;
-  const startedAt = moment(by);
-  const waitLeftMs = () => waitMs - since(by, startedAt);
-  /** One for all tries, so that a retry finds the grant of a try whose answer was lost. */
-  let requestId = by.uuid();
-  /** What the service asks the next try to add, such as the ticket, or the slot of the first call. */
-  let retryWith: Record<string, string> | undefined;
-  let inLine = false;
-  /** When the last try was sent whose answer was lost, and for how many milliseconds the service may be at it. */
-  let doubt: [Moment, number] | undefined;
-
-  /** The service remembers the other id as released. @param slot kept even if its period is over by now */
-  const askAnew = (slot?: string) => {
-    requestId = by.uuid();
-    retryWith = slot === undefined ? undefined : { slot };
-    inLine = false;
-  };
-
-  const takeBack = (leftMs: number) => {
-    const { key, holder } = request;
-    // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
-    const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
-    const rest = once
-      ? doubt && once.takeBack({ ...request, requestId, ...retryWith })
-      : withdraw(core, { request: own, timeoutMs: releaseTimeoutMs, leftMs });
-    if (rest) options.waitUntil?.(rest);
-  };
+  const { by } = core;
+  const { signal } = options;
+  const at: Acquisition = { core, request, options, startedAt: moment(by), requestId: by.uuid(), failures: 0 };
   // The pending request continues, because it may still bring a grant. A process that will be frozen cannot wait for that.
-  const leave = () => (inLine || options.waitUntil) && takeBack(0);
-
-  const askOnce = async (waitSeconds: number): Promise<Lease | Answered> => {
-    const sentAt = moment(by);
-    const ms = waitSeconds * 1000 + ANSWER_MS;
-    const operation = once ? 'onceBegin' : 'acquire';
-    let grant: Grant;
-    try {
-      grant = (await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds }, { ms })) as Grant;
-    } catch (error) {
-      if (isUnknown(error)) doubt = [sentAt, ms];
-      if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
-      // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
-      takeBack(0);
-      askAnew(retryWith?.slot);
-      throw unreachable(GONE, error);
-    }
-    doubt = undefined;
-    if (once && !grant.leaseId) return grant as unknown as Answered;
-    const lease = keep(core, grant, sentAt, options);
-    if (lease.held && !signal?.aborted) {
-      const { key, fence, expiresAt } = grant;
-      emit({ type: 'acquired', key, fence, expiresAt, waitedMs: since(by, startedAt) });
-      return lease;
-    }
-    await lease.release();
-    askAnew((grant as { slot?: string }).slot);
-    signal?.throwIfAborted();
-    const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
-    throw lost.reason === 'maxHold' && waitLeftMs() <= 0 ? lost : unreachable(GONE);
-  };
-
+  const leave = () => (at.inLine || options.waitUntil) && takeBack(at, 0);
   signal?.addEventListener('abort', leave);
   try {
     // The first request does not wait, so that the caller learns at once who holds the lease.
-    for (let waitSeconds = 0, failures = 0; ; ) {
+    for (let waitSeconds = 0; ; ) {
       signal?.throwIfAborted();
       const askedAt = moment(by);
       let pause: number;
       try {
-        return await askOnce(waitSeconds);
+        return await askOnce(at, waitSeconds);
       } catch (error) {
-        const leftMs = waitLeftMs();
-        if (isHoldfastError(error)) retryWith = { ...retryWith, ...error.retryWith };
-        if (isHoldfastError(error, 'LeaseHeld')) {
-          if (leftMs <= 0) throw error;
-          inLine = true;
-          const { key, holder, expiresAt, place } = error;
-          const from = new Date(startedAt[0]).toISOString();
-          emit({ type: 'waiting', key, holder, since: from, expiresAt, place });
-          // A deployment may allow shorter waits, or none. A place in line loses its turn while the caller is away.
-          failures = since(by, askedAt) < (place ? 1 : waitSeconds) * 500 ? failures + 1 : 0;
-          // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
-          pause = leftMs < 1000 ? leftMs : failures && backoff(by, failures);
-        } else {
-          pause = backoff(by, failures++, error);
-          if (!isTransient(error) || pause >= leftMs + timeoutMs) throw error;
-        }
+        pause = pauseAfter(at, error, { tookMs: since(by, askedAt), waitSeconds });
       }
       await sleep(by, pause, signal);
-      waitSeconds = Math.max(0, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs() / 1000)));
+      waitSeconds = Math.max(0, Math.min(MAX_WAIT_SECONDS, Math.floor(waitLeftMs(at) / 1000)));
     }
   } catch (error) {
-    if (doubt) takeBack(doubt[1] - since(by, doubt[0]));
+    if (at.doubt) takeBack(at, at.doubt[1] - since(by, at.doubt[0]));
     throw error;
   } finally {
     signal?.removeEventListener('abort', leave);
   }
+}
+
+/** One try. @throws HoldfastError a transient one if the grant ended before it could be used */
+async function askOnce(at: Acquisition, waitSeconds: number): Promise<Lease | Answered> {
+  const { core, options, startedAt } = at;
+  const sentAt = moment(core.by);
+  const grant = await send(at, waitSeconds, sentAt);
+  if (options.once && !grant.leaseId) return grant as unknown as Answered;
+  const lease = keep(core, grant, sentAt, options);
+  if (lease.held && !options.signal?.aborted) {
+    const { key, fence, expiresAt } = grant;
+    core.emit({ type: 'acquired', key, fence, expiresAt, waitedMs: since(core.by, startedAt) });
+    return lease;
+  }
+  await lease.release();
+  askAnew(at, (grant as { slot?: string }).slot);
+  options.signal?.throwIfAborted();
+  const lost = lease.lost as HoldfastError & ErrorFields['LeaseLost'];
+  throw lost.reason === 'maxHold' && waitLeftMs(at) <= 0 ? lost : unreachable(GONE);
+}
+
+async function send(at: Acquisition, waitSeconds: number, sentAt: Moment): Promise<Grant> {
+  const { core, request, options, requestId, retryWith } = at;
+  const ms = waitSeconds * 1000 + ANSWER_MS;
+  const operation = options.once ? 'onceBegin' : 'acquire';
+  try {
+    const grant = await attempt(core, operation, { ...request, requestId, ...retryWith, waitSeconds }, { ms });
+    at.doubt = undefined;
+    return grant as Grant;
+  } catch (error) {
+    if (isUnknown(error)) at.doubt = [sentAt, ms];
+    if (!isHoldfastError(error, 'LeaseLost') || error.reason === 'cancelled') throw error;
+    // An earlier try got a grant, and an operator ended it before its answer was read. If that break waits for the holder, the key stays with it.
+    takeBack(at, 0);
+    askAnew(at, retryWith?.slot);
+    throw unreachable(GONE, error);
+  }
+}
+
+/** The service remembers the other id as released. @param slot kept even if its period is over by now */
+function askAnew(at: Acquisition, slot?: string): void {
+  at.requestId = at.core.by.uuid();
+  at.retryWith = slot === undefined ? undefined : { slot };
+  at.inLine = false;
+}
+
+/**
+ * How long to pause before the next try, in milliseconds.
+ * @param tookMs how long the failed try took, which asked the service to wait for `waitSeconds`
+ * @throws the error, if another try cannot help or would come too late
+ */
+function pauseAfter(at: Acquisition, error: unknown, { tookMs, waitSeconds }: Tried): number {
+  const { by, emit } = at.core;
+  const leftMs = waitLeftMs(at);
+  if (isHoldfastError(error)) at.retryWith = { ...at.retryWith, ...error.retryWith };
+  if (!isHoldfastError(error, 'LeaseHeld')) {
+    const pause = backoff(by, at.failures++, error);
+    if (!isTransient(error) || pause >= leftMs + (at.options.timeoutMs ?? 30_000)) throw error;
+    return pause;
+  }
+  if (leftMs <= 0) throw error;
+  at.inLine = true;
+  const { key, holder, expiresAt, place } = error;
+  emit({ type: 'waiting', key, holder, since: new Date(at.startedAt[0]).toISOString(), expiresAt, place });
+  // A deployment may allow shorter waits, or none. A place in line loses its turn while the caller is away.
+  at.failures = tookMs < (place ? 1 : waitSeconds) * 500 ? at.failures + 1 : 0;
+  // The service waits whole seconds only, and the rest is waited here. Between two questions a turn may pass.
+  return leftMs < 1000 ? leftMs : at.failures && backoff(by, at.failures);
+}
+
+interface Tried {
+  tookMs: number;
+  waitSeconds: number;
+}
+
+function takeBack({ core, request, options, requestId, retryWith, doubt }: Acquisition, leftMs: number): void {
+  const { once, waitUntil, releaseTimeoutMs: timeoutMs = RELEASE_MS } = options;
+  const { key, holder } = request;
+  // A try whose answer was lost may have a place of its own, which only a look at the whole line finds.
+  const own = { key, requestId, holder, ticket: doubt ? undefined : retryWith?.ticket };
+  const rest = once
+    ? doubt && once.takeBack({ ...request, requestId, ...retryWith })
+    : withdraw(core, { request: own, timeoutMs, leftMs });
+  if (rest) waitUntil?.(rest);
 }
 
 interface Withdrawal {

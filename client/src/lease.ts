@@ -1,7 +1,7 @@
 import { attempt, backoff, type Core } from './attempt.ts';
 import { type HoldfastError, isHoldfastError, type LossReason, leaseLost } from './errors.ts';
 import { giveBack, RELEASE_MS } from './give-back.ts';
-import { interruptible, type Moment, moment, since } from './surroundings.ts';
+import { interruptible, type Moment, moment, type Surroundings, since } from './surroundings.ts';
 import type { AnswerOf } from './transport.ts';
 import { watch } from './watched-signal.ts';
 
@@ -90,131 +90,84 @@ const MAX_INTERVAL_MS = 20_000;
 /** The reserve: how long before the lease deadline `signal` aborts, in milliseconds, but at most a tenth of the ttl, because no timer is exact. */
 const RESERVE_MS = 1000;
 
+/** What the heartbeats, the end and the release of a lease know of each other. */
+interface Kept {
+  core: Core;
+  granted: Acquired;
+  acquiredAt: Moment;
+  ttlMs: number;
+  /** After how long, from `acquiredAt`, the lease counts as lost in any case, in milliseconds. */
+  holdMs: number;
+  options: LinkedOptions;
+  controller: AbortController;
+  /** Aborts the signal together with the linked one. */
+  abort(): void;
+  term: Term;
+  failures: number;
+  /** Why the lease is over: lost or released. */
+  over?: HoldfastError;
+  lost?: HoldfastError;
+  /** True if the service has said that the lease is no longer this caller's. */
+  gone?: boolean;
+  beating?: Promise<void> | undefined;
+  cancelTimer?(): void;
+}
+
+/** A grant, and how long it lasts by the clocks of this process. */
+interface Term {
+  grant: Grant;
+  /** When the request of the grant was sent. Both durations count from then, in milliseconds. */
+  sentAt: Moment;
+  lastsMs: number;
+  beatAtMs: number;
+}
+
+/** @param waitedMs how long the request waited before the grant */
+function termOf(by: Surroundings, ttlMs: number, { grant, sentAt, waitedMs = 0 }: Granted): Term {
+  const endMs = waitedMs + grant.remainingMs;
+  // Counts from the last extension, so it is in the past if this grant is a repeated one.
+  const extendedMs = endMs - ttlMs;
+  return {
+    grant,
+    sentAt,
+    lastsMs: endMs - Math.min(RESERVE_MS, ttlMs / 10),
+    beatAtMs: extendedMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random()),
+  };
+}
+
+interface Granted {
+  grant: Grant;
+  sentAt: Moment;
+  waitedMs?: number;
+}
+
 /**
  * Keeps a lease that was granted.
  * @param acquiredAt when the acquisition was sent
  */
 export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options: LinkedOptions): Lease {
-  const { by, emit } = core;
-  const { key, holder, fence, leaseId, previous, limitChanged, waitedMs, slot } = granted;
-  const { maxHoldMs = Number.POSITIVE_INFINITY, releaseTimeoutMs = RELEASE_MS, linked, once } = options;
+  const { maxHoldMs = Number.POSITIVE_INFINITY, linked } = options;
+  const { waitedMs } = granted;
   const ttlMs = (options.ttlSeconds ?? 60) * 1000;
   const controller = new AbortController();
-  const { signal } = controller;
-  let grant: Grant;
-  /** When the request of the grant was sent, and the duration that counts from then, in milliseconds. */
-  let sentAt: Moment;
-  let lastsMs: number;
-  let beatAtMs: number;
-  let failures: number;
-  /** Why the lease is over: lost or released. */
-  let over: HoldfastError | undefined;
-  let lost: HoldfastError | undefined;
-  /** Whether the service has said that the lease is no longer this caller's. */
-  let gone = false;
-  let beating: Promise<void> | undefined;
+  const kept: Kept = {
+    ...{ core, granted, acquiredAt, ttlMs, options, controller },
+    holdMs: typeof maxHoldMs === 'function' ? since(core.by, acquiredAt) + maxHoldMs() : waitedMs + maxHoldMs,
+    abort: () => controller.abort(linked?.reason),
+    term: termOf(core.by, ttlMs, { grant: granted, sentAt: acquiredAt, waitedMs }),
+    failures: 0,
+  };
+  watch(controller.signal, () => check(kept));
+  linked?.addEventListener('abort', kept.abort);
+  if (linked?.aborted) kept.abort();
+  arm(kept);
+  return leaseOf(kept);
+}
+
+/** What the caller sees of a lease. */
+function leaseOf(kept: Kept): Lease {
+  const { key, holder, fence, leaseId, previous, limitChanged, slot } = kept.granted;
   let released: Promise<boolean> | undefined;
-  let cancelTimer = () => {};
-
-  const extend = (next: Grant, at: Moment, waitedMs: number) => {
-    grant = next;
-    sentAt = at;
-    failures = 0;
-    const endMs = waitedMs + next.remainingMs;
-    lastsMs = endMs - Math.min(RESERVE_MS, ttlMs / 10);
-    // Counts from the last extension, so it is in the past if this grant is a repeated one.
-    const extendedMs = endMs - ttlMs;
-    beatAtMs = extendedMs + Math.min(ttlMs / 3, MAX_INTERVAL_MS) * (0.8 + 0.2 * by.random());
-  };
-
-  /** How much is left by this process's clocks, in milliseconds. */
-  const leftMs = () => lastsMs - since(by, sentAt);
-  const holdMs = typeof maxHoldMs === 'function' ? since(by, acquiredAt) + maxHoldMs() : waitedMs + maxHoldMs;
-  const holdLeftMs = () => holdMs - since(by, acquiredAt);
-
-  const check = (): HoldfastError | undefined => {
-    // An answer that is not a grant has no numbers, and extends nothing.
-    if (!over && !(leftMs() > 0)) lose('deadline');
-    else if (!over && !(holdLeftMs() > 0)) lose('maxHold');
-    return over;
-  };
-
-  const lose = (reason: LossReason, holder?: string | null) => {
-    const error = leaseLost(key, reason, holder);
-    lost = error;
-    end(error);
-    emit({ type: 'lost', key, fence, reason, error });
-  };
-
-  const end = (error: HoldfastError) => {
-    over = error;
-    cancelTimer();
-    linked?.removeEventListener('abort', abort);
-    controller.abort(error);
-  };
-
-  const abort = () => controller.abort(linked?.reason);
-
-  const arm = () => {
-    const beatMs = beating ? LOOK_MS : beatAtMs - since(by, sentAt);
-    cancelTimer();
-    cancelTimer = by.after(Math.max(1, Math.min(LOOK_MS, beatMs, holdLeftMs(), leftMs())), look, true);
-  };
-
-  const look = () => {
-    if (check()) return;
-    if (since(by, sentAt) >= beatAtMs) beating ??= beat();
-    arm();
-  };
-
-  const beat = async () => {
-    const at = moment(by);
-    // Half of the time that is left, so that there is time for another try if this one gets no answer.
-    const ms = Math.max(50, Math.min(BEAT_MS, leftMs() / 2));
-    let error: unknown;
-    try {
-      const next = await attempt(core, 'heartbeat', { key, leaseId }, { ms });
-      // An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing.
-      if (check()) return;
-      extend(next, at, 0);
-    } catch (reason) {
-      error = reason;
-      if (check()) return;
-      if (isHoldfastError(error, 'LeaseLost')) {
-        // A broken lease may be kept for this caller until the work has stopped: its release hands the key on.
-        gone = error.reason !== 'broken';
-        return lose(error.reason, error.holder);
-      }
-      beatAtMs = since(by, sentAt) + Math.min(backoff(by, failures++, error), leftMs() / 2);
-    } finally {
-      beating = undefined;
-      if (!over) arm();
-    }
-    emit({ type: 'beat', key, fence, expiresAt: grant.expiresAt, error });
-  };
-
-  const release = async (timeoutMs: number): Promise<boolean> => {
-    // The work of a slot may have finished in time, even if the lease has expired by these clocks now. The service decides.
-    if (!(once ? over : check())) end(leaseLost(key, 'released'));
-    // If only the clocks of this process said that the lease is lost, there may be something to release.
-    if (gone) return false;
-    const startedAt = moment(by);
-    const halfMs = timeoutMs / 2;
-    const underWay = beating;
-    if (underWay)
-      await interruptible<void>(undefined, (resolve) => {
-        underWay.then(resolve);
-        return by.after(halfMs, resolve);
-      });
-    const leftMs = Math.max(halfMs, timeoutMs - since(by, startedAt));
-    return once ? once.end({ key, leaseId }, leftMs) : giveBack(core, { key, leaseId }, leftMs);
-  };
-
-  extend(granted, acquiredAt, waitedMs);
-  watch(signal, check);
-  linked?.addEventListener('abort', abort);
-  if (linked?.aborted) abort();
-  arm();
   return {
     key,
     holder,
@@ -224,32 +177,122 @@ export function keep(core: Core, granted: Acquired, acquiredAt: Moment, options:
     limitChanged,
     ...(slot !== undefined && { slot }),
     get expiresAt() {
-      return grant.expiresAt;
+      return kept.term.grant.expiresAt;
     },
     get remainingMs() {
-      return leftMs();
+      return leftMs(kept);
     },
     get held() {
-      return !check();
+      return !check(kept);
     },
     get lost() {
-      check();
-      return lost;
+      check(kept);
+      return kept.lost;
     },
     get signal() {
-      check();
-      return signal;
+      check(kept);
+      return kept.controller.signal;
     },
     assertHeld() {
-      const error = check();
+      const error = check(kept);
       if (error) throw error;
     },
-    release(timeoutMs = releaseTimeoutMs) {
-      released ??= release(timeoutMs);
+    release(timeoutMs = kept.options.releaseTimeoutMs ?? RELEASE_MS) {
+      released ??= release(kept, timeoutMs);
       return released;
     },
     async [Symbol.asyncDispose]() {
       await this.release();
     },
   };
+}
+
+/** How much is left by this process's clocks, in milliseconds. */
+const leftMs = ({ core, term }: Kept): number => term.lastsMs - since(core.by, term.sentAt);
+const holdLeftMs = ({ core, holdMs, acquiredAt }: Kept): number => holdMs - since(core.by, acquiredAt);
+
+/** Ends the lease if its time is up. @returns why the lease is over, if it is */
+function check(kept: Kept): HoldfastError | undefined {
+  // An answer that is not a grant has no numbers, and extends nothing.
+  if (!kept.over && !(leftMs(kept) > 0)) lose(kept, 'deadline');
+  else if (!kept.over && !(holdLeftMs(kept) > 0)) lose(kept, 'maxHold');
+  return kept.over;
+}
+
+function lose(kept: Kept, reason: LossReason, holder?: string | null): void {
+  const { key, fence } = kept.granted;
+  const error = leaseLost(key, reason, holder);
+  kept.lost = error;
+  end(kept, error);
+  kept.core.emit({ type: 'lost', key, fence, reason, error });
+}
+
+function end(kept: Kept, error: HoldfastError): void {
+  kept.over = error;
+  kept.cancelTimer?.();
+  kept.options.linked?.removeEventListener('abort', kept.abort);
+  kept.controller.abort(error);
+}
+
+function arm(kept: Kept): void {
+  const { by } = kept.core;
+  const beatMs = kept.beating ? LOOK_MS : kept.term.beatAtMs - since(by, kept.term.sentAt);
+  kept.cancelTimer?.();
+  const ms = Math.max(1, Math.min(LOOK_MS, beatMs, holdLeftMs(kept), leftMs(kept)));
+  kept.cancelTimer = by.after(ms, () => look(kept), true);
+}
+
+function look(kept: Kept): void {
+  if (check(kept)) return;
+  if (since(kept.core.by, kept.term.sentAt) >= kept.term.beatAtMs) kept.beating ??= beat(kept);
+  arm(kept);
+}
+
+async function beat(kept: Kept): Promise<void> {
+  const { core, granted, ttlMs } = kept;
+  const { key, leaseId, fence } = granted;
+  const sentAt = moment(core.by);
+  // Half of the time that is left, so that there is time for another try if this one gets no answer.
+  const ms = Math.max(50, Math.min(BEAT_MS, leftMs(kept) / 2));
+  let error: unknown;
+  try {
+    const grant = await attempt(core, 'heartbeat', { key, leaseId }, { ms });
+    // An answer after the end comes too late: others were told that the lease is lost. After a release it means nothing.
+    if (check(kept)) return;
+    kept.term = termOf(core.by, ttlMs, { grant, sentAt });
+    kept.failures = 0;
+  } catch (reason) {
+    error = reason;
+    if (check(kept)) return;
+    if (isHoldfastError(error, 'LeaseLost')) {
+      // A broken lease may be kept for this caller until the work has stopped: its release hands the key on.
+      kept.gone = error.reason !== 'broken';
+      return lose(kept, error.reason, error.holder);
+    }
+    const pause = Math.min(backoff(core.by, kept.failures++, error), leftMs(kept) / 2);
+    kept.term.beatAtMs = since(core.by, kept.term.sentAt) + pause;
+  } finally {
+    kept.beating = undefined;
+    if (!kept.over) arm(kept);
+  }
+  core.emit({ type: 'beat', key, fence, expiresAt: kept.term.grant.expiresAt, error });
+}
+
+async function release(kept: Kept, timeoutMs: number): Promise<boolean> {
+  const { core, granted, beating, options } = kept;
+  const { once } = options;
+  const { key, leaseId } = granted;
+  // The work of a slot may have finished in time, even if the lease has expired by these clocks now. The service decides.
+  if (!(once ? kept.over : check(kept))) end(kept, leaseLost(key, 'released'));
+  // If only the clocks of this process said that the lease is lost, there may be something to release.
+  if (kept.gone) return false;
+  const startedAt = moment(core.by);
+  const halfMs = timeoutMs / 2;
+  if (beating)
+    await interruptible<void>(undefined, (resolve) => {
+      beating.then(resolve);
+      return core.by.after(halfMs, resolve);
+    });
+  const leftMs = Math.max(halfMs, timeoutMs - since(core.by, startedAt));
+  return once ? once.end({ key, leaseId }, leftMs) : giveBack(core, { key, leaseId }, leftMs);
 }

@@ -9,6 +9,7 @@ import {
   refuseDurable,
   take,
 } from './handler-lease.ts';
+import type { Lease } from './index.ts';
 
 /** The part of an SQS record that `leasedRecords` uses. */
 export interface SqsRecord {
@@ -61,60 +62,24 @@ export const leasedRecords =
     const left = () => context.getRemainingTimeInMillis();
     /** The remaining time of the invocation when all waits have ended, in milliseconds. */
     const waitedOutMs = left() - Math.min(options.waitMs ?? 0, left() / 3);
-    const failed = new Set<Entry<Message>>();
-    let cause: unknown;
+    const failures = failuresOf<Message>(onFailure);
 
-    const fail = async (error: unknown, entries: Entry<Message>[]): Promise<void> => {
-      if (failed.size === 0) cause = error;
-      for (const entry of entries) failed.add(entry);
-      await hook(
-        onFailure,
-        error,
-        entries.map(({ record }) => record),
-      );
-    };
-
-    /** True if an earlier record of the message group has failed. The record then fails too, so that the group keeps its order. */
-    const isBarred = (entry: Entry<Message>): boolean => {
-      const isBarred = [...failed].some(({ group }) => isSame(group, entry.group));
-      if (isBarred) failed.add(entry);
-      return isBarred;
-    };
-
-    /** Handles the records of one key, in order. */
+    /** Handles the records of one key. */
     const underKey = async (entries: Entry<Message>[]): Promise<void> => {
-      const open = entries.filter((entry) => !isBarred(entry));
-      const [first] = open;
+      const open = entries.filter((entry) => !failures.isBarred(entry));
+      const [{ key, record: event } = {}] = open;
       let held: Held | undefined;
       try {
-        if (first?.key !== undefined) {
-          const waitMs = Math.max(0, left() - waitedOutMs);
-          held = await take(
-            { ...options, waitMs },
-            {
-              key: first.key,
-              event: first.record,
-              context,
-            },
-          );
-        }
+        if (key !== undefined)
+          held = await take({ ...options, waitMs: Math.max(0, left() - waitedOutMs) }, { key, event, context });
       } catch (error) {
-        await fail(error, open);
+        await failures.add(error, open);
         if (isHeld(error)) await Promise.all(open.map(({ record }) => hook(defer, record, error.retryAfterMs)));
         return;
       }
       const lease = held?.lease;
       try {
-        for (const [at, entry] of open.entries())
-          try {
-            if (lease?.lost) return await fail(lease.lost, open.slice(at));
-            if (isBarred(entry)) continue;
-            if ('fault' in entry) throw entry.fault;
-            await handler(entry.record, context, lease as LeaseOf<Key>);
-            if (lease?.lost) throw lease.lost;
-          } catch (error) {
-            await fail(error, [entry]);
-          }
+        await inOrder(open, { failures, lease, handle: (record) => handler(record, context, lease as LeaseOf<Key>) });
       } finally {
         await held?.end();
       }
@@ -132,10 +97,60 @@ export const leasedRecords =
     // Without a worker, the response would say that all records were handled.
     await Promise.all(Records.slice(0, concurrency > 1 ? concurrency : 1).map(worker));
     // Without ReportBatchItemFailures, any response counts as success of the whole batch.
-    if (entries.length > 0 && entries.length === failed.size) throw cause;
-    const again = entries.filter((entry) => failed.has(entry));
+    if (entries.length > 0 && entries.length === failures.entries.size) throw failures.cause;
+    const again = entries.filter((entry) => failures.entries.has(entry));
     return { batchItemFailures: again.map(({ record }) => ({ itemIdentifier: record.messageId })) };
   };
+
+/** The records of a batch that have failed. */
+interface Failures<Message> {
+  entries: Set<Entry<Message>>;
+  /** Of the first failure. */
+  cause: unknown;
+  add(error: unknown, entries: Entry<Message>[]): Promise<void>;
+  /** True if an earlier record of the message group has failed. The record then fails too, so that the group keeps its order. */
+  isBarred(entry: Entry<Message>): boolean;
+}
+
+function failuresOf<Message>(onFailure: (error: unknown, records: Message[]) => unknown): Failures<Message> {
+  const failed = new Set<Entry<Message>>();
+  const failures: Failures<Message> = {
+    entries: failed,
+    cause: undefined,
+    async add(error, entries) {
+      if (failed.size === 0) failures.cause = error;
+      for (const entry of entries) failed.add(entry);
+      const records = entries.map(({ record }) => record);
+      await hook(onFailure, error, records);
+    },
+    isBarred(entry) {
+      const isBarred = [...failed].some(({ group }) => isSame(group, entry.group));
+      if (isBarred) failed.add(entry);
+      return isBarred;
+    },
+  };
+  return failures;
+}
+
+interface UnderLease<Message> {
+  failures: Failures<Message>;
+  lease: Lease | undefined;
+  handle(record: Message): unknown;
+}
+
+/** Handles the records of one key one after the other, until their lease is lost. */
+async function inOrder<Message>(entries: Entry<Message>[], { failures, lease, handle }: UnderLease<Message>) {
+  for (const [at, entry] of entries.entries())
+    try {
+      if (lease?.lost) return await failures.add(lease.lost, entries.slice(at));
+      if (failures.isBarred(entry)) continue;
+      if ('fault' in entry) throw entry.fault;
+      await handle(entry.record);
+      if (lease?.lost) throw lease.lost;
+    } catch (error) {
+      await failures.add(error, [entry]);
+    }
+}
 
 interface Entry<Message> {
   record: Message;

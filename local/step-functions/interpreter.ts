@@ -51,6 +51,23 @@ const UNTIMED = { TimeoutSeconds: 2_000_000 };
 
 export type State = Record<string, Json>;
 
+/** The part of `$$` that belongs to one entry of a state. */
+interface Visit {
+  Execution: Json;
+  State: State;
+  Task: { Token: string };
+}
+
+/** What an execution keeps for the states that it has entered. */
+interface Execution {
+  run: Interpretation;
+  visits: Record<string, Visit>;
+  /** What the library calls for a state that it takes for a task. */
+  handlers: Record<string, (input: Json) => Promise<Json>>;
+  waits: { secondMs: number; ended: AbortSignal };
+  limitSecondMs: number;
+}
+
 /**
  * Runs a definition on aws-local-stepfunctions. That library knows neither `$$.State` nor `$$.Task`, nor JSONata, heartbeats
  * or service integrations, and takes its states from an object: so it is given one that makes a state at every entry, with
@@ -58,120 +75,22 @@ export type State = Record<string, Json>;
  * becomes a task.
  */
 export function interpret(run: Interpretation): { result: Promise<Json>; abort(): void } {
-  const visits: Record<string, { Execution: Json; State: State; Task: { Token: string } }> = {};
-  const handlers: Record<string, (input: Json) => Promise<Json>> = {};
-  const { now = () => new Date(), limitSecondMs = run.secondMs } = run;
   const ending = new AbortController();
+  const { limitSecondMs = run.secondMs } = run;
   const waits = { secondMs: run.secondMs, ended: ending.signal };
-  let count = 0;
-
-  const watched = (definition: State): State => {
-    const states = definition.States as Record<string, State>;
-    const entries = Object.keys(states).map((name) => [
-      name,
-      { enumerable: true, get: () => enter(name, states[name] as State) },
-    ]);
-    const { TimeoutSeconds: seconds } = definition;
-    return {
-      ...definition,
-      ...(typeof seconds === 'number' && { TimeoutSeconds: (seconds * limitSecondMs) / 1000 }),
-      States: Object.defineProperties({}, Object.fromEntries(entries)) as Json,
-    };
-  };
-
-  const enter = (name: string, state: State): State => {
-    const visit = `v${count++}`;
-    run.entered(name, String(state.Type));
-    const attempt = { next: newToken(randomUUID()), retries: 0 };
-    visits[visit] = {
-      Execution: run.context.Execution ?? null, // the library would put the input of its first state here
-      State: {
-        Name: name,
-        EnteredTime: now().toISOString(),
-        get RetryCount() {
-          return attempt.retries;
-        },
-      },
-      Task: {
-        get Token() {
-          return attempt.next;
-        },
-      },
-    };
-    const asTask = (parameters: State, fields: Record<string, Json | undefined>): State => ({
-      ...{ Type: 'Task', Resource: name, Parameters: { visit, 'input.$': '$', ...parameters } },
-      ...definedOf(fields),
-      ...UNTIMED,
-    });
-    if (isJsonata(state)) {
-      const { Output: output = '{% $states.input %}', Seconds, Timestamp, Next, End } = state;
-      handlers[visit] = async (wrapped) => {
-        const context = { ...run.context, ...visits[visit] } as unknown as Json;
-        const states = { input: (wrapped as State).input ?? null, context };
-        const until = await evaluate(definedOf({ Seconds, Timestamp }), states);
-        if (state.Type === 'Wait') await wait(until as State, waits);
-        return evaluate(output, states);
-      };
-      return asTask({}, { Next, End });
-    }
-    const bound = inSeconds(rebind(state, visit), run.secondMs);
-    const { Timestamp, TimestampPath } = bound;
-    if (state.Type === 'Wait' && (Timestamp ?? TimestampPath) !== undefined) {
-      const { InputPath, OutputPath, Next, End } = bound;
-      handlers[visit] = async (wrapped) => {
-        await wait(wrapped as State, waits);
-        return (wrapped as State).input ?? null;
-      };
-      return asTask(definedOf({ Timestamp, 'Timestamp.$': TimestampPath }), { InputPath, OutputPath, Next, End });
-    }
-    if (state.Type === 'Parallel') bound.Branches = (state.Branches as State[]).map(watched);
-    for (const body of ['Iterator', 'ItemProcessor'])
-      if (state.Type === 'Map' && state[body]) bound[body] = watched(state[body] as State);
-    if (state.Type !== 'Task') return bound;
-
-    // The library passes only the name of the state, which concurrent iterations of a Map share.
-    const { Parameters: parameters, HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;
-    const given = { heartbeat: state.HeartbeatSecondsPath ?? null, timeout: state.TimeoutSecondsPath ?? null };
-    const paths = Object.entries(given).flatMap(([what, path]) => (path ? [[`${what}.$`, path]] : []));
-    bound.Parameters = {
-      visit,
-      ...Object.fromEntries(paths),
-      ...(parameters === undefined ? { 'input.$': '$' } : { input: bound.Parameters as Json }),
-    };
-    Object.assign(bound, UNTIMED);
-    delete bound.TimeoutSecondsPath;
-    const inMs = (seconds: Json | undefined) => (seconds == null ? undefined : Number(seconds) * limitSecondMs);
-    handlers[visit] = async (wrapped) => {
-      const { input, ...limits } = wrapped as { input: Json; heartbeat?: Json; timeout?: Json };
-      const token = attempt.next;
-      attempt.next = newToken(randomUUID());
-      attempt.retries++;
-      checkSize(input, `input of ${name}`);
-      const result = await run.perform({
-        state: name,
-        resource: String(state.Resource),
-        parameters: input,
-        token,
-        timeoutMs: inMs(limits.timeout ?? timeout),
-        heartbeatMs: inMs(limits.heartbeat ?? heartbeat),
-      });
-      checkSize(result, `output of ${name}`);
-      return result;
-    };
-    return bound;
-  };
-
+  const execution: Execution = { run, visits: {}, handlers: {}, waits, limitSecondMs };
   const byVisit = (input: Json) => {
-    const handler = handlers[String((input as State).visit)];
+    const handler = execution.handlers[String((input as State).visit)];
     if (!handler) throw new Error('a task of no visited state');
     return handler(input);
   };
-  const machine = new StateMachine(watched(run.definition as unknown as State) as unknown as Definition, {
+  const states = watched(execution, run.definition as unknown as State);
+  const machine = new StateMachine(states as unknown as Definition, {
     validationOptions: { noValidate: true }, // it was validated when it was created
   });
   const taskResourceLocalHandlers = new Proxy({}, { get: () => byVisit });
   const { result, abort, eventLogs } = machine.run(run.input, {
-    context: { ...run.context, Visits: visits },
+    context: { ...run.context, Visits: execution.visits },
     overrides: { taskResourceLocalHandlers },
   });
   void follow(eventLogs, (state, input) => {
@@ -184,6 +103,133 @@ export function interpret(run: Interpretation): { result: Promise<Json>; abort()
       ending.abort();
     },
   };
+}
+
+/** A definition, or a branch of one, whose states are made when they are entered. */
+function watched(execution: Execution, definition: State): State {
+  const states = definition.States as Record<string, State>;
+  const entries = Object.keys(states).map((name) => [
+    name,
+    { enumerable: true, get: () => enter(execution, name, states[name] as State) },
+  ]);
+  const { TimeoutSeconds: seconds } = definition;
+  return {
+    ...definition,
+    ...(typeof seconds === 'number' && { TimeoutSeconds: (seconds * execution.limitSecondMs) / 1000 }),
+    States: Object.defineProperties({}, Object.fromEntries(entries)) as Json,
+  };
+}
+
+/** The token of the next attempt at a task, and how many attempts came before. */
+interface Attempts {
+  next: string;
+  retries: number;
+}
+
+/** A state at one of its entries. */
+interface Entered extends Execution {
+  name: string;
+  visit: string;
+  attempts: Attempts;
+}
+
+/** Makes the state that the library sees at this entry. */
+function enter(execution: Execution, name: string, state: State): State {
+  const { run, visits } = execution;
+  const visit = `v${Object.keys(visits).length}`;
+  run.entered(name, String(state.Type));
+  const attempts = { next: newToken(randomUUID()), retries: 0 };
+  visits[visit] = visitOf(run, name, attempts);
+  const entered = { ...execution, name, visit, attempts };
+  if (isJsonata(state)) return jsonataAsTask(entered, state);
+  const bound = inSeconds(rebind(state, visit), run.secondMs);
+  if (state.Type === 'Wait' && (bound.Timestamp ?? bound.TimestampPath) !== undefined)
+    return waitAsTask(entered, bound);
+  if (state.Type === 'Parallel')
+    bound.Branches = (state.Branches as State[]).map((branch) => watched(execution, branch));
+  for (const body of ['Iterator', 'ItemProcessor'])
+    if (state.Type === 'Map' && state[body]) bound[body] = watched(execution, state[body] as State);
+  return state.Type === 'Task' ? boundTask(entered, state, bound) : bound;
+}
+
+const visitOf = ({ context, now = () => new Date() }: Interpretation, name: string, attempts: Attempts): Visit => ({
+  Execution: context.Execution ?? null, // the library would put the input of its first state here
+  State: {
+    Name: name,
+    EnteredTime: now().toISOString(),
+    get RetryCount() {
+      return attempts.retries;
+    },
+  },
+  Task: {
+    get Token() {
+      return attempts.next;
+    },
+  },
+});
+
+/** Another state, as a task whose handler does what the library would do otherwise. */
+const asTask = ({ name, visit }: Entered, parameters: State, fields: Record<string, Json | undefined>): State => ({
+  ...{ Type: 'Task', Resource: name, Parameters: { visit, 'input.$': '$', ...parameters } },
+  ...definedOf(fields),
+  ...UNTIMED,
+});
+
+function jsonataAsTask(entered: Entered, state: State): State {
+  const { run, visits, visit, handlers, waits } = entered;
+  const { Output: output = '{% $states.input %}', Seconds, Timestamp, Next, End } = state;
+  handlers[visit] = async (wrapped) => {
+    const context = { ...run.context, ...visits[visit] } as unknown as Json;
+    const states = { input: (wrapped as State).input ?? null, context };
+    const until = await evaluate(definedOf({ Seconds, Timestamp }), states);
+    if (state.Type === 'Wait') await wait(until as State, waits);
+    return evaluate(output, states);
+  };
+  return asTask(entered, {}, { Next, End });
+}
+
+function waitAsTask(entered: Entered, bound: State): State {
+  const { Timestamp, TimestampPath, InputPath, OutputPath, Next, End } = bound;
+  entered.handlers[entered.visit] = async (wrapped) => {
+    await wait(wrapped as State, entered.waits);
+    return (wrapped as State).input ?? null;
+  };
+  const until = definedOf({ Timestamp, 'Timestamp.$': TimestampPath });
+  return asTask(entered, until, { InputPath, OutputPath, Next, End });
+}
+
+/** The library passes only the name of the state, which concurrent iterations of a Map share. The parameters name the entry. */
+function boundTask(entered: Entered, state: State, bound: State): State {
+  const { run, visit, name, attempts, limitSecondMs } = entered;
+  const { Parameters: parameters, HeartbeatSeconds: heartbeat, TimeoutSeconds: timeout } = state;
+  const given = { heartbeat: state.HeartbeatSecondsPath ?? null, timeout: state.TimeoutSecondsPath ?? null };
+  const paths = Object.entries(given).flatMap(([what, path]) => (path ? [[`${what}.$`, path]] : []));
+  bound.Parameters = {
+    visit,
+    ...Object.fromEntries(paths),
+    ...(parameters === undefined ? { 'input.$': '$' } : { input: bound.Parameters as Json }),
+  };
+  Object.assign(bound, UNTIMED);
+  delete bound.TimeoutSecondsPath;
+  const inMs = (seconds: Json | undefined) => (seconds == null ? undefined : Number(seconds) * limitSecondMs);
+  entered.handlers[visit] = async (wrapped) => {
+    const { input, ...limits } = wrapped as { input: Json; heartbeat?: Json; timeout?: Json };
+    const token = attempts.next;
+    attempts.next = newToken(randomUUID());
+    attempts.retries++;
+    checkSize(input, `input of ${name}`);
+    const result = await run.perform({
+      state: name,
+      resource: String(state.Resource),
+      parameters: input,
+      token,
+      timeoutMs: inMs(limits.timeout ?? timeout),
+      heartbeatMs: inMs(limits.heartbeat ?? heartbeat),
+    });
+    checkSize(result, `output of ${name}`);
+    return result;
+  };
+  return bound;
 }
 
 type Events = ReturnType<StateMachine['run']>['eventLogs'];

@@ -36,6 +36,8 @@ export function reader(dependencies: ReportStoreDependencies) {
       for (const row of page.rows) own.add(row);
       return own.summary;
     };
+    const isAskedFor = (row: ExpiredRow<Kind>) =>
+      (kind === undefined || row.kind === kind) && isRowWithin(call.namespace, row);
     let parts = 0;
     let at = report.start;
     let goesOn: string | undefined;
@@ -45,8 +47,7 @@ export function reader(dependencies: ReportStoreDependencies) {
       // One row more than the page, to know whether another page follows.
       if (goesOn !== undefined && row) return upTo(goesOn);
       if (!row && ++parts < MAX_PARTS) continue;
-      if (row && kind !== undefined && row.kind !== kind) continue;
-      if (row && !isRowWithin(call.namespace, row)) continue;
+      if (row && !isAskedFor(row)) continue;
       if (row && !page.add(row)) return upTo(here);
       if (!row || page.rows.length === limit) goesOn ??= next;
     }

@@ -59,21 +59,20 @@ export async function claim<Rec>(at: LockCall<Rec>, claiming: Claiming<Rec>): Pr
 }
 
 async function claimFull<Rec>(
-  { dependencies: { clock, ...dependencies }, lock, call }: LockCall<Rec>,
+  at: LockCall<Rec>,
   { record, ticket, isOurs: wasOurs = false, maxConflicts = MAX_CONFLICTS }: Claiming<Rec>,
 ): Promise<(Granted<Rec> & { grant: Grant }) | undefined> {
+  const { dependencies, lock } = at;
+  const { clock } = dependencies;
   let [current, isOurs] = [record, wasOurs];
   let previous: Ended | undefined;
   for (let [renewals, conflicts] = [0, 0]; ; ) {
     const grant = lock.own(current);
     if (!isGrant(grant)) return undefined;
-    const error = isAlive(grant, clock.now()) ? lock.otherTerms?.(current) : undefined;
-    if (error && ticket !== undefined)
-      await deleteWaiter({ clock, ...dependencies }, { key: lock.asked.key, ticket }, call);
-    if (error) throw error;
+    if (isAlive(grant, clock.now())) await refuseOtherTerms(at, current, ticket);
     previous = grant.previous ?? previous;
     if (isOurs && isWorthIt(grant, clock.now())) return { record: current, grant, repeated: false, previous };
-    const how = isOurs ? 'renew' : grant.claimTtlMs === undefined ? 'answer' : 'claim';
+    const how = isOurs ? 'renew' : firstWrite(grant);
     if (how === 'renew' && renewals++ === MAX_RENEWALS) return undefined;
     if (how === 'answer' && grant.expiresAt <= clock.now()) return undefined;
     const written = await lock.write(current, how);
@@ -83,6 +82,16 @@ async function claimFull<Rec>(
     if (how === 'answer' && written.won) return { record: current, grant: own, repeated: true, previous };
     isOurs = written.won;
   }
+}
+
+/** A full grant that this call has not written is the grant of a duplicate call, which the caller gets as the answer. */
+const firstWrite = ({ claimTtlMs }: Grant) => (claimTtlMs === undefined ? 'answer' : 'claim');
+
+/** @throws HoldfastError InvalidRequest if the call asks for other terms than the grant has. Its waiter is then deleted. */
+async function refuseOtherTerms<Rec>({ dependencies, lock, call }: LockCall<Rec>, record: Rec, ticket?: string) {
+  const error = lock.otherTerms?.(record);
+  if (error && ticket !== undefined) await deleteWaiter(dependencies, { key: lock.asked.key, ticket }, call);
+  if (error) throw error;
 }
 
 export const isGrant = (own: Grant | string | undefined): own is Grant => typeof own === 'object';

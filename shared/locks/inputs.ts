@@ -59,24 +59,9 @@ const askedInput = () =>
       mode: z.optional(oneOf(MODES)),
     })
     .check(
-      z.check((ctx) => {
-        const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = ctx.value;
-        const fault = (field: string, message: string) =>
-          ctx.issues.push({ code: 'custom', path: [field], message, input: field });
-        const parked = callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
-        const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
-        for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
-          if (parked && isSet) fault(field, `cannot be combined with ${parked}`);
-        if (ticket !== undefined && requestId === undefined) fault('ticket', 'needs a requestId');
-        if (!parked && parkSeconds !== undefined) fault('parkSeconds', 'needs a taskToken or a callbackId');
-        for (const field of ['target', 'graceSeconds', 'bound'] as const)
-          if (ctx.value[field] && ctx.value.execution === undefined) fault(field, 'needs an execution');
-        if (callbackId !== undefined && !(ctx.value.execution && isDurable(ctx.value.execution)))
-          fault('execution', 'must be the durable execution of the callback');
-        // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
-        if (ctx.value.bound && !parked) fault('bound', 'needs a taskToken or a callbackId');
-        if (ctx.value.bound && ctx.value.ttlSeconds !== undefined) fault('ttlSeconds', 'cannot be combined with bound');
-        for (const [field, message] of permitFaults(ctx.value)) fault(field, message);
+      z.check(({ value, issues }) => {
+        for (const [field, message] of [...parkingFaults(value), ...executionFaults(value), ...permitFaults(value)])
+          issues.push({ code: 'custom', path: [field], message, input: field });
       }),
     );
 
@@ -90,6 +75,58 @@ export const acquireInput = () =>
     })),
   );
 
+/** What does not go together in a request: fields, and what is wrong with them. */
+type Faults = [field: string, message: string][];
+
+interface ParkingFields {
+  taskToken?: string | undefined;
+  callbackId?: string | undefined;
+  parkSeconds?: number | undefined;
+  waitSeconds: number;
+  fair: boolean;
+  ticket?: string | undefined;
+  requestId?: string | undefined;
+}
+
+/** The field by which a task or a callback waits without polling. */
+const parkedBy = ({ taskToken, callbackId }: Pick<ParkingFields, 'taskToken' | 'callbackId'>) =>
+  callbackId !== undefined ? 'callbackId' : taskToken !== undefined && 'taskToken';
+
+function parkingFaults(asked: ParkingFields): Faults {
+  const { taskToken, callbackId, parkSeconds, waitSeconds, fair, ticket, requestId } = asked;
+  const faults: Faults = [];
+  const parked = parkedBy(asked);
+  const unparked = { waitSeconds: waitSeconds > 0, fair: !fair, ticket: ticket !== undefined };
+  for (const [field, isSet] of Object.entries({ ...unparked, taskToken: callbackId && taskToken !== undefined }))
+    if (parked && isSet) faults.push([field, `cannot be combined with ${parked}`]);
+  if (ticket !== undefined && requestId === undefined) faults.push(['ticket', 'needs a requestId']);
+  if (!parked && parkSeconds !== undefined) faults.push(['parkSeconds', 'needs a taskToken or a callbackId']);
+  return faults;
+}
+
+interface ExecutionFields {
+  taskToken?: string | undefined;
+  callbackId?: string | undefined;
+  execution?: string | undefined;
+  target?: string | undefined;
+  graceSeconds?: number | undefined;
+  bound?: boolean | undefined;
+  ttlSeconds?: number | undefined;
+}
+
+function executionFaults(asked: ExecutionFields): Faults {
+  const { callbackId, execution, bound, ttlSeconds } = asked;
+  const faults: Faults = [];
+  for (const field of ['target', 'graceSeconds', 'bound'] as const)
+    if (asked[field] && execution === undefined) faults.push([field, 'needs an execution']);
+  if (callbackId !== undefined && !(execution && isDurable(execution)))
+    faults.push(['execution', 'must be the durable execution of the callback']);
+  // A process can send heartbeats. If it crashed under a bound grant, its next try would wait for the end of its own execution.
+  if (bound && !parkedBy(asked)) faults.push(['bound', 'needs a taskToken or a callbackId']);
+  if (bound && ttlSeconds !== undefined) faults.push(['ttlSeconds', 'cannot be combined with bound']);
+  return faults;
+}
+
 interface PermitFields {
   limit?: number | undefined;
   weight?: number | undefined;
@@ -97,11 +134,10 @@ interface PermitFields {
   data?: unknown;
 }
 
-/** What does not go together in a request for a permit: fields, and what is wrong with them. */
-function permitFaults({ limit, weight, mode, data }: PermitFields): [field: string, message: string][] {
+function permitFaults({ limit, weight, mode, data }: PermitFields): Faults {
   const ofPermit = limit !== undefined || mode !== undefined;
   if (!ofPermit) return weight === undefined ? [] : [['weight', 'needs a limit or a mode']];
-  const faults: [string, string][] = [];
+  const faults: Faults = [];
   if (mode === 'exclusive' && limit !== undefined) faults.push(['limit', 'cannot be combined with mode exclusive']);
   if (mode === 'exclusive' && weight !== undefined) faults.push(['weight', 'cannot be combined with mode exclusive']);
   else if (weight !== undefined && limit !== undefined && weight > limit)
