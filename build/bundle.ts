@@ -1,5 +1,4 @@
-import { build as buildProgram } from 'esbuild';
-import { build } from 'rolldown';
+import { build, type OutputAsset, type OutputChunk } from 'rolldown';
 import { type BundledPackage, packagesOf } from './licences.ts';
 
 /** The files that have code in a bundle, with their bytes before they are minified. */
@@ -28,6 +27,11 @@ export async function bundle(source: string, folder: string): Promise<Inputs> {
       codeSplitting: { groups: [{ name: 'start', tags: ['$initial'] }] },
     },
   });
+  return inputsOf(output);
+}
+
+/** @returns what has code in the files of a bundle */
+export function inputsOf(output: readonly (OutputAsset | OutputChunk)[]): Inputs {
   const modules = output.flatMap((file) => (file.type === 'chunk' ? Object.entries(file.modules) : []));
   return new Map(modules.flatMap(([file, { renderedLength }]) => (renderedLength > 0 ? [[file, renderedLength]] : [])));
 }
@@ -38,18 +42,14 @@ export async function bundle(source: string, folder: string): Promise<Inputs> {
  * @returns the npm packages that have code in it
  */
 export async function bundleProgram(source: string, outfile: string): Promise<BundledPackage[]> {
-  const { metafile } = await buildProgram({
-    entryPoints: [source],
-    outfile,
-    bundle: true,
+  const { output } = await build({
+    input: source,
     platform: 'node',
-    target: 'node20',
-    format: 'esm',
-    mainFields: ['module', 'main'],
-    minify: true,
-    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
-    logLevel: 'warning',
-    metafile: true,
+    resolve: { mainFields: ['module', 'main'] },
+    transform: { target: 'node20' },
+    logLevel: 'warn',
+    checks: { ineffectiveDynamicImport: false },
+    output: { file: outfile, format: 'esm', minify: true, codeSplitting: false },
   });
-  return packagesOf(Object.keys(metafile.inputs));
+  return packagesOf(inputsOf(output).keys());
 }

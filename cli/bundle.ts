@@ -2,11 +2,11 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
-import { build, type Plugin } from 'esbuild';
-import { type MinifyOptions, minify } from 'terser';
-import { bundleProgram } from '../build/bundle.ts';
+import { type BuildOptions, build, type Plugin } from 'rolldown';
+import { type MinifyOptions, minify } from 'rolldown/utils';
+import { bundleProgram, inputsOf } from '../build/bundle.ts';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
-import { bundlePage, QUICK } from '../console/bundle.ts';
+import { bundlePage } from '../console/bundle.ts';
 import { SEARCH_FILE } from './src/aws/file.ts';
 
 /**
@@ -20,18 +20,14 @@ export const bundleSearch = (folder: string): Promise<BundledPackage[]> =>
 /**
  * Writes the command as one file that runs without any package. The code and the page are in it as one Brotli stream, which takes a
  * seventh less than their gzip would, and which Node takes apart in two milliseconds.
- * @param isSmall whether to spend the seconds that make it as small as it can be
+ * @param isSmall whether to spend the second that packs it as small as it can be
  * @returns the packages of npm that have code in it
  */
 export async function bundle(outfile: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
-  const options = isSmall ? SMALL : QUICK;
-  const [verbs, page] = await Promise.all([
-    bundleVerbs(),
-    bundlePage(shortened(`${OWN_OF_PAGE} ${OWN_OF_PREACT}`, options)),
-  ]);
+  const [verbs, page] = await Promise.all([bundleVerbs(), bundlePage(shortened(`${OWN_OF_PAGE} ${OWN_OF_PREACT}`))]);
   const packages = await packagesOf([...verbs.inputs, ...page.inputs]);
-  const { code: small = '' } = await minify(requiringOnce(verbs.code), shortened(OWN_OF_VERBS, options));
-  const whole = [page.style, small, page.script].join(BETWEEN);
+  const { code } = await minify('verbs.js', verbs.code, { module: true, ...shortened(OWN_OF_VERBS) });
+  const whole = [page.style, code, page.script].join(BETWEEN);
   await mkdir(dirname(outfile), { recursive: true });
   const packed = (await (isSmall ? smallest(whole) : compressed(whole))).toString('base64');
   await writeFile(outfile, unpacking(packed, packages.map(noticeOf).join('')));
@@ -60,25 +56,9 @@ async function smallest(text: string): Promise<Buffer> {
 const compressed = (text: string, params: Record<number, number> = { [constants.BROTLI_PARAM_QUALITY]: 4 }) =>
   promisify(brotliCompress)(text, { params });
 
-/** Chosen by what is smallest after Brotli. */
-const SMALL: MinifyOptions = {
-  module: true,
-  ecma: 2020,
-  compress: {
-    ecma: 2020,
-    passes: 6,
-    inline: 2,
-    sequences: false,
-    pure_getters: true,
-    unsafe: true,
-    unsafe_arrows: true,
-    unsafe_methods: true,
-  },
-};
-
 /**
  * Properties of our own that become letters, although a browser may have some by the same name. None of them may be one that the
- * service, the command line, the providers of credentials, what we use of Node and of a browser, or what we print has too: Terser cannot tell whose a property is.
+ * service, the command line, the providers of credentials, what we use of Node and of a browser, or what we print has too: the minifier cannot tell whose a property is.
  */
 export const OWN_OF_VERBS =
   'after arguments choices command complaint confirmed connect example exited fail fields ' +
@@ -93,9 +73,8 @@ export const OWN_OF_PAGE =
 /** The fields that Preact keeps to itself: it has shortened them so far, but for the two underscores. */
 const OWN_OF_PREACT = '__\\w?';
 
-const shortened = (names: string, options: MinifyOptions): MinifyOptions => ({
-  ...options,
-  mangle: { properties: { builtins: true, regex: new RegExp(`^(${names.replaceAll(' ', '|')})$`) } },
+const shortened = (names: string): MinifyOptions => ({
+  mangleProps: { include: new RegExp(`^(${names.replaceAll(' ', '|')})$`), quoted: true },
 });
 
 /**
@@ -116,82 +95,45 @@ function noticeOf({ name, version, license, texts }: BundledPackage): string {
 }
 
 async function bundleVerbs(): Promise<{ code: string; inputs: string[] }> {
-  const { outputFiles, metafile } = await build({
-    absWorkingDir: import.meta.dirname,
-    entryPoints: ['src/main.ts'],
-    bundle: true,
-    format: 'cjs',
-    platform: 'node',
-    target: 'node20',
-    minifySyntax: true,
-    define: { 'import.meta.url': 'self' },
+  const { output } = await build({
+    ...PROGRAM,
+    cwd: import.meta.dirname,
+    input: 'src/main.ts',
+    transform: { ...PROGRAM.transform, define: { 'import.meta.url': 'self' } },
     plugins: [inOneFile],
-    write: false,
-    metafile: true,
-    logLevel: 'warning',
   });
-  const inputs = Object.keys(metafile.inputs).map((file) => join(import.meta.dirname, file));
-  return { code: outputFiles[0]?.text ?? '', inputs };
+  // None of what is imported of Node looks at `this`.
+  const code = output[0].code.replace(/\(0, (node_\w+\.\w+)\)\(/g, '$1(');
+  return { code, inputs: [...inputsOf(output).keys()] };
 }
 
-/** Each file of the source requires for itself what it imports of Node, and calls that without a `this`, which none of it looks at. */
-function requiringOnce(code: string): string {
-  const first = new Map<string, string>();
-  let once = code;
-  for (const [line, name = '', module = ''] of code.matchAll(/\b(import_\w+) = require\("(.*?)"\)/g)) {
-    const known = first.get(module);
-    if (known === undefined) first.set(module, name);
-    else once = once.replace(line, `${name}_ = 0`).replaceAll(new RegExp(`\\b${name}\\b`, 'g'), known);
-  }
-  return once.replace(/\(0, (import_\w+\.\w+)\)\(/g, '$1(');
-}
-
-const GUARD = {
-  bundle: true,
-  format: 'cjs',
+const PROGRAM = {
   platform: 'node',
-  target: 'node20',
-  minify: true,
+  transform: { target: 'node20' },
+  logLevel: 'warn',
   write: false,
-  logLevel: 'warning',
-} as const;
+  output: { format: 'cjs', codeSplitting: false },
+} as const satisfies BuildOptions;
+
+/** What the command has in place of some of its modules. */
+const IN_PLACE: [file: RegExp, code: (path: string) => Promise<string> | string][] = [
+  [/console\/files\.ts$/, () => 'export const pageFiles = async () => page;'],
+  // The guard is text for `node -e`, so that the command stays one file.
+  [
+    /guard\/program\.ts$/,
+    async (path) => {
+      const input = join(dirname(path), 'main.ts');
+      const { output } = await build({ ...PROGRAM, input, output: { ...PROGRAM.output, minify: true } });
+      return `export const GUARD_ARGS = ${JSON.stringify(['-e', output[0].code.trim()])};`;
+    },
+  ],
+  // Only a reader of the source needs the indentation of the script for the shell.
+  [/guard\/terminal-job\.ts$/, async (path) => (await readFile(path, 'utf8')).replace(/^ +/gm, '')],
+  [/src\/load\.ts$/, () => 'export const load = require;'],
+  [/src\/aws\/program\.ts$/, async (path) => (await readFile(path, 'utf8')).replace('./main.ts', `./${SEARCH_FILE}`)],
+];
 
 const inOneFile: Plugin = {
   name: 'in one file',
-  setup: (setup) => {
-    setup.onLoad({ filter: /console\/files\.ts$/ }, () => ({
-      contents: 'export const pageFiles = async () => page;',
-      loader: 'js',
-    }));
-    // The guard is text for `node -e`, so that the command stays one file.
-    setup.onLoad({ filter: /guard\/program\.ts$/ }, async ({ path }) => {
-      const { outputFiles } = await build({ ...GUARD, entryPoints: [join(dirname(path), 'main.ts')] });
-      return {
-        contents: `export const GUARD_ARGS = ${JSON.stringify(['-e', outputFiles[0]?.text.trim()])};`,
-        loader: 'js',
-      };
-    });
-    // Only a reader of the source needs the indentation of the script for the shell.
-    setup.onLoad({ filter: /guard\/terminal-job\.ts$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replace(/^ +/gm, ''),
-      loader: 'ts',
-    }));
-    setup.onLoad({ filter: /src\/load\.ts$/ }, () => ({ contents: 'export const load = require;', loader: 'js' }));
-    setup.onLoad({ filter: /src\/aws\/program\.ts$/ }, async ({ path }) => ({
-      contents: (await readFile(path, 'utf8')).replace('./main.ts', `./${SEARCH_FILE}`),
-      loader: 'ts',
-    }));
-    // What the client loads when it is needed is here anyway.
-    setup.onLoad({ filter: /client\/src\/http\.ts$/ }, async ({ path }) => {
-      const imports: string[] = [];
-      const contents = (await readFile(path, 'utf8')).replace(
-        /const (\{.*?\}) = await import\((.*?)\);/g,
-        (_, names, file) => {
-          imports.push(`import ${names} from ${file};`);
-          return '';
-        },
-      );
-      return { contents: imports.join('') + contents, loader: 'ts' };
-    });
-  },
+  load: (path) => IN_PLACE.find(([file]) => file.test(path))?.[1](path),
 };

@@ -3,12 +3,15 @@ import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { build } from 'esbuild';
+import { build } from 'rolldown';
 import { licencesText } from '../build/licences.ts';
 import { MAIN_BYTES, MAX_BYTES, MINIFIED_BYTES } from './budget.ts';
 import { bundle } from './bundle.ts';
 
 const DIST = join(import.meta.dirname, 'dist');
+
+/** A module without a file, which imports what is measured. */
+const ENTRY = 'measured.js';
 
 await rm(DIST, { recursive: true, force: true });
 const [packages] = await Promise.all([bundle(DIST), declarations()]);
@@ -54,9 +57,17 @@ async function gzipped(name: string): Promise<number> {
 async function minified(name: string): Promise<number> {
   const isEntry = name === 'handlers' || name === 'durable' || name === 'testing';
   const contents = isEntry ? `export * from './${name}.js'` : `export { ${name} } from './handlers.js'`;
-  const { outputFiles } = await build({
-    stdin: { contents, resolveDir: DIST },
-    ...{ bundle: true, format: 'esm', minify: true, external: ['holdfast-client'], write: false },
+  const { output } = await build({
+    input: ENTRY,
+    external: ['holdfast-client'],
+    plugins: [
+      {
+        name: 'entry',
+        resolveId: (id) => (id === ENTRY ? join(DIST, ENTRY) : undefined),
+        load: (id) => (id === join(DIST, ENTRY) ? contents : undefined),
+      },
+    ],
+    ...{ logLevel: 'warn', write: false, output: { format: 'esm', minify: true, codeSplitting: false } },
   });
-  return gzipSync(outputFiles[0]?.contents ?? '').length;
+  return gzipSync(output[0].code).length;
 }

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type BuildOptions, build, type Metafile, type OutputFile, type Plugin } from 'esbuild';
-import { minify } from 'terser';
+import { type BuildOptions, build, type OutputChunk, type OutputOptions, type Plugin } from 'rolldown';
+import { inputsOf } from '../build/bundle.ts';
 import { type BundledPackage, packagesOf } from '../build/licences.ts';
 import manifest from './package.json' with { type: 'json' };
 
@@ -18,93 +18,69 @@ const IN_MAIN = ['index', 'acquire', 'attempt', 'errors', 'give-back', 'query', 
  * Writes the entries of the package, and what the main one loads later. All others import the main one, so that an error
  * of one is an error of all, and nothing is there twice. The main one is written small into `outdir`, for browsers, and readable into
  * `outdir/node`: a stack trace of Node names the functions and lines of the file that runs. The other entries are readable.
- * @param isSmall whether to spend the second that makes the first as small as it can be
  * @returns the packages of npm that have code in it
  */
-export async function bundle(outdir: string, { isSmall = true } = {}): Promise<BundledPackage[]> {
-  const [small, readable, others] = await Promise.all([
-    mainWithLater({ outdir, minifySyntax: true }),
-    mainWithLater({ outdir: join(outdir, 'node') }),
-    bundleOthers(outdir),
-  ]);
-  const texts = [
-    ...(await Promise.all(small.map(async ({ path, text }) => ({ path, text: isSmall ? await smaller(text) : text })))),
-    ...readable,
-    ...others.files,
-  ];
-  for (const { path } of texts) await mkdir(dirname(path), { recursive: true });
-  await Promise.all(texts.map(({ path, text }) => writeFile(path, text)));
-  return packagesOf(others.inputs);
+export async function bundle(outdir: string): Promise<BundledPackage[]> {
+  const [small, readable, others] = await Promise.all([mainWithLater(true), mainWithLater(false), bundleOthers()]);
+  await write(outdir, [...small, ...others]);
+  await write(join(outdir, 'node'), readable);
+  return packagesOf(inputsOf(others).keys());
 }
 
-const COMMON = {
-  absWorkingDir: import.meta.dirname,
-  bundle: true,
-  format: 'esm',
-  platform: 'neutral',
-  mainFields: ['module', 'main'],
-  target: 'es2022',
-  write: false,
-  logLevel: 'warning',
-} as const satisfies BuildOptions;
+async function write(folder: string, files: OutputChunk[]): Promise<void> {
+  for (const { fileName, code } of files) {
+    await mkdir(dirname(join(folder, fileName)), { recursive: true });
+    await writeFile(join(folder, fileName), code);
+  }
+}
 
 const sourceOf = (name: string) => `src/${name}.ts`;
 
-async function mainWithLater(options: BuildOptions): Promise<OutputFile[]> {
+async function mainWithLater(minify: boolean): Promise<OutputChunk[]> {
   const fileOf = (name: string) => (LATER.includes(name) ? `./${name}.js` : './index.js');
   const built = await Promise.all([
-    build({ ...COMMON, ...options, entryPoints: [sourceOf('index')], plugins: [apart(LATER, fileOf)] }),
-    build({ ...COMMON, ...options, entryPoints: LATER.map(sourceOf), plugins: [apart(IN_MAIN, fileOf)] }),
+    chunks({ input: [sourceOf('index')], plugins: [apart(LATER, fileOf)] }, { minify }),
+    chunks({ input: LATER.map(sourceOf), plugins: [apart(IN_MAIN, fileOf)] }, { minify }),
   ]);
-  return built.flatMap(({ outputFiles }) => outputFiles ?? []);
+  return built.flat();
 }
 
-async function bundleOthers(outdir: string): Promise<{ files: OutputFile[]; inputs: string[] }> {
-  const { outputFiles, metafile } = await build({
-    ...COMMON,
-    outdir,
-    entryPoints: OTHERS.map(sourceOf),
-    chunkNames: 'direct/[name]-[hash]',
-    splitting: true,
-    metafile: true,
-    external: ['@aws-sdk/*', 'node:*'],
+const bundleOthers = () =>
+  chunks({
+    input: OTHERS.map(sourceOf),
+    external: /^(@aws-sdk\/|node:)/,
     plugins: [apart(IN_MAIN, () => manifest.name)],
   });
-  const loaded = loadedBy(
-    OTHERS.map((name) => join(outdir, `${name}.js`)),
-    metafile,
-  );
-  return {
-    files: outputFiles.filter(({ path }) => loaded.has(path)),
-    inputs: Object.keys(metafile.inputs).map((file) => join(import.meta.dirname, file)),
-  };
-}
 
-/** esbuild also writes what was behind an `import()` that it found to be dead code. */
-function loadedBy(entries: string[], { outputs }: Metafile): Set<string> {
-  const absolute = (file: string) => join(import.meta.dirname, file);
-  const importsOf = new Map(Object.entries(outputs).map(([file, { imports }]) => [absolute(file), imports]));
-  const loaded = new Set(entries);
-  // A set that grows while it is walked is walked to its end.
-  for (const file of loaded)
-    for (const { path, external } of importsOf.get(file) ?? []) if (!external) loaded.add(absolute(path));
-  return loaded;
-}
-
-/** Terser finds four bytes in a hundred more, after gzip, than esbuild does by itself. */
-async function smaller(text: string): Promise<string> {
-  const { code = '' } = await minify(text, { module: true, ecma: 2020, compress: { ecma: 2020, passes: 3 } });
-  return code;
+async function chunks(options: BuildOptions, written: OutputOptions = {}): Promise<OutputChunk[]> {
+  const { output } = await build({
+    cwd: import.meta.dirname,
+    platform: 'neutral',
+    resolve: { mainFields: ['module', 'main'] },
+    transform: { target: 'es2022' },
+    preserveEntrySignatures: 'strict',
+    logLevel: 'warn',
+    checks: { ineffectiveDynamicImport: false },
+    write: false,
+    ...options,
+    output: {
+      format: 'esm',
+      entryFileNames: '[name].js',
+      chunkFileNames: 'direct/[name]-[hash].js',
+      comments: false,
+      minify: false,
+      ...written,
+    },
+  });
+  return output.filter((file) => file.type === 'chunk');
 }
 
 /** Leaves imports of these modules of the client to other files. */
 const apart = (names: string[], fileOf: (name: string) => string): Plugin => ({
   name: 'apart',
-  setup: (setup) => {
-    setup.onResolve({ filter: /^\.\/[\w-]+\.ts$/ }, ({ path, importer }) => {
-      const name = path.slice(2, -3);
-      const ours = dirname(importer) === join(import.meta.dirname, 'src');
-      return ours && names.includes(name) ? { path: fileOf(name), external: true } : undefined;
-    });
+  resolveId(path, importer) {
+    const name = /^\.\/([\w-]+)\.ts$/.exec(path)?.[1];
+    const ours = importer !== undefined && dirname(importer) === join(import.meta.dirname, 'src');
+    return ours && name !== undefined && names.includes(name) ? { id: fileOf(name), external: true } : undefined;
   },
 });

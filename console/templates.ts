@@ -1,5 +1,5 @@
-import type { CallExpression, Expression, Node, Property, SpreadElement, TemplateLiteral } from 'estree';
 import htm from 'htm';
+import { parseSync, Visitor } from 'rolldown/utils';
 
 /** An element as htm has read it. */
 interface Element {
@@ -33,69 +33,71 @@ const read = reader.bind(
 );
 
 /** Turns each template of `html` into the calls of `html` that htm would make of it, so that the page need not read them. */
-export function compileTemplates(program: Node): void {
-  each(program, (node) => {
-    if (node.type !== 'TaggedTemplateExpression' || node.tag.type !== 'Identifier' || node.tag.name !== 'html') return;
-    const { quasis, expressions } = node.quasi;
-    const texts = quasis.map(({ value }) => value.cooked ?? '');
-    const slots = expressions.map((_, place) => new Slot(place));
-    const tree = read(Object.assign(texts, { raw: texts }), ...slots);
-    const compiled = expressionOf(tree, expressions);
-    for (const key of Object.keys(node)) Reflect.deleteProperty(node, key);
-    Object.assign(node, compiled);
+export function compileTemplates(code: string): string {
+  const templates: Template[] = [];
+  const collect = new Visitor({
+    TaggedTemplateExpression(node) {
+      if (node.tag.type === 'Identifier' && node.tag.name === 'html') templates.push(node);
+    },
   });
+  collect.visit(parseSync('page.js', code).program);
+  /** The code between two places. A template comes before those that are within it. */
+  const compiled = (from: number, to: number): string => {
+    let text = '';
+    let at = from;
+    for (const { start, end, quasi } of templates) {
+      if (start < at || end > to) continue;
+      const texts = quasi.quasis.map(({ value }) => value.cooked ?? '');
+      const slots = quasi.expressions.map((_, place) => new Slot(place));
+      const tree = read(Object.assign(texts, { raw: texts }), ...slots);
+      const values = quasi.expressions.map((value) => `(${compiled(value.start, value.end)})`);
+      text += code.slice(at, start) + expressionOf(tree, values);
+      at = end;
+    }
+    return text + code.slice(at, to);
+  };
+  return compiled(0, code.length);
 }
 
-function each(node: unknown, act: (node: Node) => void): void {
-  if (typeof node !== 'object' || node === null) return;
-  for (const child of Object.values(node)) each(child, act); // the inner ones first
-  if ('type' in node) act(node as Node);
-}
-
-function expressionOf(value: unknown, slots: Expression[]): Expression {
-  if (value instanceof Slot) return slots[value.place] as Expression;
-  if (Array.isArray(value)) return { type: 'ArrayExpression', elements: value.map((one) => expressionOf(one, slots)) };
-  if (typeof value === 'string') return textOf(value, slots);
-  if (value === true || value === null || value === undefined) return { type: 'Literal', value: value ?? null };
-  return elementOf(value as Element, slots);
-}
-
-function elementOf({ tag, props, children }: Element, slots: Expression[]): CallExpression {
-  const all = [tag, ...children].map((one) => expressionOf(one, slots));
-  const [name, ...rest] = all as [Expression, ...Expression[]];
-  const given = propsOf(props, slots);
-  return {
-    type: 'CallExpression',
-    optional: false,
-    callee: { type: 'Identifier', name: 'html' },
-    arguments: [name, given, ...rest],
+interface Template {
+  start: number;
+  end: number;
+  quasi: {
+    quasis: { value: { cooked?: string | null } }[];
+    expressions: { start: number; end: number }[];
   };
 }
 
-function propsOf(props: Element['props'], slots: Expression[]): Expression {
-  if (props === null) return { type: 'Literal', value: null };
-  const properties = Object.entries(props).map(([name, value]): Property | SpreadElement =>
+/** @param values the code of the expressions of the template */
+function expressionOf(value: unknown, values: string[]): string {
+  if (value instanceof Slot) return values[value.place] ?? '';
+  if (Array.isArray(value)) return `[${value.map((one) => expressionOf(one, values))}]`;
+  if (typeof value === 'string') return textOf(value, values);
+  if (value === true || value === null || value === undefined) return `${value ?? null}`;
+  return elementOf(value as Element, values);
+}
+
+function elementOf({ tag, props, children }: Element, values: string[]): string {
+  const [name, ...rest] = [tag, ...children].map((one) => expressionOf(one, values));
+  return `html(${[name, propsOf(props, values), ...rest]})`;
+}
+
+function propsOf(props: Element['props'], values: string[]): string {
+  if (props === null) return 'null';
+  const properties = Object.entries(props).map(([name, value]) =>
     name.startsWith('...')
-      ? { type: 'SpreadElement', argument: expressionOf(value, slots) }
-      : {
-          ...{ type: 'Property', kind: 'init', computed: false, method: false, shorthand: false },
-          ...{ key: { type: 'Literal', value: name }, value: expressionOf(value, slots) },
-        },
+      ? `...${expressionOf(value, values)}`
+      : `${JSON.stringify(name)}: ${expressionOf(value, values)}`,
   );
-  return { type: 'ObjectExpression', properties };
+  return `{${properties}}`;
 }
 
 /** What is put together of texts and expressions is a text. */
-function textOf(text: string, slots: Expression[]): Expression {
+function textOf(text: string, values: string[]): string {
   const parts = text.split('\0');
-  if (parts.length === 1) return { type: 'Literal', value: text };
-  const quasis = parts
-    .filter((_, at) => at % 2 === 0)
-    .map((cooked, at, { length }) => ({
-      type: 'TemplateElement' as const,
-      tail: at === length - 1,
-      value: { cooked, raw: cooked.replace(/[\\`]|\$\{/g, '\\$&') },
-    }));
-  const expressions = parts.filter((_, at) => at % 2 === 1).map((place) => slots[Number(place)] as Expression);
-  return { type: 'TemplateLiteral', quasis, expressions } satisfies TemplateLiteral;
+  if (parts.length === 1) return JSON.stringify(text);
+  const raw = parts.map((part, at) =>
+    at % 2 === 0 ? part.replace(/[\\`]|\$\{/g, '\\$&') : `\${${values[Number(part)]}}`,
+  );
+  return `\`${raw.join('')}\``;
 }

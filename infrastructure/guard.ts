@@ -1,4 +1,4 @@
-import { buildSync } from 'esbuild';
+import { build } from 'rolldown';
 import { ACCEPTED_OUTPUT } from '../shared/guarded.ts';
 import {
   type CloudFormationTemplate,
@@ -89,7 +89,7 @@ const guardFunction = (): TemplateResource => ({
     Runtime: 'nodejs24.x',
     Architectures: ['arm64'],
     Handler: 'index.handler',
-    Code: { ZipFile: code() },
+    Code: { ZipFile: CODE },
     MemorySize: 256,
     Timeout: 30,
     Role: { 'Fn::GetAtt': [`${GUARD}Role`, 'Arn'] },
@@ -129,21 +129,21 @@ const ROLE: TemplateResource = {
 };
 
 /** The code is in the template, so that no tool can deploy one without the other. */
-function code(): string {
-  const { outputFiles } = buildSync({
-    entryPoints: ['functions/deployment/change-guard.ts'],
-    absWorkingDir: `${import.meta.dirname}/..`,
-    bundle: true,
+const CODE = await code();
+
+async function code(): Promise<string> {
+  const { output } = await build({
+    input: 'functions/deployment/change-guard.ts',
+    cwd: `${import.meta.dirname}/..`,
     platform: 'node',
-    target: 'node24',
-    format: 'cjs',
-    external: ['@aws-sdk/*'],
-    // The SDK of Lambda's Node is found by require alone.
-    supported: { 'dynamic-import': false },
-    minify: true,
+    transform: { target: 'node24' },
+    external: /^@aws-sdk\//,
+    logLevel: 'warn',
     write: false,
+    // The SDK of Lambda's Node is found by require alone.
+    output: { format: 'cjs', dynamicImportInCjs: false, minify: true },
   });
-  const text = outputFiles[0]?.text.trim() ?? '';
+  const text = output[0].code.trim();
   if (text.length > MAX_CODE) throw new Error(`the code of the guard is ${text.length} characters, over ${MAX_CODE}`);
   return text;
 }

@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { delimiter, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { build, type Plugin } from 'esbuild';
 import { chromium } from 'playwright-core';
+import { build, type Plugin } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listen } from '../../local/listen.ts';
 import { dynamodbEndpoint } from '../support/emulators/endpoint.ts';
@@ -60,10 +60,8 @@ afterAll(async () => {
 /** The build that browsers load, in place of the one that its conditions name. */
 const small: Plugin = {
   name: 'small',
-  setup: ({ onResolve }) => {
-    const path = join(client.folder, 'node_modules/holdfast-client/dist/index.js');
-    onResolve({ filter: /^holdfast-client$/ }, () => ({ path }));
-  },
+  resolveId: (id) =>
+    id === 'holdfast-client' ? join(client.folder, 'node_modules/holdfast-client/dist/index.js') : undefined,
 };
 
 /** The scenario as one module for a runtime, which has the package as it is built and nothing of this repository. */
@@ -71,18 +69,15 @@ async function bundled(main: string, platform: 'node' | 'browser', plugins: Plug
   const source = join(client.folder, `${platform}.ts`);
   await writeFile(source, main.replaceAll('SCENARIO', join(import.meta.dirname, 'scenario.ts')));
   const outfile = join(client.folder, `${platform}.mjs`);
-  const banner = "import{createRequire}from'node:module';const require=createRequire(import.meta.url);";
   await build({
-    entryPoints: [source],
-    outfile,
-    bundle: true,
+    input: source,
     platform,
-    format: 'esm',
-    target: 'es2022',
-    nodePaths: [join(process.cwd(), 'node_modules')],
-    logLevel: 'warning',
+    resolve: { modules: ['node_modules', join(process.cwd(), 'node_modules')] },
+    transform: { target: 'es2022' },
+    logLevel: 'warn',
+    checks: { ineffectiveDynamicImport: false },
     plugins,
-    ...(platform === 'node' && { banner: { js: banner } }),
+    output: { file: outfile, format: 'esm', codeSplitting: false },
   });
   return outfile;
 }

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { transform } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 import { leasedRecords, onceHandler } from '../../client/src/handlers.ts';
 import { cliWorld } from '../support/worlds/cli-world.ts';
@@ -42,9 +42,9 @@ async function shell(script: string): Promise<string[]> {
 /** Runs a block of TypeScript. @param more what the block uses @param last what is returned, if it is not the exported handler */
 async function program(block: string, more: Record<string, unknown>, last = ''): Promise<unknown> {
   const own = block.replace(/^import .*$/gm, '').replace('export const handler =', 'return ');
-  const { code } = await transform(`(async () => {${own}${last}})`, { loader: 'ts' });
+  const code = stripTypeScriptTypes(`(async () => {${own}${last}})`);
   const names = { holdfast, ...more };
-  const run = new Function(...Object.keys(names), `return ${code.trim().replace(/;$/, '')}()`);
+  const run = new Function(...Object.keys(names), `return ${code}()`);
   return run(...Object.values(names));
 }
 

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { transform } from 'esbuild';
+import { stripTypeScriptTypes } from 'node:module';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Holdfast } from '../../client/src/index.ts';
 import { REGION } from '../../infrastructure/pseudo-parameters.ts';
@@ -31,7 +31,7 @@ afterAll(() => Promise.all([functions.stop(), api.stop()]));
 async function workOf(charge: (id: string) => unknown): Promise<Work> {
   const guide = await readFile('docs/once.md', 'utf8');
   const [, block = ''] = /^export const handler = (withDurableExecution\(.*?^\}\));?$/ms.exec(guide) ?? [];
-  const { code } = await transform(`(${block})`, { loader: 'ts' });
+  const code = stripTypeScriptTypes(`(${block})`).trim();
   const names = { holdfast, charge, withDurableExecution: (work: Work) => work };
   return new Function(...Object.keys(names), `return ${code}`)(...Object.values(names));
 }

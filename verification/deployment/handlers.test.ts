@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { PutRolePolicyCommand } from '@aws-sdk/client-iam';
 import { CreateFunctionCommand, InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
-import { build } from 'esbuild';
+import { build } from 'rolldown';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import type { Holdfast } from '../../client/src/index.ts';
 import {
@@ -60,24 +60,25 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 async function bundled(name: string): Promise<string> {
   const outfile = join(folder, name, 'index.mjs');
   await build({
-    entryPoints: [`examples/handlers/${name}.ts`],
-    outfile,
-    ...{ bundle: true, platform: 'node', format: 'esm', logLevel: 'warning' },
-    alias: {
-      'holdfast-client': resolve('client/src/index.ts'),
-      'holdfast-client/handlers': resolve('client/src/handlers.ts'),
+    input: `examples/handlers/${name}.ts`,
+    platform: 'node',
+    logLevel: 'warn',
+    resolve: {
+      alias: {
+        'holdfast-client/handlers': resolve('client/src/handlers.ts'),
+        'holdfast-client': resolve('client/src/index.ts'),
+      },
     },
     plugins: [
       {
         name: 'client of the emulator',
-        setup: ({ onResolve }) =>
-          onResolve({ filter: /^\.\/client\.ts$/ }, ({ importer }) =>
-            importer.includes('/examples/handlers/')
-              ? { path: resolve('verification/deployment/support/handler-client.ts') }
-              : undefined,
-          ),
+        resolveId: (id, importer) =>
+          id === './client.ts' && importer?.includes('/examples/handlers/')
+            ? resolve('verification/deployment/support/handler-client.ts')
+            : undefined,
       },
     ],
+    output: { file: outfile, format: 'esm', codeSplitting: false },
   });
   return outfile;
 }

@@ -1,8 +1,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { build } from 'esbuild';
+import { join, relative, resolve } from 'node:path';
+import { build } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inputsOf } from '../../build/bundle.ts';
 import { MAX_BYTES } from '../../client/budget.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { npmStart } from '../start/npm-start.ts';
@@ -200,13 +201,12 @@ describe('A new TypeScript project that installs the client', () => {
     'a new TypeScript project bundles one copy of the client for the platform %s, also beside a transport',
     async (platform, file) => {
       const entries = ['holdfast-client', 'holdfast-client/lambda', 'holdfast-client/direct'];
-      const { metafile } = await build({
-        stdin: { contents: entries.map((one) => `export * from '${one}';`).join('\n'), resolveDir: project.folder },
-        ...{ bundle: true, write: false, metafile: true, format: 'esm', platform },
-        ...{ absWorkingDir: project.folder, external: ['@aws-sdk/*', 'node:*'] },
-      });
-      const mains = Object.keys(metafile.inputs).filter((input) => /dist\/(node\/)?index\.js$/.test(input));
-      expect(mains).toEqual([`node_modules/holdfast-client/${file}`]);
+      const input = join(project.folder, `${platform}.js`);
+      await writeFile(input, entries.map((one) => `export * from '${one}';`).join('\n'));
+      const external = /^(@aws-sdk\/|node:)/;
+      const { output } = await build({ input, cwd: project.folder, platform, external, write: false });
+      const mains = [...inputsOf(output).keys()].filter((input) => /dist\/(node\/)?index\.js$/.test(input));
+      expect(mains.map((main) => relative(project.folder, main))).toEqual([`node_modules/holdfast-client/${file}`]);
     },
   );
 });

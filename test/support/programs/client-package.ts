@@ -2,7 +2,6 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bundle } from '../../../client/bundle.ts';
-import { isFull } from '../time/rounds.ts';
 
 /** A folder in which `import 'holdfast-client'` finds the built package. */
 export async function folderWithClient(): Promise<{ folder: string; remove(): Promise<void> }> {
@@ -10,6 +9,6 @@ export async function folderWithClient(): Promise<{ folder: string; remove(): Pr
   const installed = join(folder, 'node_modules/holdfast-client');
   await mkdir(installed, { recursive: true });
   await cp('client/package.json', join(installed, 'package.json'));
-  await bundle(join(installed, 'dist'), { isSmall: isFull });
+  await bundle(join(installed, 'dist'));
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
