@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import { CreateTableCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy, type Observer } from '../../deployment/deploy.ts';
 import type { Order } from '../../deployment/request.ts';
+import { testClient, watch } from '../support/emulators/aws.ts';
 import { type CloudFormationDouble, idOf, startCloudFormation } from '../support/stack/cloudformation.ts';
 import { artifact, consenting, ORDER } from '../support/stack/deployment.ts';
 import { released, withParameters } from '../support/stack/template.ts';
@@ -349,6 +352,34 @@ describe('a stack of somebody else', () => {
       await expect(run({ given: { memoryMb: '256' } })).rejects.toThrow(`${NAME} was deployed by another tool`);
     },
   );
+});
+
+describe('a table or a bucket', () => {
+  it('a table that AWS denies a look at does not count as missing, and the deployment is refused', async () => {
+    watch(double.aws.dynamodb).faultsOf.DescribeTable = [{ name: 'AccessDeniedException', status: 400 }];
+    await expect(run()).rejects.toThrow('cannot check whether there is a table holdfast-prod-');
+    expect(double.stacks.size).toBe(0);
+  });
+
+  it('a table of waiters needs the index of executions, but not without the events of executions', async () => {
+    const waitersTable = `test-waiters-${randomUUID()}`;
+    const dynamodb = testClient();
+    await dynamodb.send(
+      new CreateTableCommand({
+        TableName: waitersTable,
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: ['key', 'ticket'].map((AttributeName) => ({ AttributeName, AttributeType: 'S' })),
+        KeySchema: [
+          { AttributeName: 'key', KeyType: 'HASH' },
+          { AttributeName: 'ticket', KeyType: 'RANGE' },
+        ],
+      }),
+    );
+    const plan = (given: Record<string, string>) =>
+      deploy({ ...double.aws, dynamodb }, { artifact, order: { ...ORDER, given, isPlan: true } }, consenting(said));
+    await expect(plan({ waitersTable })).rejects.toThrow('lacks the index by-execution');
+    await expect(plan({ waitersTable, executionEvents: 'DISABLED' })).resolves.toBeUndefined();
+  });
 });
 
 it('a stack that lets namespaces name the executions of all state machines goes on to, until a deployment says otherwise', async () => {

@@ -93,6 +93,15 @@ describe('a drain', () => {
     await expect(drained(0)).rejects.toThrow('0 leases or permits are held, 2 calls or tasks wait');
   });
 
+  it('a drain waits for a lease that has expired within the clock skew margin', async () => {
+    Object.assign(stack()?.parameters ?? {}, { clockSkewMs: '60000' });
+    world.clock.advance(-40_000);
+    await world.acquire({ key: 'nightly', ttlSeconds: 30 });
+    await expect(drained(0)).rejects.toThrow('1 leases or permits are held (nightly)');
+    Object.assign(stack()?.parameters ?? {}, { clockSkewMs: '0' });
+    expect(await drained(0)).toBe(true);
+  });
+
   it('a drain leaves acquire stopped if the stage is in use at the end of its time, and goes on if it is run again', async () => {
     const lease = await world.acquire({ key: 'nightly', ttlSeconds: 3600 });
     await expect(drained(40_000)).rejects.toThrow(

@@ -1,4 +1,4 @@
-import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { DeleteTableCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { deploy } from '../../deployment/deploy.ts';
 import type { Values } from '../../deployment/values.ts';
@@ -60,6 +60,14 @@ describe('a deployment of commitProtocol=native', () => {
     await expect(deployed({ commitProtocol: 'native' })).rejects.toThrow(words);
     expect(double.actions.slice(before)).toEqual(['DescribeStacks', 'GetTemplate']);
     expect(double.stacks.get('holdfast-prod')?.parameters.commitProtocol).toBe('dynamo');
+  });
+
+  it('a deployment of commitProtocol=native looks for the records in the table of its own, too', async () => {
+    await deployed({});
+    commitsTable = await newTable('commits', 'holdfast-prod-commits');
+    await putRecord('log/7.json');
+    await expect(deployed({ commitProtocol: 'native' })).rejects.toThrow('log/7.json is in table holdfast-prod-commits');
+    await dynamodb.send(new DeleteTableCommand({ TableName: commitsTable }));
   });
 
   it('a deployment of commitProtocol=native goes on once all records of other clients have expired, and next to the records of Holdfast', async () => {

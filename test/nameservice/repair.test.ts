@@ -193,9 +193,16 @@ describe('a repair', () => {
     expect(await world.rawItems('ghost:main')).toEqual([]);
     const { code, context } = await failure(repair({ op: 'unretract', expected: { kind: 'graph_source' } }));
     expect([code, context.kind]).toEqual(['NotFound', 'ledger']);
-    await world.deleteRaw('l:main', 'head');
-    expect((await failure(repair(resetCommit))).code).toBe('NotFound');
-    expect(await items()).toHaveLength(4);
+    for (const [sk, op] of [
+      ['head', resetCommit],
+      ['index', resetIndex],
+      ['status', { ...resetStatus, expected: { state: 'ready', v: 1 }, next: { state: 'new', v: 0 } }],
+      ['config', { ...resetConfig, expected: { v: 0 }, next: { v: 0, payload: null } }],
+    ] as const) {
+      await world.deleteRaw('l:main', sk);
+      expect((await failure(repair(op))).code, sk).toBe('NotFound');
+    }
+    expect((await items()).map(({ sk }) => sk?.S)).toEqual(['meta']);
     const stub = { pk: { S: 'stub:main' }, sk: { S: 'meta' }, kind: { S: 'ledger' } };
     await world.putRaw(stub); // no flag says that it is retracted
     expect(await world.repair({ ...unretract, alias: 'stub' })).toMatchObject({ repeated: true });

@@ -82,9 +82,11 @@ describe('executions of state machines that a deployment is narrowed to', () => 
 
   it('executions in a namespace are its own, and those of its own wrapper', async () => {
     const { handlers } = await leaseWorld({ executions: { ...executions, stateMachines: '*' } });
-    const outcome = async (machine: string) =>
-      (await throughTask(handlers.acquire, { key: machine, holder: 'h', execution: arn(`${machine}:1`) }, asTeam))
-        .outcome;
+    const outcome = async (machine: string, namespace = 'team-a') => {
+      const as = { ...context, invokedFunctionArn: `${context.invokedFunctionArn}:${namespace}` };
+      const asked = { key: machine, holder: 'h', execution: arn(`${machine}:1`) };
+      return (await throughTask(handlers.acquire, asked, as)).outcome;
+    };
     expect(await outcome('holdfast-prod-team-a-exclusive')).toBe('ok');
     for (const machine of [
       'holdfast-prod-exclusive',
@@ -92,6 +94,9 @@ describe('executions of state machines that a deployment is narrowed to', () => 
       'holdfast-prod-team-a-x-exclusive',
     ])
       expect(await outcome(machine), machine).toBe('InvalidRequest');
+    // The name of the service begins with the name of this namespace, and so do the names of all wrappers.
+    expect(await outcome('holdfast-prod-team-b-exclusive', 'holdfast')).toBe('InvalidRequest');
+    expect(await outcome('holdfast-jobs', 'holdfast')).toBe('ok');
   });
 
   it.each([

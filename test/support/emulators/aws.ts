@@ -18,13 +18,12 @@ import { unsigned } from './unsigned.ts';
 const { tables } = await readService('test');
 
 /**
- * Creates a table as serverless.yml defines it, under a name of its own. `kind` is what it holds there, for example leases.
+ * Creates a table as serverless.yml defines it. `kind` is what it holds there, for example leases.
  * It has no TTL: a test that wants a record to vanish deletes it itself, at the moment it wants.
  */
-export async function newTable(kind: string): Promise<string> {
+export async function newTable(kind: string, name = `test-${kind}-${randomUUID()}`): Promise<string> {
   const table = tables.find((one) => one.kind === kind);
   if (!table) throw new Error(`serverless.yml defines no table of ${kind}`);
-  const name = `test-${kind}-${randomUUID()}`;
   await maker.dynamodb.send(new CreateTableCommand(renamed(table, name).definition));
   return name;
 }
